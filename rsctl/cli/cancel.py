@@ -1,0 +1,49 @@
+"""`rsctl cancel RUN`: end a run and see that it ends."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.runs import find_run, shown
+from rsctl.cli.show import print_json, say
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.store import Run, Store
+from rsctl.targets.base import Target
+
+_WAIT_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+@click.command("cancel", help="End a run.")
+@options.run_argument
+@options.output_option
+@options.talk_options
+def command(run: str, output: str) -> int:
+    """Exit with 0 if the run has ended, now or before; with 6 if it does not end."""
+    store = Store()
+    known, target = find_run(store, run)
+    if known.state.is_final:
+        say(f"{known.run} has ended already: {known.state.value}")
+    else:
+        known = _cancel(store, target, known)
+        say(f"{known.run} {known.state.value}")
+    if output == "json":
+        print_json(shown(known))
+    return int(ExitCode.SUCCEEDED)
+
+
+def _cancel(store: Store, target: Target, run: Run) -> Run:
+    target.cancel(run.run)
+    deadline = monotonic() + _WAIT_SECONDS
+    while monotonic() < deadline:
+        known, _ = find_run(store, run.run)
+        if known.state.is_final:
+            return known
+        sleep(_POLL_SECONDS)
+    raise RsctlError(
+        ExitCode.TIMED_OUT,
+        error("cancel", f"{run.run} has not ended after {_WAIT_SECONDS:g} s", "try again"),
+    )

@@ -1,0 +1,46 @@
+"""`rsctl list`: the runs, the newest first."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.runs import shown
+from rsctl.cli.show import print_json
+from rsctl.cli.views import state_on
+from rsctl.findings import ExitCode
+from rsctl.runs.store import Run, Store
+from rsctl.stream.events import now, seconds_between
+from rsctl.stream.text import seconds_in_words
+from rsctl.targets import get
+
+
+@click.command("list", help="List runs, the newest first.")
+@click.option("--limit", "-n", default=20, show_default=True, help="At most so many; 0: all.")
+@options.output_option
+@options.talk_options
+def command(limit: int, output: str) -> int:
+    """Exit with 0."""
+    store = Store()
+    for run in store.unfinished():
+        get(run.target).reconcile(run.run)
+    runs = store.runs(limit or -1)
+    if output == "json":
+        print_json({"runs": [shown(run) for run in runs]})
+    elif not runs:
+        click.echo("no runs yet; start one: rsctl submit JOB", err=True)
+    else:
+        _print_table(runs)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _print_table(runs: list[Run]) -> None:
+    width = max(len(run.run) for run in runs)
+    click.echo(f"{'RUN':<{width}}  {'TARGET':<8}  {'STATE':<10}  {'CREATED (UTC)':<19}  TIME")
+    for run in runs:
+        took = seconds_in_words(seconds_between(run.created, run.ended or now()))
+        created = run.created[:19].replace("T", " ")
+        state = state_on(sys.stdout, run.state, 10)
+        click.echo(f"{run.run:<{width}}  {run.target:<8}  {state}  {created}  {took}")

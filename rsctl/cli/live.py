@@ -1,0 +1,104 @@
+"""The live view: the log scrolls, and below it a status line with the metrics' sparklines."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from rsctl.cli.views import ending, talk
+from rsctl.findings import JobState
+from rsctl.runs.store import Run
+from rsctl.stream.clean import clean
+from rsctl.stream.events import Event, LogEvent, ResultEvent, StateEvent
+from rsctl.stream.metrics import Tally
+from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words, sparkline
+
+_REDRAW_SECONDS = 0.1
+_MAX_METRICS = 4
+_STYLES = {JobState.RUNNING: "green", JobState.CANCELLING: "yellow"}
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class LiveView:
+    """For a terminal. The status line is left out of what stays on the screen."""
+
+    def __init__(self, run: str, replicas: list[str]) -> None:
+        self._run = run
+        self._started = monotonic()
+        self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
+        self._state = JobState.STARTING
+        self._drawn = 0.0
+        self._console = Console(highlight=False, markup=False, emoji=False)
+        self._format = LineFormat(not self._console.no_color, replicas)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def show(self, events: list[Event], tally: Tally) -> None:
+        """Print the lines above the status line and redraw it, at most ten times a second."""
+        lines = [event for event in events if isinstance(event, LogEvent)]
+        texts = [talk(event) for event in events if isinstance(event, StateEvent)]
+        for event in events:
+            if isinstance(event, StateEvent):
+                self._note(event)
+            elif not isinstance(event, LogEvent):
+                texts.append(talk(event))
+        if lines:
+            self._print(self._format.lines(lines).rstrip("\n"))
+        for text in texts:
+            if text:
+                self._print(clean(text))
+        if monotonic() - self._drawn > _REDRAW_SECONDS:
+            self._drawn = monotonic()
+            self._live.update(self._status(tally), refresh=True)
+
+    def finish(self, result: ResultEvent, run: Run) -> None:
+        """Take the status line away and say how it ended."""
+        self._live.update(Text(""), refresh=True)
+        self._live.stop()
+        for line in ending(result, run):
+            self._print(clean(line))
+
+    def _print(self, text: str) -> None:
+        if text:
+            self._console.print(Text.from_ansi(text), soft_wrap=True)
+
+    def _note(self, event: StateEvent) -> None:
+        if event.replica is None:
+            self._state = event.state
+        else:
+            self._states[event.replica] = event.state
+
+    def _status(self, tally: Tally) -> Group:
+        elapsed = monotonic() - self._started
+        spinner = _SPINNER[int(elapsed * 10) % len(_SPINNER)]
+        style = _STYLES.get(self._state, "cyan")
+        head = Text.assemble(
+            (f"{spinner} {self._state.value}", f"bold {style}"),
+            f"  {self._run}  {seconds_in_words(elapsed)}  ",
+            (_count_states(self._states), "dim"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+        metrics = _metrics_line(tally)
+        return Group(head, metrics) if metrics else Group(head)
+
+
+def _count_states(states: dict[str, JobState]) -> str:
+    counts: dict[str, int] = {}
+    for state in states.values():
+        counts[state.value] = counts.get(state.value, 0) + 1
+    return ", ".join(f"{count} {state}" for state, count in counts.items())
+
+
+def _metrics_line(tally: Tally) -> Text | None:
+    line = Text(no_wrap=True, overflow="ellipsis")
+    names = [name for name in tally.recent if not name.startswith("node.")]
+    for name in names[:_MAX_METRICS]:
+        values = list(tally.recent[name])
+        line.append(f"  {name} ", "dim")
+        line.append(sparkline(values, 12), "cyan")
+        line.append(f" {number_in_words(values[-1])}")
+    return line if names else None

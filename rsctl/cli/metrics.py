@@ -1,0 +1,95 @@
+"""`rsctl metrics RUN`: what the job measured."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from time import sleep
+from typing import Any
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.runs import find_run
+from rsctl.cli.views import metric_in_words
+from rsctl.findings import ExitCode
+from rsctl.runs.store import Run, Store
+from rsctl.stream.clean import clean
+from rsctl.stream.encode import event_line
+from rsctl.stream.events import MetricEvent
+from rsctl.stream.metrics import Tally
+from rsctl.stream.text import number_in_words, sparkline
+
+_POLL_SECONDS = 0.3
+
+
+@click.command("metrics", help="Show the metrics of a run.")
+@options.run_argument
+@click.option("--follow", "-f", is_flag=True, help="Print values as they come, until the end.")
+@click.option("--plot", is_flag=True, help="Draw a chart of every metric.")
+@click.option("--name", metavar="NAME", multiple=True, help="Only this metric. Repeatable.")
+@click.option("--nodes", is_flag=True, help="The nodes' telemetry too.")
+@options.output_option
+@options.talk_options
+def command(
+    run: str, follow: bool, plot: bool, name: tuple[str, ...], nodes: bool, output: str
+) -> int:
+    """Exit with 0."""
+    store = Store()
+    known, _ = find_run(store, run)
+    values = _values(store, known, follow)
+    wanted = (m for m in values if _is_wanted(m, name, nodes or output == "json"))
+    if output == "json" or follow:
+        for metric in wanted:
+            _print_one(metric, output)
+    elif plot:
+        from rsctl.cli.plot import plot_metrics
+
+        plot_metrics(wanted, known.metrics_spec)
+    else:
+        _print_table(wanted, known)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _is_wanted(metric: MetricEvent, names: tuple[str, ...], nodes: bool) -> bool:
+    if names:
+        return metric.name in names
+    return nodes or not metric.name.startswith("node.")
+
+
+def _values(store: Store, run: Run, follow: bool) -> Iterator[MetricEvent]:
+    """The run's values; with `follow` until it has ended."""
+    seen = 0
+    while True:
+        ended = find_run(store, run.run)[0].state.is_final
+        for row, metric in store.metrics(run.run, after=seen):
+            seen = row
+            yield metric
+        if ended or not follow:
+            return
+        sleep(_POLL_SECONDS)
+
+
+def _print_one(metric: MetricEvent, output: str) -> None:
+    if output == "json":
+        sys.stdout.buffer.write(event_line(metric))
+    else:
+        step = f"step {metric.step}  " if metric.step is not None else ""
+        value = number_in_words(metric.value)
+        sys.stdout.write(clean(f"{metric.replica:<10} {step}{metric.name}={value}\n"))
+    sys.stdout.flush()
+
+
+def _print_table(metrics: Iterator[MetricEvent], run: Run) -> None:
+    tally = Tally(run.metrics_spec)
+    for metric in metrics:
+        tally.add(metric.name, metric.value)
+    figures: dict[str, dict[str, Any]] = tally.summary(nodes=True)
+    if not figures:
+        click.echo(f"{run.run} has no metrics (yet)", err=True)
+        return
+    width = max(map(len, figures))
+    for name, figure in figures.items():
+        bars = sparkline(list(tally.recent[name]), 24)
+        line = f"{name:<{width}}  {bars:<24}  {metric_in_words(figure)}  of {figure['count']}"
+        click.echo(clean(line))

@@ -1,0 +1,105 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from rsctl.spec.job import TARGETS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def job_argument(function: F) -> F:
+    """JOB, a job file or `-` for standard input."""
+    return click.argument("job", metavar="JOB", type=click.Path())(function)
+
+
+def job_options(function: F) -> F:
+    """--target and --set, for commands that read a job file."""
+    function = click.option(
+        "--set",
+        "settings",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Override a key of the file, such as workers.count=8. Repeatable.",
+    )(function)
+    return click.option(
+        "--target",
+        "-t",
+        type=click.Choice(TARGETS),
+        help="Where it runs; default: the file's own target.",
+    )(function)
+
+
+def run_argument(function: F) -> F:
+    """RUN, completed from the store."""
+    return click.argument("run", metavar="RUN", shell_complete=_complete_runs)(function)
+
+
+def output_option(function: F) -> F:
+    """-o text|json."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="json makes standard output machine-readable.",
+    )(function)
+
+
+def talk_options(function: F) -> F:
+    """--quiet and --no-color, for all commands."""
+    function = click.option(
+        "--no-color",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_no_color,
+        help="No colours; NO_COLOR does the same.",
+    )(function)
+    return click.option(
+        "--quiet",
+        "-q",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_set_quiet,
+        help="Say nothing on standard error but errors.",
+    )(function)
+
+
+def in_color(stream: Any = None) -> bool:
+    """Whether a stream (default: stderr) is to be coloured: a terminal, and nobody objects."""
+    stream = stream or sys.stderr
+    return not os.environ.get("NO_COLOR") and bool(stream.isatty())
+
+
+def is_quiet() -> bool:
+    """Whether --quiet was given."""
+    return bool(click.get_current_context().find_root().meta.get("quiet"))
+
+
+def _set_no_color(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        os.environ["NO_COLOR"] = "1"
+
+
+def _set_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    ctx.find_root().meta["quiet"] = value
+
+
+def _complete_runs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from rsctl.findings import RsctlError
+    from rsctl.runs.store import Store
+
+    try:
+        names = [run.run for run in Store().runs(limit=50)]
+    except RsctlError:
+        return []
+    return [name for name in ["@last", *names] if name.startswith(incomplete)]

@@ -1,0 +1,77 @@
+"""`rsctl plan JOB`: what would run, and the exact request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import msgspec
+import yaml
+
+from rsctl.cli import options
+from rsctl.cli.show import print_json, show_findings
+from rsctl.findings import ExitCode
+from rsctl.plan import choose_target, make_plan
+from rsctl.runs.ids import placeholder
+from rsctl.spec import matrix
+from rsctl.spec.document import Document, read
+from rsctl.stream.clean import clean
+from rsctl.targets.base import Plan, Pool
+
+
+@click.command("plan", help="Show what a job would run, exactly; send nothing.")
+@options.job_argument
+@options.job_options
+@click.option("--run-id", metavar="ID", help="Show the request with this run id.")
+@options.output_option
+@options.talk_options
+def command(
+    job: str, target: str | None, settings: tuple[str, ...], run_id: str | None, output: str
+) -> int:
+    """Exit with 0, or with 2 if the job cannot be planned."""
+    document = read(job, settings)
+    place = choose_target(document, target)
+    name = document.job.name if document.job else "run"
+    plan, _ = make_plan(document, place, run_id or placeholder(name))
+    cells = _cells(document)
+    if output == "json":
+        shown = msgspec.to_builtins(plan)
+        print_json({**shown, "cells": cells} if cells else shown)
+    else:
+        show_findings(plan.findings, document.text)
+        click.echo(clean(_text(plan, cells)), nl=False)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _cells(document: Document) -> list[dict[str, Any]]:
+    if document.root is None:
+        return []
+    return [
+        {path: matrix.plain(node) for path, node in cell.items()}
+        for cell in matrix.cells(document.root)
+    ]
+
+
+def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
+    head = [
+        ("run", plan.run),
+        ("target", plan.target),
+        ("image", f"{plan.image.tag or 'none'} (transport: {plan.image.transport})"),
+        *((f"{pool.role}s", _pool(pool)) for pool in plan.pools),
+        ("world size", str(plan.world_size)),
+    ]
+    lines = [f"{name:<12}{value}" for name, value in head]
+    if cells:
+        lines.append(f"{'matrix':<12}{len(cells)} cells")
+        lines += [" " * 12 + "  ".join(f"{k}={v}" for k, v in cell.items()) for cell in cells]
+    return "\n".join(lines) + "\n\n" + _yaml({"env": plan.env}) + "\n" + _yaml(plan.request)
+
+
+def _pool(pool: Pool) -> str:
+    parts = [f"{pool.count} x {pool.machine or 'this machine'}", pool.accelerator]
+    parts.append(f"{pool.gbps:g} Gbit/s" if pool.gbps else None)
+    return ", ".join(part for part in parts if part)
+
+
+def _yaml(value: dict[str, Any]) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100)

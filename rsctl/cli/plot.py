@@ -1,0 +1,65 @@
+"""Charts of metrics in the terminal."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+
+import click
+import plotille
+
+from rsctl.cli.options import in_color
+from rsctl.stream.clean import clean_line
+from rsctl.stream.events import MetricEvent, seconds_between
+from rsctl.stream.metrics import MetricSpec
+from rsctl.stream.text import number_in_words
+
+_HEIGHT = 12
+_MARGIN = 24  # columns that the axis labels take
+_MAX_POINTS = 2000
+_COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+
+
+def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]) -> None:
+    """One chart a metric; over steps if all its values have one, else over seconds."""
+    series: dict[str, list[MetricEvent]] = {}
+    for metric in metrics:
+        if math.isfinite(metric.value):
+            series.setdefault(metric.name, []).append(metric)
+    if not series:
+        click.echo("no metrics to draw (yet)", err=True)
+    for name, events in series.items():
+        spec = specs.get(name)
+        click.echo(_chart(name, events, spec.unit if spec else None))
+
+
+def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
+    events = events[:: max(1, len(events) // _MAX_POINTS)]
+    by_step = all(event.step is not None for event in events)
+    figure = plotille.Figure()
+    figure.width = max(20, min(100, shutil.get_terminal_size().columns) - _MARGIN)
+    figure.height = _HEIGHT
+    figure.with_colors = in_color(sys.stdout)
+    figure.x_label = "step" if by_step else "seconds"
+    figure.y_label = unit or ""
+    figure.register_label_formatter(float, _label)
+    figure.set_x_limits(min_=0)
+    replicas = sorted({event.replica for event in events})
+    for index, replica in enumerate(replicas):
+        own = [event for event in events if event.replica == replica]
+        x = [_position(event, events[0].time, by_step) for event in own]
+        color = _COLORS[index % len(_COLORS)] if figure.with_colors else None
+        figure.plot(x, [event.value for event in own], lc=color, label=replica)
+    return f"{clean_line(name)}\n{figure.show(legend=len(replicas) > 1)}\n"
+
+
+def _position(event: MetricEvent, start: str, by_step: bool) -> float:
+    return float(event.step or 0) if by_step else seconds_between(start, event.time)
+
+
+def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
+    """An axis label as wide as plotille wants it."""
+    text = number_in_words(value)
+    return f"{text:<{chars}}" if left else f"{text:>{chars}}"

@@ -1,0 +1,69 @@
+"""`rsctl status RUN`: a run, its replicas, its first failure."""
+
+from __future__ import annotations
+
+import sys
+from time import sleep
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.runs import find_run, shown
+from rsctl.cli.show import print_json
+from rsctl.cli.views import failure_block, state_on
+from rsctl.findings import ExitCode
+from rsctl.runs.store import Run, Store
+from rsctl.stream.clean import clean
+from rsctl.stream.events import now, seconds_between
+from rsctl.stream.text import seconds_in_words
+
+_WATCH_SECONDS = 0.5
+
+
+@click.command("status", help="Show a run and its replicas.")
+@options.run_argument
+@click.option(
+    "--watch",
+    "-w",
+    is_flag=True,
+    help="Show it again whenever it changes, and end with it, with its exit code.",
+)
+@options.output_option
+@options.talk_options
+def command(run: str, watch: bool, output: str) -> int:
+    """Exit with 0; with --watch with the run's exit code."""
+    store = Store()
+    known, _ = find_run(store, run)
+    _print(known, output)
+    if not watch:
+        return int(ExitCode.SUCCEEDED)
+    while not known.state.is_final:
+        sleep(_WATCH_SECONDS)
+        before, (known, _) = known, find_run(store, known.run)
+        if known != before:
+            _print(known, output)
+    return int(known.state.exit_code)
+
+
+def _print(run: Run, output: str) -> None:
+    if output == "json":
+        print_json(shown(run))
+    else:
+        click.echo(clean("\n".join(_lines(run))))
+    sys.stdout.flush()
+
+
+def _lines(run: Run) -> list[str]:
+    took = seconds_in_words(seconds_between(run.created, run.ended or now()))
+    why = f": {run.reason}" if run.reason else ""
+    attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
+    lines = [
+        f"{run.url}  {state_on(sys.stdout, run.state)}{why}",
+        f"{took} since {run.created}{attempt}",
+    ]
+    for replica in run.replicas:
+        details = [f"exit code {replica.exit_code}"] if replica.exit_code is not None else []
+        details += [replica.reason] if replica.reason else []
+        state = state_on(sys.stdout, replica.state, 10)
+        lines.append(f"  {replica.replica:<12}{state}  {', '.join(details)}".rstrip())
+    return lines + failure_block(run)

@@ -1,0 +1,44 @@
+"""`rsctl validate JOB…`: every mistake in job files, at once."""
+
+from __future__ import annotations
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.show import print_json, show_findings
+from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.plan import choose_target, plan_findings
+from rsctl.spec.document import Document, read
+
+
+@click.command("validate", help="Show every mistake in job files.")
+@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=click.Path())
+@options.job_options
+@options.output_option
+@options.talk_options
+def command(
+    jobs: tuple[str, ...], target: str | None, settings: tuple[str, ...], output: str
+) -> int:
+    """Exit with 0 if there is no error, with 2 otherwise."""
+    findings: list[Finding] = []
+    for job in jobs:
+        document = _checked(job, target, settings)
+        findings += document.findings
+        if output == "text":
+            show_findings(document.findings, document.text)
+            if not document.has_errors:
+                click.echo(f"{job}: ok")
+    if output == "json":
+        print_json({"findings": findings})
+    broken = any(finding.is_error for finding in findings)
+    return int(ExitCode.USAGE if broken else ExitCode.SUCCEEDED)
+
+
+def _checked(job: str, target: str | None, settings: tuple[str, ...]) -> Document:
+    document = read(job, settings)
+    try:
+        plan_findings(document, choose_target(document, target))
+    except RsctlError as problem:
+        if not document.has_errors:
+            raise problem from None
+    return document

@@ -1,0 +1,178 @@
+"""How a run looks to the one who watches it: as NDJSON, as plain lines, or live in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import IO
+
+import click
+
+from rsctl.cli.follow import View
+from rsctl.cli.options import in_color
+from rsctl.cli.show import format_finding, say, styled
+from rsctl.findings import JobState
+from rsctl.runs.store import Run
+from rsctl.stream.clean import clean_line
+from rsctl.stream.encode import event_line
+from rsctl.stream.events import (
+    Event,
+    Failure,
+    FindingEvent,
+    LogEvent,
+    ResultEvent,
+    StateEvent,
+    seconds_between,
+)
+from rsctl.stream.metrics import Tally
+from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words
+
+_STATE_COLORS = {
+    JobState.SUCCEEDED: "green",
+    JobState.FAILED: "red",
+    JobState.EXPIRED: "red",
+    JobState.CANCELLED: "yellow",
+    JobState.CANCELLING: "yellow",
+}
+
+
+def make_view(output: str, run: str, replicas: list[str]) -> View:
+    """The view for `-o` and for what standard output and standard error are."""
+    if output == "json":
+        return JsonView(sys.stdout.buffer)
+    if sys.stdout.isatty() and sys.stderr.isatty():
+        from rsctl.cli.live import LiveView
+
+        return LiveView(run, replicas)
+    return PlainView(sys.stdout, replicas)
+
+
+class JsonView:
+    """One event a line."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+
+    def show(self, events: list[Event], _tally: Tally) -> None:
+        """Write the events at once, so that a reader of the pipe is never behind."""
+        if events:
+            self._out.write(b"".join(map(event_line, events)))
+            self._out.flush()
+
+    def finish(self, result: ResultEvent, _run: Run) -> None:
+        """Write the result."""
+        self._out.write(event_line(result))
+        self._out.flush()
+
+
+class PlainView:
+    """Log lines on stdout; states, findings and the end on stderr."""
+
+    def __init__(self, out: IO[str], replicas: list[str]) -> None:
+        self._out = out
+        self._format = LineFormat(in_color(out), replicas)
+
+    def show(self, events: list[Event], _tally: Tally) -> None:
+        """Write the events in their order."""
+        lines: list[LogEvent] = []
+        for event in events:
+            if isinstance(event, LogEvent):
+                lines.append(event)
+            elif text := talk(event):
+                self._write(lines)
+                lines = []
+                say(text)
+        self._write(lines)
+
+    def finish(self, result: ResultEvent, run: Run) -> None:
+        """Say how it ended."""
+        for line in ending(result, run):
+            say(line)
+
+    def _write(self, lines: list[LogEvent]) -> None:
+        if lines:
+            self._out.write(self._format.lines(lines))
+            self._out.flush()
+
+
+def talk(event: Event) -> str | None:
+    """What is said of an event that is no log line; None if nothing."""
+    if isinstance(event, FindingEvent):
+        return format_finding(event.finding)
+    if not isinstance(event, StateEvent):
+        return None
+    if event.replica is None and not event.state.is_final:
+        return f"{state_in_color(event.state)}" + (f": {event.reason}" if event.reason else "")
+    if event.replica and event.state is JobState.FAILED:
+        why = f", {event.reason}" if event.reason else ""
+        return f"{event.replica} {state_in_color(event.state)} (exit code {event.exit_code}{why})"
+    return None
+
+
+def state_in_color(state: JobState) -> str:
+    """A state, coloured if stderr is."""
+    return state_on(sys.stderr, state)
+
+
+def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
+    """A state for a stream, coloured if the stream is, padded to a width."""
+    text = f"{state.value:<{width}}"
+    return (
+        click.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
+        if in_color(stream)
+        else text
+    )
+
+
+def ending(result: ResultEvent, run: Run) -> list[str]:
+    """The last lines about a run: its first failure if there is one, its state, its metrics."""
+    lines = failure_block(run) if run.first_failure else []
+    if not run.state.is_final:
+        return lines
+    took = f" after {seconds_in_words(seconds_between(run.created, run.ended or result.time))}"
+    why = f": {run.reason}" if run.reason and not run.first_failure else ""
+    lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
+    for name, figures in result.metrics.items():
+        if "unit" in figures or "best" in figures:
+            lines.append(f"  {name} {metric_in_words(figures)}")
+    return lines
+
+
+def metric_in_words(figures: dict[str, object]) -> str:
+    """`0.97 (best 0.98)`, with the unit."""
+    unit = f" {figures['unit']}" if "unit" in figures else ""
+    last, best = figures["last"], figures.get("best")
+    text = number_in_words(float(last)) + unit  # type: ignore[arg-type]
+    return text if best in (None, last) else f"{text} (best {number_in_words(float(best))})"  # type: ignore[arg-type]
+
+
+def failure_block(run: Run) -> list[str]:
+    """The first failure: who, how and when; its last lines; known causes; who followed."""
+    failure = run.first_failure
+    if failure is None:
+        return []
+    lines = [_failure_headline(failure, run)]
+    lines += [f"  {clean_line(line)}" for line in failure.lines]
+    for cause in failure.causes:
+        lines.append(f"{styled('cause', fg='yellow', bold=True)}: {clean_line(cause.message)}")
+        if cause.remedy:
+            lines.append(f"    -> {clean_line(cause.remedy)}")
+    others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
+    if others:
+        names = ", ".join(replica.replica for replica in others)
+        lines.append(f"in its wake: {names}")
+    return lines
+
+
+def _failure_headline(failure: Failure, run: Run) -> str:
+    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+    how = f"exit code {failure.exit_code}"
+    if failure.signal:
+        how = f"killed by {clean_line(failure.signal)}"
+    when = clean_line(failure.time[11:19])
+    after = ""
+    with suppress(ValueError):  # the time is the runtime's own word
+        seconds = seconds_between(run.started or run.created, failure.time)
+        after = f", {seconds:.1f} s after the start"
+    who = styled(f"{failure.replica}{rank} failed first", fg="red", bold=True)
+    return f"{who}: {how} at {when} UTC{after}"

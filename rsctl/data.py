@@ -1,0 +1,18 @@
+"""The data that travels with rsctl: beside the package in a checkout, inside it in a wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def templates_folder() -> Path:
+    """The folder of the job templates, one folder each."""
+    inside = _PACKAGE / "_data" / "job_templates"
+    return inside if inside.is_dir() else _PACKAGE.parent / "job_templates"
+
+
+def template_names() -> list[str]:
+    """The templates that `rsctl init` knows."""
+    return sorted(path.parent.name for path in templates_folder().glob("*/job.yaml"))

@@ -1,0 +1,105 @@
+"""What rsctl tells its user about a problem, and the exit code it ends with.
+
+Every problem, from a misspelt key to a full quota, is one `Finding`: where it is, what is wrong,
+and what to do about it. Code that cannot go on raises `RsctlError` with the findings that say why.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Literal
+
+import msgspec
+
+Severity = Literal["error", "warning", "note"]
+
+
+class ExitCode(IntEnum):
+    """Exit codes of every command. They are an interface: pipelines branch on them."""
+
+    SUCCEEDED = 0
+    JOB_FAILED = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    REFUSED = 4
+    CANCELLED = 5
+    TIMED_OUT = 6
+    GATE_FAILED = 7
+    INTERRUPTED = 130
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One problem or remark, with its place and its remedy.
+
+    `path` is a key path of the spec (`workers.count`, `run.args[2]`), or None. `line` and `column`
+    count from 1 and point into `file`.
+    """
+
+    severity: Severity
+    code: str
+    message: str
+    remedy: str | None = None
+    path: str | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding stops the work."""
+        return self.severity == "error"
+
+
+def error(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
+    """A finding that stops the work."""
+    return Finding(severity="error", code=code, message=message, remedy=remedy, path=path)
+
+
+def warning(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
+    """A finding that the user should act on; the work goes on."""
+    return Finding(severity="warning", code=code, message=message, remedy=remedy, path=path)
+
+
+def note(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
+    """Something the user may want to know, such as a field that this target does not use."""
+    return Finding(severity="note", code=code, message=message, remedy=remedy, path=path)
+
+
+class RsctlError(Exception):
+    """The work cannot go on. Carries the findings to show and the exit code to end with."""
+
+    def __init__(self, exit_code: ExitCode, *findings: Finding) -> None:
+        super().__init__("; ".join(finding.message for finding in findings))
+        self.exit_code = exit_code
+        self.findings = findings
+
+
+class JobState(str, Enum):
+    """The one vocabulary for the state of a job or of a replica, on every target."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the job has ended and will not change again."""
+        return self in _FINAL
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a command that followed the job to this state exits with."""
+        return _FINAL.get(self, ExitCode.INTERRUPTED)
+
+
+_FINAL = {
+    JobState.SUCCEEDED: ExitCode.SUCCEEDED,
+    JobState.FAILED: ExitCode.JOB_FAILED,
+    JobState.CANCELLED: ExitCode.CANCELLED,
+    JobState.EXPIRED: ExitCode.TIMED_OUT,
+}

@@ -1,0 +1,1 @@
+"""The training container: its recipe, its content, its build."""

@@ -1,0 +1,39 @@
+"""Job and target to Plan: what would run, and every finding about it. Nothing is sent."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.runs.ids import placeholder
+from rsctl.spec.document import Document
+from rsctl.spec.job import Job
+from rsctl.targets import get
+from rsctl.targets.base import Plan, Target, capability_findings
+
+
+def choose_target(document: Document, name: str | None) -> Target:
+    """The target asked for, else the file's own. Raises RsctlError with the file's findings too."""
+    try:
+        return get(name or (document.job.target if document.job else "process"))
+    except RsctlError as problem:
+        path = None if name else "target"
+        document.add(msgspec.structs.replace(f, path=path) for f in problem.findings)
+        raise RsctlError(ExitCode.USAGE, *document.findings) from None
+
+
+def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:
+    """The plan and the job it is of. Raises RsctlError if the file or the target has errors."""
+    if document.job is not None:
+        document.add(capability_findings(document.job, target.name, target.supports))
+    job = document.require_job()
+    plan = target.render(job, run)
+    document.add(plan.findings)
+    document.require_job()
+    plan.findings = document.findings
+    return plan, job
+
+
+def plan_findings(document: Document, target: Target) -> None:
+    """Add to the document all that planning for a target finds. Raises RsctlError on errors."""
+    make_plan(document, target, placeholder(document.job.name if document.job else "run"))

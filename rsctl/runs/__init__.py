@@ -1,0 +1,1 @@
+"""The local store of runs."""

@@ -1,0 +1,58 @@
+"""The use of this node's NVIDIA GPUs, from the driver's own library."""
+
+from __future__ import annotations
+
+import ctypes
+
+_LIBRARY = "libnvidia-ml.so.1"
+
+
+class _Utilization(ctypes.Structure):
+    """nvmlUtilization_t: percent of the last sample period."""
+
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class _Memory(ctypes.Structure):
+    """nvmlMemory_t: bytes."""
+
+    _fields_ = [(name, ctypes.c_ulonglong) for name in ("total", "free", "used")]
+
+
+class Nvml:
+    """The driver's library, loaded and initialised; `Nvml.load()` makes one."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+
+    @classmethod
+    def load(cls) -> Nvml | None:
+        """The library of this node; None where there is no NVIDIA driver, or it does not work."""
+        try:
+            nvml = cls(ctypes.CDLL(_LIBRARY))
+        except OSError:
+            return None
+        return nvml if nvml._call("nvmlInit_v2") else None
+
+    def read(self) -> list[dict[str, int]]:
+        """Each GPU's index, use in percent and memory in bytes, as far as it tells them."""
+        count = ctypes.c_uint()
+        self._call("nvmlDeviceGetCount_v2", ctypes.byref(count))
+        return [self._read_gpu(index) for index in range(count.value)]
+
+    def _read_gpu(self, index: int) -> dict[str, int]:
+        gpu: dict[str, int] = {"index": index}
+        device, utilization, memory = ctypes.c_void_p(), _Utilization(), _Memory()
+        if not self._call("nvmlDeviceGetHandleByIndex_v2", index, ctypes.byref(device)):
+            return gpu
+        if self._call("nvmlDeviceGetUtilizationRates", device, ctypes.byref(utilization)):
+            gpu["util_percent"] = utilization.gpu
+        if self._call("nvmlDeviceGetMemoryInfo", device, ctypes.byref(memory)):
+            gpu["memory_bytes"] = memory.used
+            gpu["memory_total_bytes"] = memory.total
+        return gpu
+
+    def _call(self, function: str, *arguments: object) -> bool:
+        """Whether the library has this function and it succeeded. 0 is NVML_SUCCESS."""
+        entry = getattr(self._library, function, None)
+        return entry is not None and entry(*arguments) == 0

@@ -1,0 +1,199 @@
+"""Runs one command as a child of its own, and says how it failed the moment it does.
+
+    python -I -S rank.py -- COMMAND...
+
+torchrun starts this once for each rank, in place of the training script. When one rank fails, its
+peers fail a moment later with connection errors, and torchrun looks at its ranks only now and
+then: which one failed FIRST would be lost. The line that this prints carries the time.
+
+Every rank pays for this file's start, so it starts no thread and imports little. `-I -S` leaves
+it without a path to rsctl: it stands alone, and the rest of the runtime imports from it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False  # importing typing would cost as much as starting the interpreter
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NoReturn
+
+LINE_BYTES = 4096
+"""The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""The signals that tell a job to stop. torchrun passes on the same four."""
+
+_AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
+_PR_SET_PDEATHSIG = 1
+_CANNOT_RUN = 127
+
+
+class Ending:
+    """How a command ended.
+
+    `code` is its exit code, 128+n if signal n killed it. `signal` is that signal's name, or None.
+    `told_to_stop` says whether it had been sent a stop signal through us before it ended.
+    """
+
+    def __init__(self, wait_status: int, told_to_stop: bool) -> None:
+        code = os.waitstatus_to_exitcode(wait_status)
+        self.code = code if code >= 0 else 128 - code
+        self.signal = None if code >= 0 else _signal_name(-code)
+        self.told_to_stop = told_to_stop
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it failed of its own, and not because it had been told to stop."""
+        return self.code != 0 and not self.told_to_stop
+
+
+def start(command: list[str], environ: Mapping[str, str]) -> int:
+    """Start a command in a session of its own and return its process id.
+
+    A session of its own, so that a signal to our process group reaches it once, through `wait`.
+    From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
+    the command when this process dies. A command that cannot be run ends with code 127.
+    """
+    # Some systems forget a SIGCHLD that nobody handles, even while it is blocked.
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(command, environ, parent)
+    return child
+
+
+def wait(child: int) -> Ending:
+    """Wait for the child that `start` started, and pass the stop signals on to its group.
+
+    Each is passed on once: what a second SIGTERM does to a program that is saving its state is
+    seldom what the sender wanted. Also reaps whatever other children this process comes to have.
+    """
+    told: set[int] = set()
+    while True:
+        received = signal.sigwait(_AWAITED)
+        status = _reap(child)
+        if status is not None:
+            return Ending(status, told_to_stop=bool(told))
+        if received != signal.SIGCHLD and received not in told:
+            told.add(received)
+            _tell(child, received)
+
+
+def report(ending: Ending, rank: int, local_rank: int) -> None:
+    """Print the `exit` line of a rank that has just failed."""
+    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    emit(
+        "exit",
+        {
+            "rank": rank,
+            "local_rank": local_rank,
+            "code": ending.code,
+            "signal": ending.signal,
+            "time": f"{moment}.{nanoseconds // 1000:06d}Z",
+        },
+    )
+
+
+def emit(kind: str, fields: Mapping[str, object]) -> None:
+    """Write one structured line to stdout, whole, its longest texts cut if it would be too long."""
+    shortened = dict(fields)
+    while len(line(kind, shortened)) > LINE_BYTES:
+        texts = {name: text for name, text in shortened.items() if isinstance(text, str)}
+        longest = max(texts, key=lambda name: len(texts[name]), default=None)
+        if longest is None or len(texts[longest]) < 8:
+            break
+        shortened[longest] = texts[longest][: len(texts[longest]) // 2] + "..."
+    try:
+        os.write(1, line(kind, shortened))
+    except OSError:
+        return  # Nobody reads any more; that must not change how the job ends.
+
+
+def line(kind: str, fields: Mapping[str, object]) -> bytes:
+    """The structured line of this kind with these fields, newline included."""
+    import json  # Only a rank that fails pays for it.
+
+    return json.dumps({"rsctl": kind, **fields}).encode() + b"\n"
+
+
+def die_with_parent(signum: int, parent: int) -> None:
+    """Have the kernel send this process a signal when its parent dies. Linux only.
+
+    `parent` is who the parent should be: if that one is dead already, the signal comes at once.
+    """
+    prctl(_PR_SET_PDEATHSIG, signum)
+    if sys.platform == "linux" and os.getppid() != parent:
+        os.kill(os.getpid(), signum)
+
+
+def prctl(option: int, value: int) -> None:
+    """Set an attribute of this process in the Linux kernel; does nothing on other systems."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _become(command: list[str], environ: Mapping[str, str], parent: int) -> NoReturn:
+    """Turn this new child into the command."""
+    try:
+        os.setsid()
+        die_with_parent(signal.SIGKILL, parent)
+        # Python ignores the last two, and a program inherits what is ignored.
+        for signum in (*_AWAITED, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(signum, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _AWAITED)
+        os.execvpe(command[0], command, environ)  # noqa: S606
+    except OSError as error:
+        os.write(2, f"rsctl: cannot run {command[0]}: {error.strerror}\n".encode())
+    finally:
+        os._exit(_CANNOT_RUN)
+
+
+def _reap(child: int) -> int | None:
+    """Reap all children that have ended, and return the wait status of this one if it has."""
+    status = None
+    while True:
+        try:
+            ended, ended_status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return status
+        if ended == 0:
+            return status
+        if ended == child:
+            status = ended_status
+
+
+def _tell(child: int, signum: int) -> None:
+    try:
+        os.killpg(child, signum)
+    except OSError:  # It has not made its session yet.
+        os.kill(child, signum)
+
+
+def _signal_name(signum: int) -> str:
+    try:
+        return signal.Signals(signum).name
+    except ValueError:  # Real-time signals have no names.
+        return f"SIG{signum}"
+
+
+def main(command: list[str]) -> int:
+    """Run the command as the rank that torchrun's environment says; returns its exit code."""
+    die_with_parent(signal.SIGKILL, os.getppid())
+    ending = wait(start(command, os.environ))
+    if ending.is_failure:
+        report(ending, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+    return ending.code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[2:]))

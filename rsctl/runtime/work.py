@@ -1,0 +1,82 @@
+"""What a node starts: the command line and the environment, from its place in the cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rsctl.runtime import rank
+from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.refusal import CONFIGURATION, ENVIRONMENT, Refusal
+
+
+@dataclass(frozen=True)
+class Work:
+    """A program to run: its arguments and its whole environment."""
+
+    argv: list[str]
+    environ: dict[str, str]
+
+
+def torchrun(
+    cluster: Cluster, processes: int, command: list[str], environ: Mapping[str, str]
+) -> Work:
+    """One torchrun, which starts the command once for each of this node's ranks.
+
+    Raises Refusal if this interpreter has no torch.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise Refusal(
+            ENVIRONMENT,
+            "torch-missing",
+            f"the launcher torchrun needs torch, and {sys.executable} has none",
+            "Add torch to image.python, take an image.base that has it, or set run.launcher: once.",
+        )
+    rendezvous = ["--nnodes", str(len(cluster.workers)), "--node-rank", str(cluster.index)]
+    rendezvous += ["--master-addr", cluster.chief, "--master-port", str(cluster.port)]
+    supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
+    return Work(
+        argv=[
+            *(sys.executable, "-m", "torch.distributed.run"),
+            *rendezvous,
+            *("--nproc-per-node", str(processes), "--no-python"),
+            *supervisor,
+            *command,
+        ],
+        environ=_with_defaults(cluster, environ),
+    )
+
+
+def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Work:
+    """The command itself, once on this node, told its rank as torchrun would tell it."""
+    place = {
+        "RANK": str(cluster.index),
+        "WORLD_SIZE": str(len(cluster.workers)),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "MASTER_ADDR": cluster.chief,
+        "MASTER_PORT": str(cluster.port),
+    }
+    return Work(argv=command, environ=_with_defaults(cluster, environ) | place)
+
+
+def reducer() -> Work:
+    """The reducer's program. There is none yet: always raises Refusal."""
+    raise Refusal(
+        CONFIGURATION,
+        "reducer-missing",
+        "no reducer program is in this image",
+        "Set reducers.count: 0.",
+    )
+
+
+def _with_defaults(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with what the user has not set: live output, and the interface to use."""
+    defaults = {"PYTHONUNBUFFERED": "1"}
+    if cluster.interface is not None:
+        defaults["GLOO_SOCKET_IFNAME"] = cluster.interface
+        defaults["NCCL_SOCKET_IFNAME"] = cluster.interface
+    return defaults | dict(environ)

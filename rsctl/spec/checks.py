@@ -1,0 +1,159 @@
+"""Rules that look at more than one key of the spec, or at the disk, whatever the target."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+
+from rsctl.findings import Finding, error, warning
+from rsctl.spec.job import Image, Job, Run, Workers
+
+RESERVED_ENV = frozenset(
+    [
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    ]
+)
+_SECRET_NAME = re.compile(
+    r"(?:(?:^|_)(?:TOKEN|SECRET|CREDENTIAL)|PASSWORD|PASSWD|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)$"
+)
+_ATOM = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]])"
+# A repeated group of one repeated thing, such as (a+)+, tries every way to split what it matches.
+_EXPONENTIAL = re.compile(rf"\((?:\?:)?{_ATOM}[+*](?:{_ATOM}\?)?\)[+*]")
+
+
+def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
+    """Findings of the spec as a whole; their `path` says where, `document` adds the line.
+
+    `is_broken` says of which keys the value is not the user's, because of an error.
+    """
+    yield from _check_what_runs(job.run, job.image)
+    yield from _check_image(job.image)
+    yield from _check_env(job.run)
+    yield from _check_pools(job)
+    yield from _check_metrics(job)
+    yield from _check_inputs(job)
+    yield from _check_files(job, is_broken)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is taken for a secret, so that its value is never shown."""
+    return _SECRET_NAME.search(name.upper()) is not None
+
+
+def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
+    given = [name for name in ("script", "module", "command") if getattr(run, name) is not None]
+    if len(given) > 1:
+        names = ", ".join(given[:-1]) + " and " + given[-1]
+        yield error("run", f"{names} are given", "keep exactly one of them", f"run.{given[1]}")
+    foreign = run.launcher == "none"
+    if not given and not (foreign and image.uri):
+        remedy = "give exactly one of run.script, run.module, run.command"
+        yield error("run", "nothing to run", remedy, "run")
+    if foreign and given and given[0] != "command":
+        yield error(
+            "run",
+            f"launcher none starts nothing of ours, so there is no Python to run a {given[0]}",
+            "use run.command, or launcher once",
+            f"run.{given[0]}",
+        )
+
+
+def _check_image(image: Image) -> Iterator[Finding]:
+    if not image.uri:
+        return
+    for name in ("base", "python", "apt", "source", "repository"):
+        if getattr(image, name):
+            message = f"image.uri is used as it is, so image.{name} has no effect"
+            yield error("image", message, "remove one of the two", f"image.{name}")
+    if image.transport not in ("auto", "none"):
+        yield error(
+            "image",
+            "image.uri is used as it is; no transport is added to it",
+            "build with image.base, or remove image.transport",
+            "image.transport",
+        )
+
+
+def _check_env(run: Run) -> Iterator[Finding]:
+    for name, value in run.env.items():
+        path = f"run.env.{name}"
+        if name in RESERVED_ENV or name.startswith("RSCTL_"):
+            yield error("env", f"{name} is set by rsctl", "choose another name", path)
+        elif is_secret_name(name) and value and not value.secret:
+            yield warning(
+                "secret",
+                f"{name} looks like a secret written in the file",
+                f"keep it out of the file: {name}: ${{{name}}}",
+                path,
+            )
+
+
+def _check_pools(job: Job) -> Iterator[Finding]:
+    yield from _check_processes(job.workers)
+    reducers, transport = job.reducers.count, job.image.transport
+    if reducers == "auto" or reducers == 0:
+        return
+    if job.workers.count == 1 and "workers.count" not in job.matrix:
+        message = "one worker alone has no gradient to exchange, so reducers would only cost money"
+        yield warning("reducers", message, "set reducers.count: 0", "reducers.count")
+    elif transport in ("fast-socket", "efa", "none") and job.comm.backend != "rsctl":
+        yield warning(
+            "reducers",
+            f"image.transport {transport} does not use reducers",
+            "use transport reduction-server or auto, or set reducers.count: 0",
+            "reducers.count",
+        )
+
+
+def _check_processes(workers: Workers) -> Iterator[Finding]:
+    ranks, accelerator = workers.processes, workers.accelerator
+    if accelerator and isinstance(ranks, int) and ranks > accelerator.per_node:
+        yield warning(
+            "workers",
+            f"{ranks} ranks on each node share {accelerator.per_node} accelerators",
+            "set workers.processes: auto",
+            "workers.processes",
+        )
+
+
+def _check_metrics(job: Job) -> Iterator[Finding]:
+    for name, metric in job.metrics.items():
+        slow = _EXPONENTIAL.search(metric.regex)
+        if slow:
+            yield warning(
+                "slow-regex",
+                f"{slow[0]!r} can take for ever on a long line that does not match",
+                "repeat once: (a+) rather than (a+)+",
+                f"metrics.{name}.regex",
+            )
+
+
+def _check_inputs(job: Job) -> Iterator[Finding]:
+    variables: dict[str, str] = {}
+    for name in job.inputs:
+        first = variables.setdefault(name.upper(), name)
+        if first != name:
+            message = f"{first} and {name} both become RSCTL_INPUT_{name.upper()}"
+            yield error("inputs", message, "rename one of the two", f"inputs.{name}")
+
+
+def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
+    python, source, script = job.image.python, job.image.source, job.run.script
+    if isinstance(python, str) and not job.image.uri and not os.path.isfile(python):
+        yield error("file", f"no file {python}", "correct the path", "image.python")
+    if source and not os.path.isdir(source):
+        yield error("file", f"no folder {source}", "correct the path", "image.source")
+    elif source and script and not os.path.isfile(os.path.join(source, script)):
+        message = f"no script {script} in {source}"
+        if not is_broken("image.source"):
+            yield error("file", message, "correct run.script or image.source", "run.script")
+    for name, location in job.inputs.items():
+        if location.scheme == "file" and not os.path.exists(location):
+            yield error("file", f"nothing at {location}", "correct the path", f"inputs.{name}")

@@ -1,0 +1,214 @@
+"""Nodes to typed values. Every mistake becomes a finding with its place; none stops the rest.
+
+What cannot be decoded is replaced by its default or left out, so that the checks which look at
+several keys can still run; a job with error findings is never used for anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping as Environ
+from typing import Any
+
+import msgspec
+
+from rsctl.findings import Finding
+from rsctl.spec.expect import expected, pattern_in_words
+from rsctl.spec.nodes import Entry, Mapping, Mark, Node, Scalar, Sequence, describe, join_path
+from rsctl.spec.scalars import read_scalar
+from rsctl.spec.types import Field, Shape, fields_of
+from rsctl.spec.variables import VariableError, substitute
+
+MAX_FINDINGS = 100
+_ANY = Shape(Any)
+_FREE = {dict: Shape(dict, (Shape(str), _ANY)), list: Shape(list, (_ANY,))}
+
+
+class _Wrong:
+    """In place of a value that could not be decoded; its finding has been reported."""
+
+
+WRONG: Any = _Wrong()
+
+
+class TooMany(Exception):
+    """There are so many mistakes that more of them would not help."""
+
+
+class Decoder:
+    """Decodes the tree of one file into `root`; collects findings in `findings`.
+
+    `environ` answers `${VAR}`; local paths are relative to `base`. `guessed` are the key paths
+    that a misspelt key was taken for.
+    """
+
+    def __init__(
+        self,
+        root: type[msgspec.Struct],
+        environ: Environ[str, str],
+        base: str | os.PathLike[str],
+    ) -> None:
+        self.findings: list[Finding] = []
+        self.guessed: set[str] = set()
+        self._places: set[tuple[str | None, Mark]] = set()
+        self._root = root
+        self._environ = environ
+        self._base = base
+
+    def decode_root(self, node: Mapping) -> Any:
+        """The whole file; keys that begin with `x-` are the user's own. Raises TooMany."""
+        own = {k: e for k, e in node.entries.items() if not k.startswith("x-")}
+        return self.decode(Mapping(node.mark, own), Shape(self._root), "")
+
+    def decode(self, node: Node, shape: Shape, path: str) -> Any:
+        """The value of a node as a type, or WRONG with a finding."""
+        if isinstance(node, Scalar):
+            return self._scalar(node, shape, path)
+        form = _form_for(node, shape)
+        if form is None:
+            return self._mismatch(node, shape, path, (expected(shape),))
+        if isinstance(node, Sequence):
+            return self._list(node, form, path)
+        return self._struct(node, form, path) if form.is_struct else self._dict(node, form, path)
+
+    def _scalar(self, node: Scalar, shape: Shape, path: str) -> Any:
+        filled = self._substituted(node, path)
+        if filled is None:
+            return WRONG
+        try:
+            return read_scalar(filled, shape, self._base)
+        except ValueError as problem:
+            return self._mismatch(filled, shape, path, problem.args)
+
+    def _substituted(self, node: Scalar, path: str) -> Scalar | None:
+        if "$" not in node.text or node.substituted:
+            return node
+        try:
+            return substitute(node, self._environ)
+        except VariableError as problem:
+            self._report(problem.mark, "variable", problem.message, problem.remedy, path)
+            return None
+
+    def _list(self, node: Sequence, shape: Shape, path: str) -> Any:
+        if len(node.items) < (shape.limit("min_length") or 0):
+            return self._mismatch(node, shape, path, ("at least one item",))
+        item = shape.arguments[0]
+        values = [self.decode(n, item, f"{path}[{i}]") for i, n in enumerate(node.items)]
+        return [value for value in values if value is not WRONG]
+
+    def _dict(self, node: Mapping, shape: Shape, path: str) -> Any:
+        key_shape, value_shape = shape.arguments
+        pattern = key_shape.limit("pattern")
+        result = {}
+        for name, entry in node.entries.items():
+            here = join_path(path, name)
+            if pattern and not re.fullmatch(pattern, name):
+                self._wrong_name(entry.key, key_shape, here)
+            value = self.decode(entry.value, value_shape, here)
+            if value is not WRONG:
+                result[name] = value
+        return result
+
+    def _struct(self, node: Mapping, shape: Shape, path: str) -> Any:
+        fields = fields_of(shape.kind)
+        entries = {name: e for name, e in node.entries.items() if name in fields}
+        for name, entry in node.entries.items():
+            if name not in fields:
+                meant = self._unknown_key(entry.key, fields, path)
+                if meant and meant not in entries:
+                    entries[meant] = entry
+                    self.guessed.add(join_path(path, meant))
+        values = {
+            name: self._field(field, entries.get(name), node.mark, path)
+            for name, field in fields.items()
+        }
+        return shape.kind(**values)
+
+    def _field(self, field: Field, entry: Entry | None, mark: Mark, path: str) -> Any:
+        here = join_path(path, field.name)
+        if entry is None:
+            if field.required:
+                self._missing(field, mark, path)
+            return _fallback(field)
+        value = self._unless_null(field, entry.value, here)
+        return _fallback(field) if value is WRONG else value
+
+    def _unless_null(self, field: Field, node: Node, path: str) -> Any:
+        """The value of a key; its default if nothing stands behind it."""
+        if not isinstance(node, Scalar):
+            return self.decode(node, field.shape, path)
+        filled = self._substituted(node, path)
+        if filled is None:
+            return WRONG
+        if filled.value is None and not field.required:
+            return field.default
+        return self.decode(filled, field.shape, path)
+
+    def _missing(self, field: Field, mark: Mark, path: str) -> None:
+        where = f" in {path}" if path else ""
+        what = expected(field.shape)
+        if field.shape.is_struct:
+            what += " with " + " or ".join(list(fields_of(field.shape.kind))[:3])
+        self._report(
+            mark,
+            "missing-key",
+            f"the key {field.name!r} is missing{where}",
+            f"add {field.name}: {what}",
+            join_path(path, field.name),
+        )
+
+    def _unknown_key(self, key: Scalar, fields: dict[str, Field], path: str) -> str | None:
+        from rsctl.spec.advice import key_remedy
+
+        meant, remedy = key_remedy(key.text, fields, self._root)
+        where = f" in {path}" if path else ""
+        message = f"unknown key {key.text!r}{where}"
+        self._report(key.mark, "unknown-key", message, remedy, join_path(path, key.text))
+        return meant
+
+    def _wrong_name(self, key: Scalar, shape: Shape, path: str) -> None:
+        from rsctl.spec.advice import name_remedy
+
+        message = f"expected {pattern_in_words(shape)}, got the key {key.text!r}"
+        self._report(key.mark, "name", message, name_remedy(key.text, shape.limit("pattern")), path)
+
+    def _mismatch(self, node: Node, shape: Shape, path: str, reasons: tuple[str, ...]) -> Any:
+        from rsctl.spec.advice import value_remedy
+
+        wanted, *why = reasons
+        message = ": ".join([f"expected {wanted}, got {describe(node)}", *why])
+        self._report(node.mark, "value", message, value_remedy(node, shape, self._base), path)
+        return WRONG
+
+    def _report(self, mark: Mark, code: str, message: str, remedy: str | None, path: str) -> None:
+        finding = mark.error(code, message, remedy, path or None)
+        place = (finding.path, mark)
+        if place in self._places:  # a matrix is read twice: as it is, and by its keys
+            return
+        self._places.add(place)
+        self.findings.append(finding)
+        if len(self.findings) > MAX_FINDINGS:
+            raise TooMany
+
+
+def _form_for(node: Mapping | Sequence, shape: Shape) -> Shape | None:
+    """The choice among a type's forms that a mapping or list can be."""
+    for choice in shape.choices:
+        if isinstance(node, Mapping) and (choice.kind is dict or choice.is_struct):
+            return choice
+        if isinstance(node, Sequence) and choice.kind is list:
+            return choice
+        if choice.kind is Any:
+            return _FREE[dict if isinstance(node, Mapping) else list]
+    return None
+
+
+def _fallback(field: Field) -> Any:
+    """Something of the right type, for the checks that run in spite of an error."""
+    if not field.required:
+        return field.default
+    if field.shape.is_struct:
+        fields = fields_of(field.shape.kind)
+        return field.shape.kind(**{name: _fallback(inner) for name, inner in fields.items()})
+    return ""

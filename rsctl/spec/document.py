@@ -1,0 +1,130 @@
+"""A job file as it was read: the job, every finding, and where its keys are."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping as Environ
+from collections.abc import Sequence as Items
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from rsctl.findings import ExitCode, Finding, RsctlError, note
+from rsctl.spec import checks, matrix, overrides
+from rsctl.spec.decode import MAX_FINDINGS, Decoder, TooMany
+from rsctl.spec.job import Job
+from rsctl.spec.load import parse
+from rsctl.spec.nodes import Mapping, Mark, Node, Scalar, describe, locate
+from rsctl.spec.source import YamlError, read_text
+from rsctl.spec.units import LocalPath
+
+
+class Document(Struct):
+    """One job file. `job` is None if the file is no mapping; it is not to be run with errors.
+
+    `guessed` are key paths that a misspelt key was taken for.
+    """
+
+    path: str
+    text: str = ""
+    root: Mapping | None = None
+    job: Job | None = None
+    findings: list[Finding] = field(default_factory=list)
+    guessed: set[str] = field(default_factory=set)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether a finding stops the work."""
+        return any(finding.is_error for finding in self.findings)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings by key path: gives them their place.
+
+        What merely follows from an error that was found before is left out: see `is_broken`.
+        """
+        self.findings += [self._placed(f) for f in list(findings) if not self.is_broken(f.path)]
+        self.findings.sort(key=lambda f: (f.file != self.path, f.line or 0, f.column or 0))
+
+    def is_broken(self, path: str | None) -> bool:
+        """Whether there is an error at this key, above it, or at one of its own keys.
+
+        What is said about such a value would be said about a default in its place.
+        """
+        if not path:
+            return False
+        wrong = {finding.path for finding in self.findings if finding.is_error and finding.path}
+        return any(_concerns(place, path) for place in wrong | self.guessed)
+
+    def require_job(self) -> Job:
+        """The job. Raises RsctlError with all findings if there is an error among them."""
+        if self.job is None or self.has_errors:
+            raise RsctlError(ExitCode.USAGE, *self.findings)
+        return self.job
+
+    def _placed(self, finding: Finding) -> Finding:
+        if finding.file or self.root is None:
+            return finding
+        mark = locate(self.root, finding.path)
+        return replace(finding, file=mark.file, line=mark.line, column=mark.column)
+
+
+def _concerns(wrong: str, path: str) -> bool:
+    if path == wrong or path.startswith((wrong + ".", wrong + "[")):
+        return True
+    last_step = wrong[len(path) :] if wrong.startswith(path) else ""
+    return re.fullmatch(r"\.[^.\[]+|\[\d+\]", last_step) is not None
+
+
+def read(
+    path: str, settings: Items[str] = (), environ: Environ[str, str] | None = None
+) -> Document:
+    """Read a job file with every mistake in it as a finding; never raises for its content.
+
+    `settings` are `--set` texts, `environ` answers `${VAR}` (default: the process's own).
+    """
+    document = Document(path)
+    try:
+        document.text = read_text(path)
+        root = parse(document.text, path, document.findings)
+        document.root = overrides.apply(_mapping(root, path), list(settings), document.findings)
+    except YamlError as problem:
+        document.findings += problem.findings
+        return document
+    base = os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else os.getcwd()
+    decoder = Decoder(Job, os.environ if environ is None else environ, base)
+    _decode(document, document.root, decoder)
+    if document.job is not None:
+        document.job = _with_source(document.job, base)
+        document.add(checks.check(document.job, document.is_broken))
+    return document
+
+
+def _decode(document: Document, root: Mapping, decoder: Decoder) -> None:
+    problems: list[Finding] = []
+    try:
+        document.job = decoder.decode_root(root)
+        problems += matrix.check(root, decoder)
+    except TooMany:
+        problems.append(note("too-many", f"only the first {MAX_FINDINGS} mistakes are shown"))
+    document.findings += decoder.findings
+    document.guessed = decoder.guessed
+    document.add(problems)
+
+
+def _with_source(job: Job, base: str) -> Job:
+    """`image.source` is the file's folder unless it is given or the image is used as it is."""
+    if job.image.uri or job.image.source:
+        return job
+    return replace(job, image=replace(job.image, source=LocalPath(base)))
+
+
+def _mapping(root: Node | None, path: str) -> Mapping:
+    if isinstance(root, Mapping):
+        return root
+    if root is None or (isinstance(root, Scalar) and root.value is None):
+        mark, message = Mark(path, 1, 1), "the file is empty"
+    else:
+        mark, message = root.mark, f"expected a mapping, got {describe(root)}"
+    raise YamlError(mark, message, "start with `rsctl init`, or with the keys name: and run:")

@@ -1,0 +1,300 @@
+"""The types of the job spec. The decoder, the checks and the JSON Schema are made from them.
+
+Descriptions are for the person who writes the file: they become the schema's, and so the editor's.
+The blocks below `targets` are in `options`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Optional, Union
+
+import msgspec
+from msgspec import Meta, field
+
+from rsctl.spec.options import (
+    ComposeOptions,
+    Network,
+    ProcessOptions,
+    SageMakerOptions,
+    Targets,
+    Text,
+    VertexOptions,
+)
+from rsctl.spec.units import (
+    Accelerator,
+    Count,
+    Duration,
+    EnvValue,
+    LocalPath,
+    Location,
+    Regex,
+    RelativePath,
+    Size,
+)
+
+__all__ = [
+    "TARGETS",
+    "ArgValue",
+    "Comm",
+    "ComposeOptions",
+    "Image",
+    "Job",
+    "Limits",
+    "Metric",
+    "Model",
+    "Network",
+    "PerTarget",
+    "ProcessOptions",
+    "Reducers",
+    "Run",
+    "SageMakerOptions",
+    "TargetName",
+    "Targets",
+    "Text",
+    "Transport",
+    "VertexOptions",
+    "Word",
+    "Workers",
+]
+
+TARGETS = ("vertex", "sagemaker", "compose", "process")
+TargetName = Literal["vertex", "sagemaker", "compose", "process"]
+Transport = Literal["auto", "reduction-server", "fast-socket", "efa", "rsctl", "none"]
+Word = Annotated[str, Meta(pattern=r"^\S+$")]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
+ArgName = Annotated[str, Meta(pattern=r"^[^\s=-][^\s=]*$")]
+ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
+
+
+class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One value for each target; a single text means the same one for all."""
+
+    vertex: Annotated[Optional[Text], Meta(description="The value on Vertex AI.")] = None
+    sagemaker: Annotated[Optional[Text], Meta(description="The value on SageMaker.")] = None
+    compose: Annotated[Optional[Text], Meta(description="The value on docker compose.")] = None
+    process: Annotated[Optional[Text], Meta(description="The value on plain processes.")] = None
+
+
+class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The training container: built from a base, or used as it is."""
+
+    uri: Annotated[
+        Optional[Word], Meta(description="An image used as it is. Excludes the other keys.")
+    ] = None
+    base: Annotated[
+        Optional[Word], Meta(description="The image to build on, such as pytorch/pytorch:TAG.")
+    ] = None
+    python: Annotated[
+        Union[LocalPath, list[Text], None],
+        Meta(description="Python requirements: a requirements file, or a list of requirements."),
+    ] = None
+    apt: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]],
+        Meta(description="Debian packages to install."),
+    ] = field(default_factory=list)
+    source: Annotated[
+        Optional[LocalPath],
+        Meta(description="The folder that becomes /app, relative to this file. Default: '.'."),
+    ] = None
+    transport: Annotated[
+        Transport,
+        Meta(description="The gradient transport baked into the image; auto chooses by target."),
+    ] = "auto"
+    repository: Annotated[
+        Union[Word, PerTarget, None],
+        Meta(description="Where the image is pushed; one for all targets, or one each."),
+    ] = None
+
+
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What runs: exactly one of script, module and command."""
+
+    script: Annotated[
+        Optional[RelativePath], Meta(description="A Python script inside image.source.")
+    ] = None
+    module: Annotated[
+        Optional[Module], Meta(description="A Python module, run like `python -m`.")
+    ] = None
+    command: Annotated[
+        Optional[Annotated[list[str], Meta(min_length=1)]],
+        Meta(description="A command as a list of words; no shell is involved."),
+    ] = None
+    args: Annotated[
+        Union[dict[ArgName, ArgValue], list[str]],
+        Meta(
+            description="Arguments: a list of words, or a mapping in which `epochs: 3` becomes "
+            "`--epochs 3`, `flag: true` becomes `--flag` and `flag: false` is left out."
+        ),
+    ] = field(default_factory=list)
+    env: Annotated[
+        dict[Name, EnvValue],
+        Meta(
+            description="Environment variables. A value that takes ${VAR} from your environment "
+            "is treated as a secret: passed on, never saved."
+        ),
+    ] = field(default_factory=dict)
+    launcher: Annotated[
+        Literal["torchrun", "once", "none"],
+        Meta(
+            description="torchrun: one process for each rank. once: the command once a node. "
+            "none: nothing of rsctl in the container; command and args are passed as they are."
+        ),
+    ] = "torchrun"
+
+
+class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The nodes that train. The first is the chief."""
+
+    count: Annotated[int, Meta(description="Number of nodes.", ge=1, le=10_000)] = 1
+    accelerator: Annotated[
+        Optional[Accelerator],
+        Meta(description="NAME:COUNT on each node, such as a100-40gb:8. Absent: CPU."),
+    ] = None
+    machine: Annotated[
+        Union[Word, PerTarget, None],
+        Meta(description="Machine type, one each target. Absent: the smallest that fits."),
+    ] = None
+    processes: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=1, le=1024)]],
+        Meta(description="Ranks on each node. auto: its accelerators, else 1."),
+    ] = "auto"
+    disk: Annotated[Optional[Size], Meta(description="Boot disk of each node, such as 200GB.")] = (
+        None
+    )
+
+
+class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The CPU nodes that each sum one block of the gradient."""
+
+    count: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=0, le=10_000)]],
+        Meta(description="Number of reducers. 0: none. auto: by the bandwidth of the machines."),
+    ] = 0
+    machine: Annotated[
+        Union[Word, PerTarget],
+        Meta(description="Machine type, one each target. auto: the catalogue's choice."),
+    ] = "auto"
+
+
+class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How gradients travel; applied to an unmodified DistributedDataParallel script."""
+
+    backend: Annotated[
+        Literal["auto", "nccl", "gloo", "rsctl", "smddp"],
+        Meta(description="The collective backend."),
+    ] = "auto"
+    bucket_mb: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=1, le=4096)]],
+        Meta(description="Gradient bucket size in MB (DDP's bucket_cap_mb)."),
+    ] = "auto"
+    compression: Annotated[
+        Literal["none", "fp16", "bf16", "powersgd"],
+        Meta(description="PyTorch's gradient compression hook."),
+    ] = "none"
+    on_reducer_loss: Annotated[
+        Literal["fail", "fallback"],
+        Meta(description="When a reducer is lost: fail, or go on by plain all-reduce."),
+    ] = "fail"
+
+
+class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number to read from the log."""
+
+    regex: Annotated[
+        Regex,
+        Meta(
+            description="Regular expression; its first group, or the group named `value`, is the "
+            "number, and a group named `step` the step."
+        ),
+    ]
+    goal: Annotated[
+        Optional[Literal["min", "max"]], Meta(description="Whether less or more is better.")
+    ] = None
+    unit: Annotated[Optional[Text], Meta(description="Unit to show, such as samples/s.")] = None
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When to give up, and how often to try."""
+
+    timeout: Annotated[
+        Optional[Annotated[Duration, Meta(gt=0)]],
+        Meta(description="Longest running time, such as 2h; then it is ended."),
+    ] = None
+    queue: Annotated[
+        Optional[Annotated[Duration, Meta(gt=0)]],
+        Meta(description="Longest wait for capacity, such as 30m."),
+    ] = None
+    retries: Annotated[
+        int, Meta(description="Restarts of the whole job after a failure.", ge=0, le=100)
+    ] = 0
+    spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
+
+
+class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Facts about the model, for advice on the network."""
+
+    parameters: Annotated[
+        Optional[Count], Meta(description="Number of parameters, such as 340M.")
+    ] = None
+    dtype: Annotated[
+        Literal["fp32", "bf16", "fp16"], Meta(description="Type of the gradients.")
+    ] = "fp32"
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One training job, for every target."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="Name of the job: a-z, 0-9 and '-', at most 40, beginning with a letter.",
+            pattern=r"^[a-z][a-z0-9-]{0,39}$",
+        ),
+    ]
+    run: Annotated[Run, Meta(description="What runs on every worker.")]
+    target: Annotated[TargetName, Meta(description="Where it runs, unless --target says so.")] = (
+        "process"
+    )
+    image: Annotated[Image, Meta(description="The training container.")] = field(
+        default_factory=Image
+    )
+    workers: Annotated[Workers, Meta(description="The nodes that train.")] = field(
+        default_factory=Workers
+    )
+    reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
+        default_factory=Reducers
+    )
+    comm: Annotated[Comm, Meta(description="How gradients travel.")] = field(default_factory=Comm)
+    inputs: Annotated[
+        dict[Name, Location],
+        Meta(description="Data to read; `train` reaches the script as RSCTL_INPUT_TRAIN."),
+    ] = field(default_factory=dict)
+    outputs: Annotated[
+        Optional[Location], Meta(description="Where results go; RSCTL_OUTPUT_DIR in the script.")
+    ] = None
+    checkpoints: Annotated[
+        Optional[Location],
+        Meta(
+            description="Where checkpoints go; RSCTL_CHECKPOINT_DIR in the script. It survives "
+            "retries and preemption."
+        ),
+    ] = None
+    metrics: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")], Metric],
+        Meta(description="Numbers to read from the log."),
+    ] = field(default_factory=dict)
+    limits: Annotated[Limits, Meta(description="When to give up, and how often to try.")] = field(
+        default_factory=Limits
+    )
+    targets: Annotated[Targets, Meta(description="What each target needs.")] = field(
+        default_factory=Targets
+    )
+    model: Annotated[Optional[Model], Meta(description="Facts for advice on the network.")] = None
+    matrix: Annotated[
+        dict[str, list[Any]],
+        Meta(
+            description="Benchmark cells: the product of these lists of values for key paths "
+            "(`workers.count: [2, 4]`), less `exclude`, plus `include`."
+        ),
+    ] = field(default_factory=dict)

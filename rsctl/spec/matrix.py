@@ -1,0 +1,126 @@
+"""`matrix`: the cells of a benchmark job and the check of their keys and values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from rsctl.findings import Finding, error
+from rsctl.spec.decode import Decoder
+from rsctl.spec.job import Job
+from rsctl.spec.nodes import Mapping, Node, Sequence, describe, is_key_path, split_path
+from rsctl.spec.types import shape_at
+
+MAX_CELLS = 1000
+_RESERVED = ("exclude", "include")
+
+
+def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
+    """Findings about keys that the spec does not have; values are decoded by `decoder`."""
+    parts = _parts(root)
+    for name, node in parts.items():
+        if name in _RESERVED:
+            for index, cell in enumerate(node.items):
+                yield from _check_cell(cell, f"matrix.{name}[{index}]", decoder)
+        else:
+            yield from _check_axis(name, node, decoder)
+    yield from _check_rules(parts)
+    if _size(parts) > MAX_CELLS:
+        yield error("matrix", f"more than {MAX_CELLS} cells", "shorten the lists", "matrix")
+
+
+def _check_axis(name: str, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
+    path = f"matrix.{name}"
+    if not values.items:
+        yield error("matrix", f"no values for {name}", "list at least one", path)
+    places = [(f"{path}[{index}]", value) for index, value in enumerate(values.items)]
+    yield from _check_values(name, path, places, decoder)
+
+
+def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
+    if not isinstance(cell, Mapping):
+        message = f"expected a mapping of key paths to values, got {describe(cell)}"
+        yield error("matrix", message, "write it as {workers.count: 2}", path)
+        return
+    for name, entry in cell.entries.items():
+        here = f"{path}.{name}"
+        yield from _check_values(name, here, [(here, entry.value)], decoder)
+
+
+def _check_values(
+    name: str, path: str, values: list[tuple[str, Node]], decoder: Decoder
+) -> Iterator[Finding]:
+    parts = split_path(name) if is_key_path(name) else []
+    shape = shape_at(Job, parts) if parts and parts[0] != "matrix" else None
+    if shape is None:
+        from rsctl.spec.advice import path_remedy
+
+        yield error("unknown-key", f"{name!r} is no key of the spec", path_remedy(name, Job), path)
+        return
+    for here, value in values:
+        decoder.decode(value, shape, here)
+
+
+def _check_rules(parts: dict[str, Sequence]) -> Iterator[Finding]:
+    """An `exclude` that names a key which is not varied would never exclude anything."""
+    for index, rule in enumerate(_listed(parts.get("exclude"))):
+        for name in rule:
+            if name not in parts or name in _RESERVED:
+                path = f"matrix.exclude[{index}].{name}"
+                remedy = "name only keys that the matrix varies: " + ", ".join(_axes(parts))
+                yield error("matrix", f"{name!r} is not varied by this matrix", remedy, path)
+
+
+def cells(root: Mapping) -> list[dict[str, Node]]:
+    """Every cell as key path -> node: the product of the axes less `exclude`, plus `include`.
+
+    An `exclude` mapping removes the cells that agree with all of its values. Without a matrix, or
+    with one of more than `MAX_CELLS` cells, which is an error, the result is empty.
+    """
+    parts = _parts(root)
+    if _size(parts) > MAX_CELLS:
+        return []
+    axes = _axes(parts)
+    made = itertools.product(*axes.values()) if axes else ()
+    excluded, included = (_listed(parts.get(name)) for name in _RESERVED)
+    all_cells = [dict(zip(axes, values, strict=True)) for values in made]
+    return [c for c in all_cells if not any(_agrees(c, rule) for rule in excluded)] + included
+
+
+def _parts(root: Mapping) -> dict[str, Sequence]:
+    entry = root.entries.get("matrix")
+    if entry is None or not isinstance(entry.value, Mapping):
+        return {}
+    entries = entry.value.entries.items()
+    return {name: e.value for name, e in entries if isinstance(e.value, Sequence)}
+
+
+def _axes(parts: dict[str, Sequence]) -> dict[str, tuple[Node, ...]]:
+    return {name: node.items for name, node in parts.items() if name not in _RESERVED}
+
+
+def _size(parts: dict[str, Sequence]) -> int:
+    """The number of cells before `exclude`."""
+    axes = _axes(parts)
+    product = math.prod(len(values) for values in axes.values()) if axes else 0
+    return product + len(_listed(parts.get("include")))
+
+
+def _listed(node: Sequence | None) -> list[dict[str, Node]]:
+    items = node.items if node else ()
+    return [{n: e.value for n, e in i.entries.items()} for i in items if isinstance(i, Mapping)]
+
+
+def _agrees(cell: dict[str, Node], rule: dict[str, Node]) -> bool:
+    return all(name in cell and plain(cell[name]) == plain(node) for name, node in rule.items())
+
+
+def plain(node: Node) -> Any:
+    """A node as JSON would say it, for comparison and display."""
+    if isinstance(node, Mapping):
+        return {name: plain(entry.value) for name, entry in node.entries.items()}
+    if isinstance(node, Sequence):
+        return [plain(item) for item in node.items]
+    return node.value

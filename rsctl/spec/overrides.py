@@ -1,0 +1,143 @@
+"""`--set KEY=VALUE`: a value laid over the file, typed and checked like the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from rsctl.findings import Finding
+from rsctl.spec.job import Job
+from rsctl.spec.load import MAX_DEPTH, parse
+from rsctl.spec.nodes import (
+    Entry,
+    Mapping,
+    Mark,
+    Node,
+    Scalar,
+    Sequence,
+    describe,
+    is_key_path,
+    shorten,
+    split_path,
+)
+from rsctl.spec.source import YamlError
+from rsctl.spec.types import shape_at
+
+_ADVICE = "write --set KEY=VALUE, such as --set workers.count=8 or --set run.args[0]=x"
+
+_FORMS: dict[str, Any] = {"[": Sequence, "{": Mapping, '"': Scalar, "'": Scalar}
+
+Step = tuple[Any, Mark]
+
+
+def apply(root: Mapping, settings: list[str], findings: list[Finding]) -> Mapping:
+    """The tree with every setting laid over it, in order; malformed ones go to `findings`."""
+    for setting in settings:
+        try:
+            root = _applied(root, setting, findings)
+        except YamlError as problem:
+            findings += problem.findings
+    return root
+
+
+def override(root: Mapping, path: str, value: Node) -> Mapping:
+    """The tree with one node replaced, for the cells of a matrix."""
+    steps = [(part, value.mark) for part in _joined(split_path(path), root)]
+    return _with_entry(root, steps, value)
+
+
+def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
+    key, separator, text = setting.partition("=")
+    file = f"--set {shorten(key, 200)}"
+    if not separator or not is_key_path(key):
+        raise YamlError(Mark(file, 1, 1), "this is no KEY=VALUE", _ADVICE)
+    parts = _joined(split_path(key), root)
+    if len(parts) > MAX_DEPTH:
+        raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _ADVICE)
+    return _with_entry(root, _placed(parts, file), _value(text, file, len(key) + 1, findings))
+
+
+def _joined(parts: list[str | int], root: Mapping) -> list[str | int]:
+    """The path with the parts that make up one key joined again: `matrix.workers.count`.
+
+    A key holds dots if the mapping already has such a key, or if no key can stand below it.
+    """
+    joined: list[str | int] = []
+    node: Node | None = root
+    while parts:
+        length = _key_length(parts, node, joined)
+        step = parts[0] if length == 1 else ".".join(str(part) for part in parts[:length])
+        joined.append(step)
+        parts = parts[length:]
+        entry = node.entries.get(str(step)) if isinstance(node, Mapping) else None
+        node = entry.value if entry else None
+    return joined
+
+
+def _key_length(parts: list[str | int], node: Node | None, above: list[str | int]) -> int:
+    names = next((i for i, part in enumerate(parts) if isinstance(part, int)), len(parts))
+    if isinstance(node, Mapping):
+        for length in range(1, names + 1):
+            if ".".join(str(part) for part in parts[:length]) in node.entries:
+                return length
+    here = shape_at(Job, above)
+    if here and any(choice.kind is dict for choice in here.choices):
+        below = shape_at(Job, [*above, parts[0]])
+        if below and not any(c.kind in (dict, Any) or c.is_struct for c in below.choices):
+            return max(names, 1)
+    return 1
+
+
+def _placed(parts: list[str | int], file: str) -> list[Step]:
+    """Each step with its place in the setting's text."""
+    steps, column = [], 1
+    for part in parts:
+        steps.append((part, Mark(file, 1, column)))
+        column += len(str(part)) + (2 if isinstance(part, int) else 1)
+    return steps
+
+
+def _value(text: str, file: str, before: int, findings: list[Finding]) -> Node:
+    """Lists, mappings and quotes are YAML; all else is one value, as it is.
+
+    So `a: b`, `#fff` and `*.txt` are texts: who writes them in a shell has no YAML in mind.
+    """
+    form = _FORMS.get(text[:1])
+    if form:
+        inside: list[Finding] = []
+        try:
+            # The blanks put every mark of the value where it is in the setting.
+            node = parse(" " * before + text, file, inside)
+        except YamlError:
+            node = None
+        if isinstance(node, form):
+            findings += inside
+            return node  # type: ignore[no-any-return]
+    return Scalar(Mark(file, 1, before + 1), text.strip(), offset=0)
+
+
+def _with_entry(node: Mapping, steps: list[Step], value: Node) -> Mapping:
+    (name, mark), rest = steps[0], steps[1:]
+    old = node.entries.get(str(name))
+    key = old.key if old else Scalar(mark, str(name))
+    return node.with_entry(Entry(key, _with(old.value if old else None, rest, value, mark)))
+
+
+def _with(node: Node | None, steps: list[Step], value: Node, above: Mark) -> Node:
+    """A copy of a node, or of nothing, in which the value stands at the end of the steps."""
+    if not steps:
+        return value
+    (part, mark), rest = steps[0], steps[1:]
+    if isinstance(part, int):
+        if not isinstance(node, Sequence) or part >= len(node.items):
+            raise YamlError(mark, f"there is no item [{part}] to set", "set the whole list")
+        items = list(node.items)
+        items[part] = _with(items[part], rest, value, mark)
+        return replace(node, items=tuple(items))
+    if isinstance(node, Scalar) and node.value is None:
+        node = None
+    if not isinstance(node, (Mapping, type(None))):
+        message = f"there is no key {part!r} to set: the file has {describe(node)} here"
+        raise YamlError(mark, message, "set the whole value")
+    return _with_entry(node or Mapping(above), steps, value)

@@ -1,0 +1,112 @@
+"""One scalar of the file to a value of its type."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from typing import Any
+
+from msgspec.structs import replace
+
+from rsctl.spec.expect import expected
+from rsctl.spec.nodes import Scalar
+from rsctl.spec.types import Shape
+from rsctl.spec.units import EnvValue, LocalPath, Location
+
+
+def read_scalar(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
+    """The value; raises ValueError with what was expected and, maybe, the reason.
+
+    A quoted text that held a variable is also tried as if it were plain, for `count: "${N}"`.
+    """
+    try:
+        return _read(node, shape, base)
+    except ValueError:
+        if node.plain or not node.substituted:
+            raise
+        return _read(replace(node, plain=True), shape, base)
+
+
+def _read(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
+    if shape.kind == "union":
+        return _read(node, _chosen(node, shape), base)
+    if "\0" in node.text or not _encodes(node.text):
+        raise ValueError(expected(shape), "no program can be given a character of it")
+    if shape.kind is EnvValue:
+        return _env_value(node)
+    value = _parsed(node, shape, base) if hasattr(shape.kind, "parse") else _plain(node, shape)
+    if not _within(value, shape):
+        raise ValueError(expected(shape))
+    return value
+
+
+def _chosen(node: Scalar, union: Shape) -> Shape:
+    for choice in union.choices:
+        if _fits(node.value, choice):
+            return choice
+    raise ValueError(expected(union))
+
+
+def _fits(value: object, choice: Shape) -> bool:
+    """Whether a value has the form of one choice of a union; it may still be out of range."""
+    if choice.is_container:
+        return False
+    if choice.kind == "literal":
+        return value in choice.arguments
+    if choice.kind is None:
+        return value is None
+    if choice.kind in (bool, int, float):
+        return type(value) is choice.kind
+    return value is not None
+
+
+def _encodes(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _parsed(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
+    if node.value is None:
+        raise ValueError(expected(shape))
+    if shape.kind in (Location, LocalPath):
+        return shape.kind.parse(node.text, base)
+    return shape.kind.parse(node.text)
+
+
+def _env_value(node: Scalar) -> EnvValue:
+    if node.value is None:
+        raise ValueError(EnvValue.expected)
+    value = EnvValue(node.text)
+    value.secret = node.from_environment
+    return value
+
+
+def _plain(node: Scalar, shape: Shape) -> Any:
+    """A value of Python's own types."""
+    kind, value = shape.kind, node.value
+    if isinstance(value, float) and not math.isfinite(value) and kind in (Any, float):
+        raise ValueError("a finite number")
+    if kind is Any or (kind is None and value is None):
+        return value
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is str and value is not None and not isinstance(value, bool):
+        return node.text
+    if kind in (bool, int, float) and type(value) is kind:
+        return value
+    if kind == "literal" and value in shape.arguments:
+        return value
+    raise ValueError(expected(shape))
+
+
+def _within(value: Any, shape: Shape) -> bool:
+    """Whether a value keeps the limits of its type."""
+    low, high, above = shape.limit("ge"), shape.limit("le"), shape.limit("gt")
+    shortest, pattern = shape.limit("min_length"), shape.limit("pattern")
+    return (
+        (low is None or value >= low)
+        and (high is None or value <= high)
+        and (above is None or value > above)
+        and (shortest is None or len(value) >= shortest)
+        and (pattern is None or re.fullmatch(pattern, value) is not None)
+    )

@@ -1,0 +1,130 @@
+"""The JSON Schema of the job spec, made from its types, for editors and other tools.
+
+An editor with a YAML language server checks and completes a job file that begins with
+
+    # yaml-language-server: $schema=schema/rsctl.schema.json
+
+where the file is what `rsctl schema` prints; it is also checked in. What the schema cannot say
+(rules over several keys, files on disk) `rsctl validate` does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rsctl.spec.job import Job
+from rsctl.spec.types import Field, Shape, fields_of
+from rsctl.spec.units import Count, EnvValue
+
+_LIMITS = {
+    "ge": "minimum",
+    "le": "maximum",
+    "gt": "exclusiveMinimum",
+    "min_length": "minLength",
+    "pattern": "pattern",
+}
+_PLAIN: dict[Any, Any] = {
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    None: "null",
+    str: ["string", "number"],
+    EnvValue: ["string", "number", "boolean"],
+}
+_VARIABLE = {
+    "description": "A text with ${NAME} or ${NAME:-default}, which the environment fills in.",
+    "type": "string",
+    "pattern": r"\$\{",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema, as JSON Schema 2020-12."""
+    definitions: dict[str, Any] = {}
+    job = _struct(Job, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:rsctl:schema:job",
+        "title": "rsctl job",
+        **job,
+        "patternProperties": {"^x-": {"description": "Free, for anchors."}},
+        "$defs": {"variable": _VARIABLE, **dict(sorted(definitions.items()))},
+    }
+
+
+def text() -> str:
+    """The schema as the text of `schema/rsctl.schema.json`."""
+    return msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode() + "\n"
+
+
+def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[str, Any]:
+    fields = fields_of(struct).values()
+    schema = {
+        "description": struct.__doc__,
+        "type": "object",
+        "properties": {field.name: _property(field, definitions) for field in fields},
+        "additionalProperties": False,
+    }
+    required = [field.name for field in fields if field.required]
+    return {**schema, "required": required} if required else schema
+
+
+def _property(field: Field, definitions: dict[str, Any]) -> dict[str, Any]:
+    forms = [form for choice in field.shape.choices for form in _forms(choice, definitions)]
+    if not field.required:
+        forms.append({"type": "null"})
+    schema = {"description": field.shape.limit("description"), **_any_of(forms)}
+    if field.required or field.default is None or field.shape.is_struct:
+        return schema
+    return {**schema, "default": msgspec.to_builtins(field.default)}
+
+
+def _schema(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
+    return _any_of([form for choice in shape.choices for form in _forms(choice, definitions)])
+
+
+def _forms(shape: Shape, definitions: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ways to write a value of a type that is no union."""
+    if shape.kind is Any:
+        return [{}]
+    if shape.is_struct:
+        if shape.kind.__name__ not in definitions:
+            definitions[shape.kind.__name__] = _struct(shape.kind, definitions)
+        return [{"$ref": f"#/$defs/{shape.kind.__name__}"}]
+    if shape.kind is list:
+        items = {"type": "array", "items": _schema(shape.arguments[0], definitions)}
+        return [
+            {**items, "minItems": shape.limit("min_length")} if shape.limit("min_length") else items
+        ]
+    if shape.kind is dict:
+        return [_mapping(shape, definitions)]
+    scalar = _scalar(shape)
+    takes_any_text = shape.kind in (None, str, EnvValue) and "pattern" not in scalar
+    return [scalar] if takes_any_text else [scalar, {"$ref": "#/$defs/variable"}]
+
+
+def _mapping(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
+    names, values = shape.arguments
+    schema = {"type": "object", "additionalProperties": _schema(values, definitions)}
+    pattern = names.limit("pattern")
+    return {**schema, "propertyNames": {"pattern": pattern}} if pattern else schema
+
+
+def _scalar(shape: Shape) -> dict[str, Any]:
+    if shape.kind == "literal":
+        return {"enum": list(shape.arguments)}
+    limits = {
+        word: shape.limit(name) for name, word in _LIMITS.items() if shape.limit(name) is not None
+    }
+    if shape.kind in _PLAIN:
+        plain = "string" if "pattern" in limits else _PLAIN[shape.kind]
+        return {"type": plain, **limits}
+    schema = {"type": "string", "pattern": shape.kind.pattern}
+    return {**schema, "type": ["string", "integer"]} if shape.kind is Count else schema
+
+
+def _any_of(forms: list[dict[str, Any]]) -> dict[str, Any]:
+    unique = [form for index, form in enumerate(forms) if form not in forms[:index]]
+    return unique[0] if len(unique) == 1 else {"anyOf": unique}

@@ -1,0 +1,67 @@
+"""What is wrong with a text that is no YAML, in plain words."""
+
+from __future__ import annotations
+
+import yaml
+
+from rsctl.spec.nodes import Mark
+from rsctl.spec.source import YamlError, lines_of
+
+_ALIGN = "keys of one block begin in the same column"
+_NOT_NESTED = f"indent it like the line above: {_ALIGN}"
+
+# What the parser says -> what is said here, and the remedy. The first that is found counts.
+_EXPLANATIONS = (
+    (
+        "mapping values are not allowed",
+        "a ':' stands where no key can be",
+        f"put a value that holds ': ' in quotes, or check the indentation: {_ALIGN}",
+    ),
+    ("sequence entries are not allowed", "a list cannot begin here", "begin it on a new line"),
+    ("unexpected end of stream", "the quoted text that begins here has no end", "close the quote"),
+    ("expected ',' or ']'", "the list in [] does not go on like this", "add a comma, or ]"),
+    ("expected ',' or '}'", "the mapping in {} does not go on like this", "add a comma, or }"),
+    ("expected ':'", "this line has no 'key:'", "write KEY: VALUE"),
+    ("unknown escape character", "no such escape in double quotes", r"write \\ for a \, or use '"),
+    ("expected key", "this does not continue the block above", _NOT_NESTED),
+    ("expected <block end>", "this does not continue the block above", _NOT_NESTED),
+    ("expected '-' indicator", "this does not continue the list above", _NOT_NESTED),
+)
+
+
+def explained(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
+    """A parser's complaint as a finding that its reader can act on."""
+    lines = lines_of(text)
+    mark = _mark_of(problem, file, lines)
+    line = lines[mark.line - 1]
+    before, rest = line[: mark.column - 1], line[mark.column - 1 :]
+    if not before.strip() and "\t" in line[: mark.column]:
+        return YamlError(mark, "a tab is used for indentation", "indent with spaces")
+    if rest.startswith("{") and before.endswith("$"):
+        return YamlError(mark, "inside {} and [] a variable needs quotes", 'write "${NAME}"')
+    if rest.startswith(("@", "`", "%", "*", "&")):
+        return YamlError(mark, f"a value cannot begin with {rest[0]!r}", "put it in quotes")
+    said = getattr(problem, "problem", None) or str(problem)
+    for words, message, remedy in _EXPLANATIONS:
+        if words in said:
+            return YamlError(mark, message, remedy)
+    return YamlError(mark, f"this is not YAML: {said}", "see https://yaml.org/spec/1.2.2/")
+
+
+def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
+    """Where the trouble is; where it began, if the parser only noticed at the end of the file."""
+    at = getattr(problem, "problem_mark", None)
+    began = getattr(problem, "context_mark", None)
+    if at is None or (began and _at_the_end(at, lines)):
+        at = began
+    if at is None:
+        return Mark(file, 1, 1)
+    line = min(at.line, len(lines) - 1)
+    return Mark(file, line + 1, min(at.column, len(lines[line])) + 1)
+
+
+def _at_the_end(at: yaml.Mark, lines: list[str]) -> bool:
+    rest = "".join(
+        [line[at.column :] if n == 0 else line for n, line in enumerate(lines[at.line :])]
+    )
+    return not rest.strip()

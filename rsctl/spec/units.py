@@ -1,0 +1,214 @@
+"""Quantities with units, and the other scalars of the spec that are more than text.
+
+Each is a subclass of the plain type it behaves as, so that `limits.timeout` can be compared with
+seconds directly, and each can `parse` its written form. `expected` and `pattern` feed error
+messages and the JSON Schema; `units` are the units of a quantity, the likeliest first.
+`parse` raises ValueError with what was expected and, if that does not say it all, the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+from typing import ClassVar
+
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "ms": 1e-3, "us": 1e-6}
+_BYTES = {"GB": 10**9, "GiB": 2**30, "MB": 10**6, "MiB": 2**20}
+_BYTES |= {"TB": 10**12, "TiB": 2**40, "KB": 10**3, "KiB": 2**10, "B": 1}
+_BITS = {"Gbit": 10**9, "Mbit": 10**6, "kbit": 10**3, "Tbit": 10**12, "bit": 1}
+_COUNTS = {"M": 10**6, "B": 10**9, "K": 10**3, "T": 10**12, "": 1}
+_NUMBER = r"[0-9]{1,18}(\.[0-9]{1,9})?"
+_LARGEST = 2**62
+_YEAR = 366 * 86400
+
+
+class Duration(float):
+    """Seconds, written `90s`, `1h30m` or `0.5ms`."""
+
+    expected: ClassVar[str] = "a duration such as 90s, 1h30m or 0.5ms"
+    pattern: ClassVar[str] = rf"^({_NUMBER}(d|h|ms|m|us|s))+$"
+    units: ClassVar[tuple[str, ...]] = tuple(_SECONDS)
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """Raises ValueError if the text is no duration."""
+        if len(text) > 100 or not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        parts = re.findall(r"([0-9.]+)([a-z]+)", text)
+        seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+        if seconds > _YEAR:
+            raise ValueError("a duration of at most a year")
+        return cls(seconds)
+
+    def __str__(self) -> str:
+        """The shortest usual writing: `1h30m`, `90s` as `1m30s`, `0.5ms`."""
+        if 0 < self < 1:
+            return f"{_decimal(self * 1e3)}ms"
+        whole, rest = divmod(round(float(self), 6), 1)
+        text = ""
+        for unit in ("d", "h", "m"):
+            count, whole = divmod(whole, _SECONDS[unit])
+            text += f"{count:.0f}{unit}" if count else ""
+        seconds = whole + rest
+        return text + f"{_decimal(seconds)}s" if seconds or not text else text
+
+
+class Size(int):
+    """Bytes, written `200GB` (10^9) or `2GiB` (2^30)."""
+
+    expected: ClassVar[str] = "a size such as 200GB or 2GiB"
+    pattern: ClassVar[str] = rf"^{_NUMBER}(B|[KMGT]i?B)$"
+    units: ClassVar[tuple[str, ...]] = tuple(_BYTES)
+
+    @classmethod
+    def parse(cls, text: str) -> Size:
+        """Raises ValueError if the text is no size."""
+        return cls(_scaled(text, cls.pattern, _BYTES, cls.expected))
+
+
+class Rate(int):
+    """Bits per second, written `1Gbit` or `200Mbit`."""
+
+    expected: ClassVar[str] = "a rate such as 1Gbit or 200Mbit"
+    pattern: ClassVar[str] = rf"^{_NUMBER}[kMGT]?bit(/s)?$"
+    units: ClassVar[tuple[str, ...]] = tuple(_BITS)
+
+    @classmethod
+    def parse(cls, text: str) -> Rate:
+        """Raises ValueError if the text is no rate."""
+        return cls(_scaled(text, cls.pattern, _BITS, cls.expected))
+
+
+class Count(int):
+    """A number of things, written `340M` or `1.5B`."""
+
+    expected: ClassVar[str] = "a count such as 340M or 1.5B"
+    pattern: ClassVar[str] = rf"^{_NUMBER}[KMBT]?$"
+    units: ClassVar[tuple[str, ...]] = tuple(_COUNTS)
+
+    @classmethod
+    def parse(cls, text: str) -> Count:
+        """Raises ValueError if the text is no count."""
+        return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
+
+
+class Accelerator(str):
+    """GPUs of one node, written `a100-40gb:8`; without a count it is one."""
+
+    expected: ClassVar[str] = "an accelerator and its count on each node, such as a100-40gb:8"
+    pattern: ClassVar[str] = r"^[a-z][a-z0-9-]{0,39}(:[1-9][0-9]?)?$"
+
+    @classmethod
+    def parse(cls, text: str) -> Accelerator:
+        """Raises ValueError if the text names no accelerator."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+    @property
+    def type(self) -> str:
+        """The name in the catalogue, such as `a100-40gb`."""
+        return self.partition(":")[0]
+
+    @property
+    def per_node(self) -> int:
+        """How many on each node."""
+        return int(self.partition(":")[2] or 1)
+
+
+class Regex(str):
+    """A Python regular expression with at least one group.
+
+    The metric's value is the group named `value`, else the first; a group named `step` is the step.
+    """
+
+    expected: ClassVar[str] = "a regular expression with a group, such as 'loss=([0-9.]+)'"
+    pattern: ClassVar[str] = r"\("
+
+    @classmethod
+    def parse(cls, text: str) -> Regex:
+        """Raises ValueError if the text does not compile or has no group."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                groups = re.compile(text).groups
+        except (re.error, RecursionError, OverflowError) as problem:
+            raise ValueError("a regular expression", str(problem)) from None
+        if not groups:
+            raise ValueError(cls.expected, "it has no group in ( ) for the number")
+        return cls(text)
+
+
+class Location(str):
+    """Where data is: `gs://bucket/path`, `s3://bucket/path`, or a local path made absolute."""
+
+    expected: ClassVar[str] = "gs://BUCKET/PATH, s3://BUCKET/PATH or a local path"
+    pattern: ClassVar[str] = r"^(?!.*://).+$|^(gs|s3)://[a-z0-9][a-z0-9._-]+(/.*)?$"
+
+    @classmethod
+    def parse(cls, text: str, base: str | os.PathLike[str]) -> Location:
+        """A local path is relative to `base`, the folder of the job file. Raises ValueError."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text if "://" in text else _absolute(text, base))
+
+    @property
+    def scheme(self) -> str:
+        """`gs`, `s3`, or `file` for a local path."""
+        scheme, separator, _ = self.partition("://")
+        return scheme if separator else "file"
+
+
+class LocalPath(str):
+    """A file or folder on this machine, relative to the job file, made absolute."""
+
+    expected: ClassVar[str] = "a path relative to this file"
+    pattern: ClassVar[str] = r"^(?!.*://).+$"
+
+    @classmethod
+    def parse(cls, text: str, base: str | os.PathLike[str]) -> LocalPath:
+        """Raises ValueError for an empty path or a URL."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(_absolute(text, base))
+
+
+class RelativePath(str):
+    """A file inside the source folder; it stays as written."""
+
+    expected: ClassVar[str] = "a path inside image.source, such as train.py"
+    pattern: ClassVar[str] = r"^(?!(.*/)?\.\.(/|$))[^/-].*$"
+
+    @classmethod
+    def parse(cls, text: str) -> RelativePath:
+        """Raises ValueError if the path is absolute or leaves the folder."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+
+class EnvValue(str):
+    """An environment value. `secret` if it came out of the environment: it is never saved."""
+
+    expected: ClassVar[str] = "text"
+    secret: bool = False
+
+
+def _absolute(path: str, base: str | os.PathLike[str]) -> str:
+    return os.path.abspath(os.path.join(base, path))
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.9f}".rstrip("0").rstrip(".")
+
+
+def _scaled(text: str, pattern: str, units: dict[str, int], expected: str) -> int:
+    parts = re.match(r"([0-9]+)(?:\.([0-9]+))?([A-Za-z]*)", text)
+    if not parts or not re.fullmatch(pattern, text):
+        raise ValueError(expected)
+    whole, decimals, unit = parts[1], parts[2] or "", parts[3]
+    value: int = int(whole + decimals) * units[unit] // 10 ** len(decimals)
+    if not 0 < value <= _LARGEST:
+        raise ValueError(expected, "it is too large" if value else "it is nothing")
+    return value

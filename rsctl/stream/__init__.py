@@ -1,0 +1,1 @@
+"""What comes back from a job: log lines, states, metrics; merged, read and shown."""

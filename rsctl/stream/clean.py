@@ -1,0 +1,43 @@
+"""Text of unknown origin made fit for a terminal."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and other strings: titles, links, clipboard
+    r"|\x1b[ -/]*[0-~]"
+)
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def clean(text: str) -> str:
+    """A text whose control characters cannot act: our own colours stay, the rest is shown escaped.
+
+    Only for texts that rsctl has put together; for a line of a log use `clean_line`.
+    """
+    if not _CONTROL.search(text):
+        return text
+    parts = re.split(f"({_COLOR.pattern})", text)
+    return "".join(p if _COLOR.fullmatch(p) else _CONTROL.sub(_escaped, p) for p in parts)
+
+
+def clean_line(text: str) -> str:
+    """A line of a log as a terminal may show it.
+
+    Escape sequences are removed, of a progress bar's states only the last is kept, and other
+    control characters, those that change the direction of writing among them, are shown escaped.
+    """
+    if not _CONTROL.search(text):
+        return text
+    text = _ESCAPES.sub("", text)
+    if "\r" in text:
+        text = next((part for part in reversed(text.split("\r")) if part), "")
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -1,0 +1,100 @@
+"""The events of a run, as they travel from a target to the terminal, to NDJSON and to the store.
+
+`time` is always RFC 3339 in UTC with microseconds, 27 characters, so that times sort as text.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any, Literal, Optional, Union
+
+import msgspec
+
+from rsctl.findings import Finding, JobState
+
+Stream = Literal["stdout", "stderr"]
+TIME_LENGTH = 27
+
+
+def now() -> str:
+    """The present, in the form of every event's `time`."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str) -> datetime:
+    """An event's time as an aware datetime. Raises ValueError."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Seconds from one event time to another."""
+    return (parse_time(end) - parse_time(start)).total_seconds()
+
+
+class LogEvent(msgspec.Struct, tag="log", gc=False):
+    """One line of a replica's log. `id` is unique within the replica and grows with the log."""
+
+    time: str
+    replica: str
+    id: str
+    stream: Stream
+    text: str
+
+
+class StateEvent(msgspec.Struct, tag="state", kw_only=True):
+    """The job (no replica) or one replica entered a state."""
+
+    time: str
+    state: JobState
+    replica: Optional[str] = None
+    attempt: int = 1
+    exit_code: Optional[int] = None
+    reason: Optional[str] = None
+
+
+class MetricEvent(msgspec.Struct, tag="metric", kw_only=True):
+    """One value of one metric. `step` is None where the log does not tell it."""
+
+    time: str
+    replica: str
+    name: str
+    value: float
+    step: Optional[int] = None
+
+
+class FindingEvent(msgspec.Struct, tag="finding", kw_only=True):
+    """A finding that came up while the job ran, on a replica or about the job."""
+
+    time: str
+    finding: Finding
+    replica: Optional[str] = None
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """The first failure of a job: who, how, when, its last lines, and what is known about it.
+
+    `causes` pair a known cause with its remedy.
+    """
+
+    replica: str
+    time: str
+    exit_code: int
+    signal: Optional[str] = None
+    rank: Optional[int] = None
+    lines: list[str] = []
+    causes: list[Finding] = []
+
+
+class ResultEvent(msgspec.Struct, tag="result", kw_only=True):
+    """The last event: how the run ended, as far as the one who watched it knows."""
+
+    time: str
+    run: str
+    state: JobState
+    exit_code: int
+    first_failure: Optional[Failure] = None
+    metrics: dict[str, Any] = {}
+    url: Optional[str] = None
+
+
+Event = Union[LogEvent, StateEvent, MetricEvent, FindingEvent, ResultEvent]

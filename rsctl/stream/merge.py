@@ -1,0 +1,73 @@
+"""Many sources, each in order of time, as one stream in order of time.
+
+Each source is read a block at a time, so memory does not grow with the length of the logs. What
+is older than every source's frontier leaves; the sort merges the sources' heads, which are runs
+that are already in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Generic, Protocol, TypeVar
+
+_time = attrgetter("time")
+_LOW_WATER = 200  # lines left of a source below which its next block is read
+
+
+class Timed(Protocol):
+    """Something that happened."""
+
+    time: str
+
+
+T = TypeVar("T", bound=Timed)
+T_co = TypeVar("T_co", bound=Timed, covariant=True)
+
+
+class Source(Protocol[T_co]):
+    """Events in order of time."""
+
+    def read(self) -> Sequence[T_co]:
+        """The next block, empty if there is nothing new (yet)."""
+
+
+class OrderedMerge(Generic[T]):
+    """Merges sources; keeps of each what others have yet to catch up with."""
+
+    def __init__(self, sources: Sequence[Source[T]]) -> None:
+        self._sources = sources
+        self._buffers: list[list[T]] = [[] for _ in sources]
+
+    def read(self, horizon: str | None) -> list[T]:
+        """What can be told in order by now; empty if that is nothing.
+
+        `horizon` is the time up to which a source that has nothing new is believed to be
+        complete; None means that nothing more is written at all.
+        """
+        frontier = [f for f in map(self._fill, range(len(self._sources))) if f is not None]
+        if horizon is not None:
+            frontier.append(horizon)
+        watermark = min(frontier, default=None)
+        ready: list[T] = []
+        for index, buffer in enumerate(self._buffers):
+            end = len(buffer) if watermark is None else bisect_right(buffer, watermark, key=_time)
+            ready += buffer[:end]
+            self._buffers[index] = buffer[end:]
+        ready.sort(key=_time)
+        return ready
+
+    def waiting(self, index: int) -> list[T]:
+        """What has been read of a source and not yet handed out."""
+        return self._buffers[index]
+
+    def _fill(self, index: int) -> str | None:
+        """Top up a source's buffer; returns its frontier, or None if it has nothing more."""
+        buffer = self._buffers[index]
+        if len(buffer) < _LOW_WATER:
+            block = self._sources[index].read()
+            if not block:
+                return None
+            buffer += block
+        return buffer[-1].time

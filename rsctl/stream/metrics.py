@@ -1,0 +1,133 @@
+"""Numbers out of log lines: the spec's regexes, metric lines and telemetry."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.stream.events import LogEvent, MetricEvent
+
+STRUCTURED = '{"rsctl": "'
+_MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
+_NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """What is known of a metric beyond its values."""
+
+    regex: str
+    goal: Optional[str] = None
+    unit: Optional[str] = None
+
+
+def structured(text: str) -> dict[str, Any] | None:
+    """The structured line that a log line is, or None. Its `rsctl` says which kind."""
+    if not text.startswith(STRUCTURED):
+        return None
+    try:
+        record = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+class MetricReader:
+    """Reads the metrics of one job out of its log."""
+
+    def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
+        self._patterns = [(name, re.compile(spec.regex)) for name, spec in metrics.items()]
+
+    def may_hold_metrics(self, text: str) -> bool:
+        """A quick look at a whole block of lines, so that most need no closer one."""
+        return STRUCTURED in text or any(p.search(text) for _, p in self._patterns)
+
+    def read(self, line: LogEvent) -> Iterator[MetricEvent]:
+        """The metrics in one line."""
+        record = structured(line.text)
+        if record is None:
+            yield from self._matches(line)
+        elif record["rsctl"] == "metrics":
+            yield from _named_values(line, record, "")
+        elif record["rsctl"] == "telemetry":
+            yield from _named_values(line, record, "node.")
+            yield from _gpu_values(line, record.get("gpus"))
+
+    def _matches(self, line: LogEvent) -> Iterator[MetricEvent]:
+        text = line.text[:_MATCH_LIMIT]
+        for name, pattern in self._patterns:
+            for match in pattern.finditer(text):
+                groups = match.groupdict()
+                value = _number(groups.get("value", match[1]))
+                if value is not None:
+                    step = _number(groups.get("step"))
+                    yield _event(line, name, value, step)
+
+
+def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterator[MetricEvent]:
+    step = _number(record.get("step"))
+    for name, raw in record.items():
+        value = _number(raw)
+        if name not in _NOT_METRICS and value is not None and _NAME.fullmatch(name):
+            yield _event(line, prefix + name, value, step)
+
+
+def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
+    for gpu in gpus if isinstance(gpus, list) else []:
+        if isinstance(gpu, dict) and isinstance(gpu.get("index"), int):
+            named = {name: value for name, value in gpu.items() if name != "index"}
+            yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
+
+
+def _number(raw: Any) -> float | None:
+    """A number, or one written as text; nan and inf count, since a diverged loss is news."""
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+        return None
+    try:
+        return float(raw)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:
+    whole = int(step) if step is not None and math.isfinite(step) else None
+    return MetricEvent(time=line.time, replica=line.replica, name=name, value=value, step=whole)
+
+
+class Tally:
+    """Running figures of every metric, whatever their number of values.
+
+    `recent` keeps the last values of each, for a sparkline.
+    """
+
+    def __init__(self, metrics: Mapping[str, MetricSpec], recent: int = 40) -> None:
+        self._specs = metrics
+        self._figures: dict[str, dict[str, Any]] = {}
+        self.recent: dict[str, deque[float]] = {}
+        self._keep = recent
+
+    def add(self, name: str, value: float) -> None:
+        """Count one value."""
+        spec = self._specs.get(name)
+        figures = self._figures.setdefault(name, {"last": value, "count": 0})
+        figures["last"] = value
+        figures["count"] += 1
+        if spec and spec.goal and math.isfinite(value):
+            better = min if spec.goal == "min" else max
+            figures["best"] = better(figures.get("best", value), value)
+        if spec and spec.unit:
+            figures["unit"] = spec.unit
+        self.recent.setdefault(name, deque(maxlen=self._keep)).append(value)
+
+    def summary(self, nodes: bool = False) -> dict[str, dict[str, Any]]:
+        """Of each metric its last value, its count, its best by the goal, and its unit.
+
+        The nodes' telemetry is left out unless `nodes`: it describes machines, not the training.
+        """
+        figures = self._figures.items()
+        return {name: dict(f) for name, f in figures if nodes or not name.startswith("node.")}

@@ -1,0 +1,152 @@
+"""The contract between rsctl and the places where jobs run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Optional, Protocol
+
+import msgspec
+
+from rsctl.findings import Finding, error, note
+from rsctl.spec.job import Job
+from rsctl.spec.types import fields_of
+from rsctl.stream.events import Event
+from rsctl.stream.metrics import MetricSpec
+
+Say = Callable[[str], None]
+"""Takes one line of progress for the user."""
+
+Cursor = dict[str, int]
+"""How far each replica's log has been read: resuming from it neither loses nor repeats a line."""
+
+
+class Unsupported(NamedTuple):
+    """Why a target cannot honour a key, and what to do instead."""
+
+    reason: str
+    remedy: str
+
+
+class Capabilities(NamedTuple):
+    """What a target does with the spec, as data; key paths that are not named are supported.
+
+    `refused` keys are errors when they are set to anything but their default; `unused` keys
+    belong to other targets and give a note. `schemes` are the data locations it can reach.
+    """
+
+    refused: Mapping[str, Unsupported]
+    unused: Mapping[str, str]
+    schemes: frozenset[str]
+
+
+class ImagePlan(msgspec.Struct, kw_only=True):
+    """The image: its tag, or None where no container is used, and its gradient transport."""
+
+    tag: Optional[str]
+    transport: str
+
+
+class Pool(msgspec.Struct, kw_only=True):
+    """Replicas of one role on one kind of machine. `gbps` is Gbit/s a node, None if not known."""
+
+    role: str
+    count: int
+    machine: Optional[str] = None
+    accelerator: Optional[str] = None
+    gbps: Optional[float] = None
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """All that a submission will do; what `rsctl plan -o json` prints.
+
+    `env` is what the script finds in its environment; a None value is a secret that is taken from
+    the submitter's environment and shown nowhere.
+    """
+
+    run: str
+    target: str
+    image: ImagePlan
+    pools: list[Pool]
+    world_size: int
+    env: dict[str, Optional[str]]
+    request: dict[str, Any]
+    findings: list[Finding] = []
+
+
+class Target(Protocol):
+    """A place where jobs run."""
+
+    name: str
+    supports: Capabilities
+
+    def render(self, job: Job, run: str) -> Plan:
+        """What would be sent. Pure: no network, clock, credentials, SDK or docker."""
+
+    def preflight(self, job: Job) -> list[Finding]:
+        """What this environment lacks to submit the job; changes nothing."""
+
+    def submit(self, plan: Plan, job: Job, say: Say) -> None:
+        """Send the plan's request; a second call for the same run finds the first's job.
+
+        `say` gets progress for the user, such as a build's. Raises RsctlError.
+        """
+
+    def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
+        """Batches of log lines and states, in order; `since` is advanced as they are yielded.
+
+        With `follow` it ends when the job has ended and is drained, and an empty batch is yielded
+        now and then while nothing happens; without, it ends at what is there.
+        """
+
+    def tail(self, run: str, lines: int) -> Cursor:
+        """A cursor from which at least the last `lines` lines of the run follow."""
+
+    def reconcile(self, run: str) -> None:
+        """Bring the store up to date with the job, and clear away what a killed run left."""
+
+    def cancel(self, run: str) -> None:
+        """Ask the job to end. Returns at once; a job that has ended is left as it is."""
+
+
+def metric_specs(job: Job) -> dict[str, MetricSpec]:
+    """The spec's metrics, for reading them out of the log."""
+    return {
+        name: MetricSpec(regex=str(metric.regex), goal=metric.goal, unit=metric.unit)
+        for name, metric in job.metrics.items()
+    }
+
+
+def capability_findings(job: Job, target: str, supports: Capabilities) -> Iterator[Finding]:
+    """Errors for keys that the target cannot honour, notes for those it does not use."""
+    for path, (reason, remedy) in supports.refused.items():
+        if _is_set(job, path):
+            yield error("unsupported", f"target {target}: {reason}", remedy, path)
+    for path, reason in supports.unused.items():
+        if _is_set(job, path):
+            yield note("unused", f"target {target} does not use this: {reason}", None, path)
+    yield from _location_findings(job, target, supports.schemes)
+
+
+def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterator[Finding]:
+    locations = {f"inputs.{name}": location for name, location in job.inputs.items()}
+    locations |= {"outputs": job.outputs, "checkpoints": job.checkpoints}  # type: ignore[dict-item]
+    for path, location in locations.items():
+        if location and location.scheme not in schemes:
+            reach = "a local path" if schemes == {"file"} else " or ".join(sorted(schemes))
+            yield error(
+                "unsupported",
+                f"target {target} cannot reach {location}; it takes {reach}",
+                f"for this target: --set {path}=./PATH",
+                path,
+            )
+
+
+def _is_set(job: Job, path: str) -> bool:
+    """Whether a key differs from its default."""
+    value: Any = job
+    default: Any = None
+    for name in path.split("."):
+        struct: type[msgspec.Struct] = type(value)
+        default = fields_of(struct)[name].default
+        value = getattr(value, name)
+    return bool(value != default)

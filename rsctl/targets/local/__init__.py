@@ -1,0 +1,1 @@
+"""Jobs on this machine: as plain processes, or as containers under docker compose."""

@@ -1,0 +1,138 @@
+"""How a supervisor starts, stops and clears away the replicas of one kind of local target."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import NamedTuple, Optional, Protocol
+
+from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.ports import ReservedPort
+
+_KILL_SECONDS = 10.0
+_POLL_SECONDS = 0.01
+_CONTRACT = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+class Command(NamedTuple):
+    """What the supervisor runs, and reads the output of, for one replica."""
+
+    argv: list[str]
+    cwd: Optional[str]
+    env: dict[str, str]
+
+
+class Ending(NamedTuple):
+    """How a replica ended, and what is known beyond its exit code."""
+
+    exit_code: int
+    reason: Optional[str] = None
+
+
+class Backend(Protocol):
+    """One kind of local replica."""
+
+    def prepare(self, attempt: int) -> None:
+        """Make ready to start. Raises RsctlError."""
+
+    def command(self, replica: str, attempt: int) -> Command:
+        """What to run for a replica."""
+
+    def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
+        """Ask replicas to end, or end them; the values are the process ids of their commands."""
+
+    def ending(self, replica: str, exit_code: int) -> Ending:
+        """How a replica whose command ended with this code really ended."""
+
+    def clear(self) -> None:
+        """Leave nothing of the run behind; harmless if nothing is there."""
+
+
+class ProcessBackend:
+    """Replicas as processes. They are known by their environment, which all descendants inherit."""
+
+    def __init__(self, folder: RunFolder, submission: Submission) -> None:
+        self._folder = folder
+        self._commands = {c["replica"]: c for c in submission.request["commands"]}
+        self._run = submission.run
+        self._port: ReservedPort | None = None
+
+    def prepare(self, attempt: int) -> None:
+        """Reserve a rendezvous port of its own for every attempt."""
+        self._release_port()
+        self._port = ReservedPort(self._folder.path.parent.parent / "ports")
+
+    def command(self, replica: str, attempt: int) -> Command:
+        """The request's command, with what only this machine can tell added to its environment."""
+        command = self._commands[replica]
+        env = {n: v for n, v in os.environ.items() if not _belongs_to_contract(n)}
+        given = {
+            n: v if v is not None else os.environ.get(n, "") for n, v in command["env"].items()
+        }
+        env |= given
+        env["RSCTL_ATTEMPT"] = str(attempt)
+        env["RSCTL_PARENT"] = str(os.getpid())
+        env["RSCTL_PORT"] = str(self._port.number if self._port else 0)
+        env["TMPDIR"] = str(self._folder.path / replica / "tmp")
+        return Command(command["argv"], command["cwd"], env)
+
+    def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
+        """SIGTERM to the launchers, which pass it on; SIGKILL to all that descends from them."""
+        for replica, launcher in replicas.items():
+            if not hard:
+                _signal(launcher, signal.SIGTERM)
+                continue
+            for pid in processes_of(self._run, replica):
+                _signal(pid, signal.SIGKILL)
+
+    def ending(self, replica: str, exit_code: int) -> Ending:
+        """A negative code is the signal that killed it."""
+        return Ending(128 - exit_code if exit_code < 0 else exit_code)
+
+    def clear(self) -> None:
+        """Kill whatever is left of the run."""
+        deadline = monotonic() + _KILL_SECONDS
+        while (pids := processes_of(self._run)) and monotonic() < deadline:
+            for pid in pids:
+                _signal(pid, signal.SIGKILL)
+            sleep(_POLL_SECONDS)
+        self._release_port()
+
+    def _release_port(self) -> None:
+        if self._port:
+            self._port.release()
+            self._port = None
+
+
+def _belongs_to_contract(name: str) -> bool:
+    """Variables by which this process may itself be part of a job, which are not passed on."""
+    return name.startswith(("RSCTL_", "TORCHELASTIC_")) or name in _CONTRACT
+
+
+def processes_of(run: str, replica: str | None = None) -> list[int]:
+    """Process ids of a run, or of one replica of it; needs /proc.
+
+    Zombies and processes of other users are left out.
+    """
+    wanted = {f"RSCTL_RUN={run}".encode()}
+    if replica:
+        wanted.add(f"RSCTL_REPLICA={replica}".encode())
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                environ = Path(f"/proc/{entry}/environ").read_bytes()
+            except OSError:
+                continue
+            if wanted <= set(environ.split(b"\0")):
+                found.append(int(entry))
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,74 @@
+"""Replicas as containers under docker compose, for the supervisor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.targets.local import docker
+from rsctl.targets.local.backend import Command, Ending
+from rsctl.targets.local.composefile import container_name, project_name
+from rsctl.targets.local.folder import RunFolder, Submission
+
+
+class ContainerBackend:
+    """Starts each container attached, so that its output and exit code are those of a command."""
+
+    def __init__(self, folder: RunFolder, submission: Submission) -> None:
+        self._file = folder.path / "compose.yaml"
+        self._content: dict[str, Any] = submission.request["compose"]
+        self._run = submission.run
+
+    def prepare(self, attempt: int) -> None:
+        """Create the network and the containers, none of them started."""
+        self._file.write_text(yaml.safe_dump(self._content, sort_keys=False))
+        if attempt > 1:
+            self.clear()
+        env = {**os.environ, "RSCTL_ATTEMPT": str(attempt)}
+        docker.require([*self._compose(), "create", "--quiet-pull"], env)
+
+    def command(self, replica: str, attempt: int) -> Command:
+        """A client that starts the container and stays attached to it."""
+        argv = ["docker", "start", "--attach", container_name(self._run, replica)]
+        return Command(argv, None, dict(os.environ))
+
+    def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
+        """One docker command for all of them; those that have ended are no error."""
+        names = [container_name(self._run, replica) for replica in replicas]
+        if names:
+            docker.run(["docker", "kill", "--signal", "KILL" if hard else "TERM", *names])
+
+    def ending(self, replica: str, exit_code: int) -> Ending:
+        """What docker knows of the container's end."""
+        fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
+        name = container_name(self._run, replica)
+        said = docker.run(["docker", "inspect", "--format", fields, name])
+        if said.returncode:
+            return Ending(exit_code or 1, "its container has disappeared")
+        status, code, out_of_memory, problem = (said.stdout.strip() + "   ").split(" ", 3)
+        if out_of_memory == "true":
+            return Ending(int(code) or 137, "out of memory")
+        if problem.strip():
+            return Ending(int(code) or 1, problem.strip())
+        if status != "exited":
+            return Ending(exit_code or 1, f"its container is {status}; docker lost it")
+        return Ending(int(code))
+
+    def clear(self) -> None:
+        """Remove the containers and the network; safe without the compose file too."""
+        command = docker.compose_command()
+        if command is None:
+            raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here"))
+        project = ["--project-name", project_name(self._run)]
+        docker.require([*command, *project, "down", "--volumes", "--timeout", "0"])
+
+    def _compose(self) -> list[str]:
+        command = docker.compose_command()
+        if command is None:
+            raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here"))
+        project = ["--project-name", project_name(self._run)]
+        return [*command, *project, "--file", str(self._file)]

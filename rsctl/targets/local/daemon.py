@@ -1,0 +1,70 @@
+"""Starts a supervisor as a process of its own, and is that process's program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping
+
+from rsctl.findings import ExitCode, JobState, error
+from rsctl.runs.store import Store
+from rsctl.targets.local.backend import Backend, ProcessBackend
+from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.recorder import Recorder
+from rsctl.targets.local.supervisor import Supervisor
+
+
+def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:
+    """Start the supervisor of a run and hand it the run's lock.
+
+    `secrets` reach it, and the replicas that name them, by its environment only.
+    """
+    with folder.supervisor_log.open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "rsctl.targets.local.daemon", folder.run, str(lock)],
+            env={**os.environ, **secrets},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder.path,
+            pass_fds=[lock],
+            start_new_session=True,
+        )
+
+
+def make_backend(folder: RunFolder, submission: Submission) -> Backend:
+    """The backend for a submission's target."""
+    if submission.target == "process":
+        return ProcessBackend(folder, submission)
+    from rsctl.targets.local.containers import ContainerBackend
+
+    return ContainerBackend(folder, submission)
+
+
+def main() -> int:
+    """Supervise the run named on the command line, whose lock is an inherited descriptor."""
+    run, lock = sys.argv[1], int(sys.argv[2])
+    folder = RunFolder(run)
+    os.set_inheritable(lock, False)
+    folder.claim(lock)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    recorder = Recorder(folder, Store())
+    try:
+        submission = folder.submission()
+        supervisor = Supervisor(folder, submission, make_backend(folder, submission), recorder)
+        return int(supervisor.run().exit_code)
+    except Exception:  # noqa: BLE001 - the run must not be left without an end
+        traceback.print_exc()
+        message = f"the supervisor broke down; see {folder.supervisor_log}"
+        recorder.finding(error("internal", message, "please report it"))
+        recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=message)
+        return int(ExitCode.JOB_FAILED)
+    finally:
+        recorder.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

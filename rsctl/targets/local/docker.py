@@ -1,0 +1,76 @@
+"""The docker and docker compose commands that rsctl runs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+
+
+def compose_command() -> list[str] | None:
+    """`docker compose`, or a `docker-compose` on the PATH or beside this Python, or None."""
+    if _answers(["docker", "compose", "version"]):
+        return ["docker", "compose"]
+    beside = Path(sys.executable).with_name("docker-compose")
+    for program in (shutil.which("docker-compose"), str(beside)):
+        if program and _answers([program, "version"]):
+            return [program]
+    return None
+
+
+def missing() -> list[Finding]:
+    """What this machine lacks to run containers."""
+    if shutil.which("docker") is None:
+        return [
+            error("docker", "no docker command here", "install Docker, or use --target process")
+        ]
+    reached = run(["docker", "version", "--format", "{{.Server.Version}}"])
+    if reached.returncode:
+        return [
+            error(
+                "docker",
+                f"no Docker engine answers: {_last_line(reached.stderr)}",
+                "start it, or use --target process",
+            )
+        ]
+    if compose_command() is None:
+        return [error("compose", "no docker compose here", "install the Docker compose plugin")]
+    return []
+
+
+def run(argv: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end and keep what it said. Never raises for its failure."""
+    try:
+        return subprocess.run(
+            argv,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except OSError as problem:
+        return subprocess.CompletedProcess(argv, 127, "", str(problem))
+
+
+def require(argv: list[str], env: dict[str, str] | None = None) -> str:
+    """The standard output of a command that must succeed. Raises RsctlError with its last words."""
+    done = run(argv, env)
+    if done.returncode:
+        said = _last_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
+        what = " ".join(argv[:4])
+        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {said}"))
+    return done.stdout
+
+
+def _answers(argv: list[str]) -> bool:
+    return run(argv).returncode == 0
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -1,0 +1,68 @@
+"""Which failure was the first, with the end of that replica's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from rsctl.findings import Finding
+from rsctl.stream.diagnose import failure_lines, known_causes
+from rsctl.stream.events import Failure, LogEvent
+from rsctl.stream.journal import JournalReader, tail_offset
+from rsctl.stream.metrics import structured
+from rsctl.targets.local.folder import RunFolder
+
+_TAIL = 400
+
+
+def exit_report(line: LogEvent) -> Failure | None:
+    """The failure that a rank's `exit` line tells of: it has the true time, rank and signal."""
+    record = structured(line.text)
+    if not record or record["rsctl"] != "exit":
+        return None
+    code, rank, signal = record.get("code"), record.get("rank"), record.get("signal")
+    return Failure(
+        replica=line.replica,
+        time=str(record.get("time") or line.time),
+        exit_code=code if isinstance(code, int) else 1,
+        rank=rank if isinstance(rank, int) else None,
+        signal=signal if isinstance(signal, str) else None,
+    )
+
+
+def runtime_finding(line: LogEvent) -> Finding | None:
+    """The finding that a line of the runtime tells."""
+    record = structured(line.text)
+    if not record or record["rsctl"] != "finding":
+        return None
+    try:
+        return msgspec.convert(record, Finding)
+    except msgspec.ValidationError:
+        return None
+
+
+def first_failure(failures: Iterable[Failure], folder: RunFolder) -> Failure:
+    """The earliest failure, with the last lines of its replica and their known causes."""
+    first = min(failures, key=lambda failure: failure.time)
+    tail = _tail(folder, first)
+    lines = failure_lines(line.text for line in tail)
+    findings = [f for f in map(runtime_finding, tail) if f]
+    causes = findings or known_causes(lines, first.exit_code, first.signal)
+    return msgspec.structs.replace(first, lines=lines, causes=causes)
+
+
+def _tail(folder: RunFolder, failure: Failure) -> list[LogEvent]:
+    """The last lines of the failed replica, up to its report: what follows is the launcher's."""
+    path = folder.log(failure.replica)
+    reader = JournalReader(path, failure.replica, tail_offset(path, _TAIL))
+    lines: list[LogEvent] = []
+    while batch := reader.read():
+        for line in batch:
+            report = exit_report(line)
+            if report and report.rank == failure.rank and report.time == failure.time:
+                reader.close()
+                return lines
+            lines.append(line)
+    reader.close()
+    return lines[-_TAIL:]

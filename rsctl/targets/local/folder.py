@@ -1,0 +1,103 @@
+"""The folder of a local run: what is in it, and the lock that says whether its supervisor lives.
+
+submission.json   what the supervisor was told to run (no secrets)
+supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
+supervisor.log    what the supervisor itself had to say; normally empty
+states.log        the states of the job and its replicas, one JSON event a line
+REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
+REPLICA/tmp       a replica's TMPDIR
+outputs, checkpoints    unless the spec puts them elsewhere
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.runs.home import run_directory
+from rsctl.stream.metrics import MetricSpec
+
+
+class Submission(msgspec.Struct, kw_only=True):
+    """What a supervisor runs. Times in seconds."""
+
+    run: str
+    target: str
+    request: dict[str, Any]
+    replicas: list[str]
+    timeout: Optional[float] = None
+    retries: int = 0
+    metrics: dict[str, MetricSpec] = {}
+
+
+class RunFolder:
+    """Paths and lock of one run."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.path = run_directory(run)
+        self.states = self.path / "states.log"
+        self.supervisor_log = self.path / "supervisor.log"
+        self._submission = self.path / "submission.json"
+        self._lock_path = self.path / "supervisor.lock"
+
+    def create(self, submission: Submission) -> None:
+        """Make the folder with all that replicas write to. Raises OSError."""
+        self.path.mkdir(parents=True, mode=0o700, exist_ok=True)
+        for replica in submission.replicas:
+            (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
+        self._submission.write_bytes(msgspec.json.encode(submission))
+
+    def submission(self) -> Submission:
+        """What was submitted. Raises OSError or msgspec.DecodeError."""
+        return msgspec.json.decode(self._submission.read_bytes(), type=Submission)
+
+    def replicas(self) -> list[str]:
+        """The replicas of the run, or those that have left a log."""
+        try:
+            return self.submission().replicas
+        except (OSError, msgspec.DecodeError):
+            return sorted(path.parent.name for path in self.path.glob("*/log"))
+
+    def log(self, replica: str) -> Path:
+        """A replica's log."""
+        return self.path / replica / "log"
+
+    def lock(self) -> int:
+        """Take the run's lock; returns its file descriptor, which a supervisor may inherit.
+
+        A lock belongs to the open file, so it is held until the last process that has it ends,
+        however it ends. Raises BlockingIOError if the run has a supervisor already.
+        """
+        file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            raise
+        self.claim(file)
+        return file
+
+    def claim(self, lock: int) -> None:
+        """Write this process's id into the lock that it holds."""
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, str(os.getpid()).encode(), 0)
+
+    def supervisor(self) -> int | None:
+        """The process id of the living supervisor, or None."""
+        try:
+            file = os.open(self._lock_path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            text = os.read(file, 20)
+            return int(text) if text.isdigit() else None
+        finally:
+            os.close(file)
+        return None

@@ -1,0 +1,48 @@
+"""Rendezvous ports for runs on this machine: two runs at once never get the same."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import socket
+from pathlib import Path
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+_RANGE = range(20000, 30000)  # below the ports that the kernel hands out by itself
+_TRIES = 200
+
+
+class ReservedPort:
+    """A free TCP port, reserved among all runs of this user by a locked file while it lives."""
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        for number in random.sample(_RANGE, _TRIES):
+            lock = os.open(directory / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _bind(number)
+            except OSError:
+                os.close(lock)
+                continue
+            self.number = number
+            self._lock = lock
+            self._path = directory / str(number)
+            return
+        raise RsctlError(
+            ExitCode.ENVIRONMENT,
+            error("port", f"no free port from {_RANGE.start} to {_RANGE.stop - 1}", "end a run"),
+        )
+
+    def release(self) -> None:
+        """Give the port back."""
+        self._path.unlink(missing_ok=True)
+        os.close(self._lock)
+
+
+def _bind(number: int) -> None:
+    """Raises OSError if somebody listens there."""
+    with socket.socket() as probe:
+        probe.bind(("0.0.0.0", number))  # noqa: S104 - torch's store listens on all addresses

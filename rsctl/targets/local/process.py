@@ -1,0 +1,119 @@
+"""Target `process`: every replica a process group on loopback. No Docker, no account."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any, Optional
+
+from rsctl.findings import Finding, error
+from rsctl.runs.home import run_directory
+from rsctl.spec.job import Job
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool
+from rsctl.targets.local import replicas
+from rsctl.targets.local.host import Host, this_host
+from rsctl.targets.local.run import LocalRun
+
+_NO_IMAGE = "processes run in this Python, with no image"
+
+
+class ProcessTarget(LocalRun):
+    """Plain processes on this machine."""
+
+    name = "process"
+    supports = Capabilities(
+        refused=replicas.REFUSED,
+        unused={
+            **replicas.UNUSED,
+            "image.uri": _NO_IMAGE,
+            "image.base": _NO_IMAGE,
+            "image.python": f"{_NO_IMAGE}; install the requirements into it",
+            "image.apt": _NO_IMAGE,
+            "image.transport": _NO_IMAGE,
+        },
+        schemes=frozenset({"file"}),
+    )
+
+    def __init__(self, host: Host | None = None) -> None:
+        self._host = host
+
+    @property
+    def host(self) -> Host:
+        """This machine, looked at once."""
+        self._host = self._host or this_host()
+        return self._host
+
+    def render(self, job: Job, run: str) -> Plan:
+        """The commands and environments of all replicas."""
+        share = replicas.share_out(job, self.host.gpus, self.host.cpus)
+        common = {**replicas.script_env(job, share), **_locations(job, run)}
+        commands = [
+            self._command(job, run, index, share, common) for index in range(job.workers.count)
+        ]
+        return Plan(
+            run=run,
+            target=self.name,
+            image=ImagePlan(tag=None, transport="none"),
+            pools=[Pool(role="worker", count=job.workers.count, accelerator=_accelerator(share))],
+            world_size=job.workers.count * share.processes,
+            env=common,
+            request={"commands": commands},
+            findings=[*replicas.share_findings(job, share), *replicas.reducer_findings(job)],
+        )
+
+    def _command(
+        self,
+        job: Job,
+        run: str,
+        index: int,
+        share: replicas.Share,
+        common: dict[str, Optional[str]],
+    ) -> dict[str, Any]:
+        name = f"worker-{index}"
+        workers = ["127.0.0.1"] * job.workers.count
+        env = {**common, **replicas.identity_env(run, self.name, "worker", name)}
+        env["RSCTL_CLUSTER"] = replicas.cluster_json("worker", index, workers, self.host.loopback)
+        if share.gpus[index]:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in share.gpus[index])
+        return {
+            "replica": name,
+            "role": "worker",
+            "argv": self._argv(job, share),
+            "cwd": str(job.image.source or run_directory(run) / name),
+            "env": env,
+        }
+
+    def _argv(self, job: Job, share: replicas.Share) -> list[str]:
+        if job.run.launcher == "none":
+            return replicas.user_command(job)
+        launch = [self.host.python, "-m", "rsctl.runtime.launch"]
+        return launch + replicas.launch_arguments(job, share)
+
+    def preflight(self, job: Job) -> list[Finding]:
+        """Whether the launcher finds torch, and a foreign command is given."""
+        if job.run.launcher == "torchrun" and find_spec("torch") is None:
+            return [
+                error(
+                    "torch",
+                    f"launcher torchrun needs torch, which {self.host.python} does not have",
+                    "pip install 'rsctl[local]', or use run.launcher: once",
+                    "run.launcher",
+                )
+            ]
+        return []
+
+
+def _locations(job: Job, run: str) -> dict[str, Optional[str]]:
+    directory = run_directory(run)
+    env: dict[str, Optional[str]] = {
+        f"RSCTL_INPUT_{name.upper()}": str(location) for name, location in job.inputs.items()
+    }
+    env["RSCTL_OUTPUT_DIR"] = str(job.outputs or directory / "outputs")
+    env["RSCTL_CHECKPOINT_DIR"] = str(job.checkpoints or directory / "checkpoints")
+    return env
+
+
+def _accelerator(share: replicas.Share) -> str | None:
+    return f"gpu:{len(share.gpus[0])}" if share.gpus[0] else None
+
+
+TARGET = ProcessTarget()

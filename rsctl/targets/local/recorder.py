@@ -1,0 +1,123 @@
+"""What a supervisor writes down: states, findings, the first failure, metrics."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic
+
+import msgspec
+
+from rsctl.findings import Finding, JobState, warning
+from rsctl.runs.store import Store
+from rsctl.stream.events import Event, Failure, FindingEvent, MetricEvent, StateEvent, now
+from rsctl.targets.local.folder import RunFolder
+
+_RESERVE_BYTES = 1 << 20
+_FLUSH_SECONDS = 1.0
+_FLUSH_COUNT = 2000
+
+
+class Recorder:
+    """Writes to the run's `states.log` and to the store.
+
+    A file of a megabyte is kept as a reserve. When the disk is full it is given up, so that at
+    least the end of the run can be told.
+    """
+
+    def __init__(self, folder: RunFolder, store: Store) -> None:
+        self._run = folder.run
+        self._store = store
+        self._file = os.open(folder.states, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._reserve = folder.path / "reserve"
+        self._metrics: list[MetricEvent] = []
+        self._flushed = monotonic()
+        self.attempt = 1
+        _fill(self._reserve)
+
+    def state(
+        self,
+        state: JobState,
+        replica: str | None = None,
+        exit_code: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """The job or a replica entered a state."""
+        event = StateEvent(
+            time=now(),
+            state=state,
+            replica=replica,
+            attempt=self.attempt,
+            exit_code=exit_code,
+            reason=reason,
+        )
+        self._save(lambda: self._store.record(self._run, event))
+        self._append(event)
+
+    def finding(self, finding: Finding, replica: str | None = None) -> None:
+        """Something the user has to know."""
+        self._append(FindingEvent(time=now(), finding=finding, replica=replica))
+
+    def failure(self, failure: Failure) -> None:
+        """The first failure of the job."""
+        self._save(lambda: self._store.record_failure(self._run, failure))
+
+    def metrics(self, metrics: Iterable[MetricEvent]) -> None:
+        """Values to be stored soon."""
+        self._metrics.extend(metrics)
+        if len(self._metrics) >= _FLUSH_COUNT:
+            self.flush()
+
+    def flush_if_due(self) -> None:
+        """Store the metrics that have waited for a second."""
+        if self._metrics and monotonic() - self._flushed > _FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Store all metrics that wait."""
+        waiting, self._metrics = self._metrics, []
+        self._flushed = monotonic()
+        if waiting:
+            self._save(lambda: self._store.add_metrics(self._run, waiting))
+
+    def disk_full(self, replica: str) -> None:
+        """Called once, when a replica's output can no longer be kept."""
+        self._reserve.unlink(missing_ok=True)
+        self.finding(
+            warning(
+                "disk-full",
+                f"the log of {replica} is incomplete from here on: the disk of "
+                f"{self._reserve.parent} is full",
+                "free some space, or set RSCTL_HOME to a larger disk",
+            ),
+            replica,
+        )
+
+    def close(self) -> None:
+        """Write what waits and give up the reserve."""
+        self.flush()
+        self._reserve.unlink(missing_ok=True)
+        os.close(self._file)
+
+    def _append(self, event: Event) -> None:
+        line = msgspec.json.encode(event) + b"\n"
+        self._save(lambda: os.write(self._file, line))
+
+    def _save(self, write: Callable[[], object]) -> None:
+        """Try once more with the reserve's space; a job never ends because it cannot be noted."""
+        for _ in range(2):
+            try:
+                write()
+                return
+            except (sqlite3.Error, OSError) as problem:
+                self._reserve.unlink(missing_ok=True)
+                print(f"{now()} cannot write: {problem}", flush=True)
+
+
+def _fill(path: Path) -> None:
+    try:
+        path.write_bytes(bytes(_RESERVE_BYTES))
+    except OSError:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,83 @@
+"""One running replica, as its supervisor sees it: a command, its output, its end."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from rsctl.stream.events import LogEvent, Stream, now
+from rsctl.stream.journal import JournalWriter
+from rsctl.stream.metrics import MetricReader
+from rsctl.targets.local.backend import Command
+
+_CHUNK = 256 * 1024
+
+
+class Replica:
+    """Starts the command at once; its output goes to the log and is looked through for news."""
+
+    def __init__(
+        self, name: str, command: Command, log: Path, selector: selectors.BaseSelector
+    ) -> None:
+        self.name = name
+        self.journal = JournalWriter(log)
+        self.stopped = False
+        self.log_incomplete = False
+        self._selector = selector
+        self.process = subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=command.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        for stream, pipe in (("stdout", self.process.stdout), ("stderr", self.process.stderr)):
+            if pipe:
+                os.set_blocking(pipe.fileno(), False)
+                selector.register(pipe, selectors.EVENT_READ, (self, stream))
+        self.open_pipes = 2
+
+    @property
+    def running(self) -> bool:
+        """Whether the command has not ended yet."""
+        return self.process.poll() is None
+
+    def read(self, stream: Stream, pipe: int) -> bytes:
+        """Take what is in a pipe into the log; returns the whole lines of it."""
+        try:
+            data = os.read(pipe, _CHUNK)
+        except BlockingIOError:
+            return b""
+        if data:
+            return self.journal.feed(stream, data)
+        self._close_pipe(stream)
+        return b""
+
+    def close(self) -> bytes:
+        """Stop reading; returns the last line if it had no end."""
+        for stream in ("stdout", "stderr"):
+            self._close_pipe(stream)
+        return self.journal.close()
+
+    def _close_pipe(self, stream: str) -> None:
+        pipe = self.process.stdout if stream == "stdout" else self.process.stderr
+        if pipe and not pipe.closed:
+            self._selector.unregister(pipe)
+            pipe.close()
+            self.open_pipes -= 1
+
+
+def lines_with_news(lines: bytes, replica: str, reader: MetricReader) -> Iterator[LogEvent]:
+    """The lines of a block that may hold metrics, findings or exits; mostly none."""
+    text = lines.decode(errors="backslashreplace")
+    if not reader.may_hold_metrics(text):
+        return
+    time = now()
+    for line in text.split("\n"):
+        yield LogEvent(time, replica, "", "stdout", line)

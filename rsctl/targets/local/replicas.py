@@ -1,0 +1,145 @@
+"""What both local targets say alike: replicas, their environment, their command. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Optional
+
+from rsctl.findings import Finding, error, note
+from rsctl.spec.checks import is_secret_name
+from rsctl.spec.job import Comm, Job
+from rsctl.targets.base import Unsupported
+
+NO_TRANSPORT = Unsupported(
+    "this version has no transport that uses reducers here", "set reducers.count to 0"
+)
+_COMM = Unsupported(
+    "this version does not change how an unmodified script communicates",
+    "remove it and let the script choose",
+)
+REFUSED = {
+    **{f"comm.{name}": _COMM for name in Comm.__struct_fields__},
+}
+UNUSED = {
+    "workers.machine": "it runs on this machine",
+    "workers.disk": "it runs on this machine",
+    "reducers.machine": "it runs on this machine",
+    "limits.queue": "nothing queues on this machine",
+    "limits.spot": "this machine is not preempted",
+    "image.repository": "nothing is pushed",
+}
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each worker gets: GPUs of this machine by number, ranks, and threads for each rank."""
+
+    gpus: tuple[tuple[int, ...], ...]
+    processes: int
+    threads: int
+
+
+def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:
+    """GPUs in equal parts, never one GPU for two workers: NCCL cannot share one between nodes."""
+    workers, wanted = job.workers.count, job.workers.accelerator
+    each = min(wanted.per_node, host_gpus // workers) if wanted else 0
+    gpus = tuple(tuple(range(w * each, (w + 1) * each)) for w in range(workers))
+    chosen = job.workers.processes
+    processes = (each or 1) if chosen == "auto" else chosen
+    threads = max(1, int(host_cpus // (workers * processes)))
+    return Share(gpus, processes, threads)
+
+
+def share_findings(job: Job, share: Share) -> Iterator[Finding]:
+    """What the plan says where this machine has fewer GPUs than the spec asks for."""
+    wanted = job.workers.accelerator
+    each = len(share.gpus[0])
+    if wanted and each < wanted.per_node:
+        has = f"each node gets {each}" if each else "it runs on the CPU"
+        yield note(
+            "gpus",
+            f"this machine has too few GPUs for {job.workers.count} nodes of {wanted}: {has}, "
+            f"with {share.processes} rank(s) a node",
+            "set workers.processes for another number of ranks",
+            "workers.accelerator",
+        )
+
+
+def reducer_findings(job: Job) -> Iterator[Finding]:
+    """What the plan says of a reducer pool as long as no transport here uses one."""
+    if job.reducers.count == "auto":
+        yield note("reducers", f"no reducers: {NO_TRANSPORT.reason}", None, "reducers.count")
+    elif job.reducers.count:
+        yield error("unsupported", *NO_TRANSPORT, "reducers.count")
+
+
+def worker_names(job: Job) -> list[str]:
+    """`worker-0` … of the job; the first is the chief."""
+    return [f"worker-{index}" for index in range(job.workers.count)]
+
+
+def cluster_json(role: str, index: int, workers: list[str], interface: str) -> str:
+    """The local contract `RSCTL_CLUSTER`, which `rsctl-launch` reads."""
+    contract = {"role": role, "index": index, "workers": workers, "reducers": []}
+    return json.dumps({**contract, "interface": interface})
+
+
+def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
+    """The spec's own variables; None for a secret, which travels outside the request."""
+    env: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
+    for name, value in job.run.env.items():
+        env[name] = None if value.secret or is_secret_name(name) else str(value)
+    return env
+
+
+def secrets(job: Job) -> dict[str, str]:
+    """The values that `script_env` leaves out."""
+    env = job.run.env
+    return {n: str(v) for n, v in env.items() if v.secret or is_secret_name(n)}
+
+
+def identity_env(run: str, target: str, role: str, replica: str) -> dict[str, Optional[str]]:
+    """Who a replica is."""
+    return {
+        "RSCTL_RUN": run,
+        "RSCTL_TARGET": target,
+        "RSCTL_ROLE": role,
+        "RSCTL_REPLICA": replica,
+        "RSCTL_REDUCERS": "",
+    }
+
+
+def launch_arguments(job: Job, share: Share) -> list[str]:
+    """The arguments of `rsctl-launch` for a worker."""
+    options = ["--launcher", job.run.launcher]
+    if job.run.launcher == "torchrun":
+        options += ["--processes", str(share.processes)]
+    if job.run.command is None:
+        options.append("--python")
+    return [*options, "--", *user_command(job)]
+
+
+def user_command(job: Job) -> list[str]:
+    """The script, `-m` and the module, or the command, with the arguments."""
+    run = job.run
+    if run.command is not None:
+        head = list(run.command)
+    else:
+        head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
+    return head + argument_words(job)
+
+
+def argument_words(job: Job) -> list[str]:
+    """`run.args` as words: `epochs: 3` is `--epochs 3`, true a bare flag, false left out."""
+    if isinstance(job.run.args, list):
+        return list(job.run.args)
+    words: list[str] = []
+    for name, value in job.run.args.items():
+        if value is False:
+            continue
+        words.append(f"--{name}")
+        if value is not True:
+            words += [str(item) for item in (value if isinstance(value, list) else [value])]
+    return words

@@ -1,0 +1,155 @@
+"""What both local targets do alike once a plan is made: submit, watch, reconcile, cancel."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from time import sleep
+
+import msgspec
+
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.store import Store, replica_order
+from rsctl.spec.job import Job
+from rsctl.stream.events import Event
+from rsctl.stream.journal import tail_offset
+from rsctl.targets.base import Cursor, Plan, Say, metric_specs
+from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.replicas import secrets
+from rsctl.targets.local.tail import STATES, RunTail
+
+_IDLE_SECONDS = 0.05
+
+
+class LocalRun:
+    """The part of the target contract that process and compose share."""
+
+    def submit(self, plan: Plan, job: Job, say: Say) -> None:
+        """Write the submission down and start its supervisor; a run that has one is left alone."""
+        from rsctl.targets.local.daemon import start_supervisor
+
+        folder = RunFolder(plan.run)
+        submission = _submission(plan, job)
+        try:
+            folder.create(submission)
+            lock = folder.lock()
+        except BlockingIOError:
+            return
+        except OSError as problem:
+            raise _no_folder(folder.path, problem) from None
+        try:
+            self.provide(plan, job, say)
+            start_supervisor(folder, lock, secrets(job))
+        finally:
+            os.close(lock)  # the supervisor has its own hold on it
+
+    def provide(self, plan: Plan, job: Job, say: Say) -> None:
+        """Make what the replicas need before they start. Raises RsctlError."""
+        make_run_folders(plan.run, job)
+
+    def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
+        """See Target.events. The cursor counts bytes of each replica's log and of the states."""
+        folder = RunFolder(run)
+        tail = RunTail(folder, since)
+        cleared = False
+        try:
+            while True:
+                alive = follow and folder.supervisor() is not None
+                batch = tail.read(complete=not alive)
+                if batch:
+                    yield batch
+                elif not follow or tail.ended or cleared:
+                    return
+                elif alive:
+                    yield []
+                    sleep(_IDLE_SECONDS)
+                else:
+                    self.reconcile(run)
+                    cleared = True
+        finally:
+            tail.close()
+
+    def reconcile(self, run: str) -> None:
+        """A run whose supervisor was killed is cleared away and recorded as failed."""
+        folder, store = RunFolder(run), Store()
+        known = store.get(run)
+        if known is None or known.state.is_final:
+            return
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            lock = folder.lock()
+        except BlockingIOError:
+            return
+        try:
+            self._clear_away(folder, store)
+        finally:
+            os.close(lock)
+            store.close()
+
+    def _clear_away(self, folder: RunFolder, store: Store) -> None:
+        from rsctl.targets.local.daemon import make_backend
+        from rsctl.targets.local.recorder import Recorder
+
+        reason = "its supervisor was killed; what was left of it has been cleared away"
+        try:
+            make_backend(folder, folder.submission()).clear()
+        except (FileNotFoundError, msgspec.DecodeError):
+            reason = "it was killed before anything had started"
+        recorder = Recorder(folder, store)
+        recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=reason)
+        recorder.close()
+
+    def tail(self, run: str, lines: int) -> Cursor:
+        """A cursor from which at least the last `lines` lines of the run follow."""
+        folder = RunFolder(run)
+        cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
+        return {**cursor, STATES: 0}
+
+    def cancel(self, run: str) -> None:
+        """Ask the supervisor to end the job; clear up after a run that has lost it."""
+        supervisor = RunFolder(run).supervisor()
+        if supervisor is None:
+            self.reconcile(run)
+            return
+        try:
+            os.kill(supervisor, signal.SIGTERM)
+        except ProcessLookupError:
+            self.reconcile(run)
+
+
+def make_run_folders(run: str, job: Job) -> None:
+    """The folders for outputs and checkpoints. Raises RsctlError."""
+    folder = RunFolder(run)
+    for path in (
+        job.outputs or folder.path / "outputs",
+        job.checkpoints or folder.path / "checkpoints",
+    ):
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError as problem:
+            raise _no_folder(path, problem) from None
+
+
+def _submission(plan: Plan, job: Job) -> Submission:
+    names = [f"{pool.role}-{index}" for pool in plan.pools for index in range(pool.count)]
+    return Submission(
+        run=plan.run,
+        target=plan.target,
+        request=plan.request,
+        replicas=sorted(names, key=replica_order),
+        timeout=float(job.limits.timeout) if job.limits.timeout else None,
+        retries=job.limits.retries,
+        metrics=metric_specs(job),
+    )
+
+
+def _no_folder(path: object, problem: OSError) -> RsctlError:
+    return RsctlError(
+        ExitCode.ENVIRONMENT,
+        error(
+            "run-folder",
+            f"cannot write {path}: {problem.strerror}",
+            "set RSCTL_HOME to a folder of your own with space in it",
+        ),
+    )

@@ -1,0 +1,253 @@
+"""The process that runs one local job: it outlives the command line that submitted it.
+
+It starts the replicas, keeps their output, ends the job when the workers have ended or the first
+has failed, restarts it as often as the spec allows, and writes everything down. It is one loop
+over one selector: no threads, and no more memory for a longer log.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+from time import monotonic
+from types import FrameType
+
+import msgspec
+
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.stream.events import Failure, now
+from rsctl.stream.metrics import MetricReader
+from rsctl.targets.local.backend import Backend
+from rsctl.targets.local.failures import exit_report, first_failure, runtime_finding
+from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.recorder import Recorder
+from rsctl.targets.local.replica import Replica, lines_with_news
+
+GRACE_SECONDS = 5.0
+_DRAIN_SECONDS = 2.0
+_TICK_SECONDS = 0.5
+
+
+class Outcome(msgspec.Struct):
+    """How an attempt ended."""
+
+    state: JobState
+    reason: str | None = None
+
+
+class Supervisor:
+    """Runs a submission to its end."""
+
+    def __init__(
+        self, folder: RunFolder, submission: Submission, backend: Backend, recorder: Recorder
+    ) -> None:
+        self._folder = folder
+        self._submission = submission
+        self._backend = backend
+        self._recorder = recorder
+        self._reader = MetricReader(submission.metrics)
+        self._selector = selectors.DefaultSelector()
+        self._deadline = monotonic() + submission.timeout if submission.timeout else None
+        self._cancel_asked = False
+        self._stop_state: JobState | None = None
+        self._begin_attempt()
+        self._wake_on_signals()
+
+    def run(self) -> JobState:
+        """All attempts; returns and records the job's final state."""
+        outcome = self._attempts()
+        self._recorder.flush()
+        exit_code = int(outcome.state.exit_code)
+        self._recorder.state(outcome.state, exit_code=exit_code, reason=outcome.reason)
+        return outcome.state
+
+    def _attempts(self) -> Outcome:
+        last = self._submission.retries + 1
+        for attempt in range(1, last + 1):
+            self._recorder.attempt = attempt
+            try:
+                outcome = self._attempt(attempt)
+            except RsctlError as problem:
+                return self._could_not_start(problem)
+            if outcome.state is not JobState.FAILED or attempt == last:
+                break
+            again = f"attempt {attempt} of {last}: {outcome.reason}; starting again"
+            self._recorder.state(JobState.STARTING, reason=again)
+        return outcome
+
+    def _attempt(self, attempt: int) -> Outcome:
+        self._begin_attempt()
+        try:
+            self._start(attempt)
+            while self._running():
+                self._step()
+            self._note_endings()
+            self._drain()
+        finally:
+            self._clear()
+        return self._conclusion()
+
+    def _begin_attempt(self) -> None:
+        self._replicas: dict[str, Replica] = {}
+        self._ended: dict[str, int] = {}
+        self._failed: list[str] = []
+        self._reports: list[Failure] = []
+        self._kill_at: float | None = None
+
+    def _start(self, attempt: int) -> None:
+        self._recorder.state(JobState.STARTING)
+        self._backend.prepare(attempt)
+        for name in self._submission.replicas:
+            command = self._backend.command(name, attempt)
+            try:
+                replica = Replica(name, command, self._folder.log(name), self._selector)
+            except OSError as problem:
+                raise _cannot_start(command.argv[0], problem) from None
+            self._replicas[name] = replica
+            self._recorder.state(JobState.RUNNING, name)
+        self._recorder.state(JobState.RUNNING)
+
+    def _running(self) -> dict[str, Replica]:
+        return {name: r for name, r in self._replicas.items() if r.running}
+
+    def _step(self) -> None:
+        """Wait for output, an end or a signal, and deal with it."""
+        for key, _ in self._selector.select(self._wait_seconds()):
+            if key.data is None:
+                os.read(key.fd, 4096)
+            else:
+                replica, stream = key.data
+                self._look_through(replica, replica.read(stream, key.fd))
+        self._note_endings()
+        self._check_clock()
+        self._recorder.flush_if_due()
+
+    def _wait_seconds(self) -> float:
+        times = [t - monotonic() for t in (self._deadline, self._kill_at) if t is not None]
+        return max(0.0, min([_TICK_SECONDS, *times]))
+
+    def _look_through(self, replica: Replica, lines: bytes) -> None:
+        """Look for news in new lines of a replica."""
+        for line in lines_with_news(lines, replica.name, self._reader):
+            report = exit_report(line)
+            if report:
+                self._reports.append(report)
+            finding = runtime_finding(line)
+            if finding:
+                self._recorder.finding(finding, replica.name)
+            self._recorder.metrics(self._reader.read(line))
+        if replica.journal.lost_bytes and not replica.log_incomplete:
+            replica.log_incomplete = True
+            self._recorder.disk_full(replica.name)
+
+    def _note_endings(self) -> None:
+        for name, replica in self._replicas.items():
+            if name not in self._ended and not replica.running:
+                self._note_ending(replica)
+        workers = [name for name in self._replicas if name.startswith("worker-")]
+        if self._failed or all(name in self._ended for name in workers):
+            self._stop()
+
+    def _note_ending(self, replica: Replica) -> None:
+        ending = self._backend.ending(replica.name, replica.process.returncode)
+        code, self._ended[replica.name] = ending.exit_code, ending.exit_code
+        if replica.stopped:
+            self._recorder.state(JobState.CANCELLED, replica.name, code, self._why_stopped())
+        elif code == 0:
+            self._recorder.state(JobState.SUCCEEDED, replica.name, code)
+        else:
+            self._recorder.state(JobState.FAILED, replica.name, code, ending.reason)
+            self._failed.append(replica.name)
+            self._reports.append(Failure(replica=replica.name, time=now(), exit_code=code))
+
+    def _stop(self) -> None:
+        """Ask what still runs to end, once, and set the time after which it is made to."""
+        if self._kill_at is None:
+            self._kill_at = monotonic() + GRACE_SECONDS
+            self._end_running(hard=False)
+
+    def _end_running(self, hard: bool) -> None:
+        running = self._running()
+        for replica in running.values():
+            replica.stopped = True
+        if running:
+            self._backend.stop({n: r.process.pid for n, r in running.items()}, hard)
+
+    def _check_clock(self) -> None:
+        if self._cancel_asked and self._stop_state is None:
+            self._stop_state = JobState.CANCELLED
+            self._recorder.state(JobState.CANCELLING)
+            self._stop()
+        if self._deadline and monotonic() > self._deadline and self._stop_state is None:
+            self._stop_state = JobState.EXPIRED
+            self._stop()
+        if self._kill_at and monotonic() > self._kill_at:
+            self._kill_at = monotonic() + GRACE_SECONDS
+            self._end_running(hard=True)
+
+    def _drain(self) -> None:
+        """Read what is left in the pipes, but do not wait for a stray child that holds one open."""
+        end = monotonic() + _DRAIN_SECONDS
+        while any(r.open_pipes for r in self._replicas.values()) and monotonic() < end:
+            self._step()
+
+    def _clear(self) -> None:
+        for replica in self._replicas.values():
+            self._look_through(replica, replica.close())
+        try:
+            self._backend.clear()
+        except RsctlError as problem:
+            self._report(problem)
+
+    def _conclusion(self) -> Outcome:
+        if self._stop_state is JobState.EXPIRED:
+            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._submission.timeout:g} s")
+        if self._stop_state:
+            return Outcome(self._stop_state)
+        if not self._failed:
+            return Outcome(JobState.SUCCEEDED)
+        # A rank's report counts only if its node failed too: anybody can print such a line.
+        first = first_failure((r for r in self._reports if r.replica in self._failed), self._folder)
+        self._recorder.failure(first)
+        for name in self._failed:
+            if name != first.replica:
+                wake = f"in the wake of {first.replica}"
+                self._recorder.state(JobState.FAILED, name, self._ended[name], wake)
+        return Outcome(JobState.FAILED, f"{first.replica} failed with exit code {first.exit_code}")
+
+    def _could_not_start(self, problem: RsctlError) -> Outcome:
+        self._report(problem)
+        return Outcome(self._stop_state or JobState.FAILED, str(problem))
+
+    def _report(self, problem: RsctlError) -> None:
+        for finding in problem.findings:
+            self._recorder.finding(finding)
+
+    def _why_stopped(self) -> str:
+        if self._stop_state:
+            return f"stopped: the job was {self._stop_state.value}"
+        if self._failed:
+            return f"stopped after {self._failed[0]} had failed"
+        return "stopped after the workers had ended"
+
+    def _wake_on_signals(self) -> None:
+        read_end, write_end = os.pipe()
+        for end in (read_end, write_end):
+            os.set_blocking(end, False)
+        self._selector.register(read_end, selectors.EVENT_READ, None)
+        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_cancel)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    def _on_cancel(self, _number: int, _frame: FrameType | None) -> None:
+        self._cancel_asked = True
+
+
+def _cannot_start(program: str, problem: OSError) -> RsctlError:
+    return RsctlError(
+        ExitCode.ENVIRONMENT,
+        error("start", f"cannot start {program}: {problem.strerror}", "correct run.command"),
+    )

@@ -1,0 +1,92 @@
+"""Reads a local run's folder as events in order of time, while it is written or afterwards."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import msgspec
+
+from rsctl.stream.events import Event, FindingEvent, LogEvent, StateEvent
+from rsctl.stream.journal import JournalReader
+from rsctl.stream.merge import OrderedMerge
+from rsctl.targets.base import Cursor
+from rsctl.targets.local.folder import RunFolder
+
+STATES = "states"
+_REORDER_SECONDS = 0.05  # from a line's stamp to its write
+
+
+class StateReader:
+    """Reads `states.log` from an offset on."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.offset = offset
+        self.ended = False
+        self._path = path
+        self._decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
+
+    def read(self) -> list[StateEvent | FindingEvent]:
+        """The events since the last read; a line that is damaged is passed over."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self.offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        end = data.rfind(b"\n") + 1
+        self.offset += end
+        events = []
+        for line in data[:end].splitlines():
+            try:
+                events.append(self._decoder.decode(line))
+            except msgspec.DecodeError:
+                continue
+        self.ended = self.ended or any(map(ends_job, events))
+        return events
+
+
+def ends_job(event: Event) -> bool:
+    """Whether this is the end of the job."""
+    return isinstance(event, StateEvent) and event.replica is None and event.state.is_final
+
+
+class RunTail:
+    """Everything that a run's folder tells from a cursor on; advances the cursor as it reads."""
+
+    def __init__(self, folder: RunFolder, since: Cursor) -> None:
+        self._since = since
+        self._states = StateReader(folder.states, since.get(STATES, 0))
+        self._logs = [
+            JournalReader(folder.log(name), name, since.get(name, 0)) for name in folder.replicas()
+        ]
+        self._merge: OrderedMerge[LogEvent | StateEvent | FindingEvent] = OrderedMerge(
+            [self._states, *self._logs]
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end of the job has been read."""
+        return self._states.ended
+
+    def read(self, complete: bool) -> list[Event]:
+        """The next events; `complete` means that nothing more is being written."""
+        horizon = None if complete or self.ended else _just_before_now()
+        events = self._merge.read(horizon)
+        if not self._merge.waiting(0):
+            self._since[STATES] = self._states.offset
+        for index, log in enumerate(self._logs, start=1):
+            waiting = self._merge.waiting(index)
+            first = waiting[0] if waiting else None
+            self._since[log.replica] = int(first.id) if isinstance(first, LogEvent) else log.offset
+        return list(events)
+
+    def close(self) -> None:
+        """Close the files."""
+        for log in self._logs:
+            log.close()
+
+
+def _just_before_now() -> str:
+    moment = datetime.now(timezone.utc) - timedelta(seconds=_REORDER_SECONDS)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,112 @@
+"""Real torchrun: two nodes on the loopback, and how failures and stops come through it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+Launch = Callable[..., Any]
+Script = Callable[[str], str]
+
+TWO_NODES = {"workers": ["127.0.0.1", "127.0.0.1"], "interface": "lo"}
+
+ALL_REDUCE = """
+import sys, torch
+import torch.distributed as dist
+from rsctl.runtime import log_metrics
+
+dist.init_process_group("gloo")
+ranks = torch.tensor(1.0 + dist.get_rank())
+dist.all_reduce(ranks)
+log_metrics(step=1, sum=ranks)
+if dist.get_rank() == int(sys.argv[1]):
+    raise RuntimeError("this rank fails")
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+STAY = """
+import os, signal, sys
+def stop(*_):
+    print("saved", os.environ["RANK"])
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print("rank", os.environ["RANK"], os.getpid())
+while True:
+    signal.pause()
+"""
+
+
+def two_nodes(launch: Launch, port: int, *command: str) -> list[Any]:
+    return [
+        launch(
+            "--python", "--", *command, place={**TWO_NODES, "index": index}, RSCTL_PORT=str(port)
+        )
+        for index in range(2)
+    ]
+
+
+def test_two_nodes_train(launch: Launch, script: Script, free_port: int) -> None:
+    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "-1")
+    assert [node.wait() for node in nodes] == [0, 0]
+    assert [node.out for node in nodes] == [
+        f'{{"rsctl": "metrics", "step": 1, "sum": 3.0, "rank": {rank}}}\n' for rank in range(2)
+    ]
+
+
+def test_the_rank_that_fails_first_is_told_first(
+    launch: Launch, script: Script, free_port: int
+) -> None:
+    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1")
+    assert [node.wait() for node in nodes] == [1, 1]
+    assert "RuntimeError: this rank fails" in nodes[1].err
+    exits = sorted((line for node in nodes for line in node.lines("exit")), key=by_time)
+    del exits[0]["time"]
+    assert exits[0] == {"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 1, "signal": None}
+    assert [line["rank"] for line in exits[1:]] in ([], [0])
+
+
+def by_time(line: dict[str, Any]) -> str:
+    return str(line["time"])
+
+
+def test_a_killed_rank_is_told_and_its_neighbour_is_only_stopped(
+    launch: Launch, script: Script, free_port: int
+) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    node.printed("rank 0")
+    os.kill(int(node.printed("rank 1")), signal.SIGKILL)
+    assert node.wait() == 1
+    (line,) = node.lines("exit")
+    del line["time"]
+    assert line == {
+        "rsctl": "exit", "rank": 1, "local_rank": 1, "code": 137, "signal": "SIGKILL"
+    }  # fmt: skip
+    assert node.out.count("saved 0") == 1
+
+
+def test_told_to_stop_every_rank_saves_once(launch: Launch, script: Script, free_port: int) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    node.printed("rank 0")
+    node.printed("rank 1")
+    os.killpg(node.process.pid, signal.SIGTERM)
+    assert node.wait() != 0
+    assert node.lines("exit") == []
+    saved = [line for line in node.out.splitlines() if line.startswith("saved")]
+    assert sorted(saved) == ["saved 0", "saved 1"]
+
+
+def test_killed_it_takes_the_ranks_with_it(
+    launch: Launch, script: Script, free_port: int, gone: Callable[[int], None]
+) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    ranks = [int(node.printed(f"rank {rank}")) for rank in range(2)]
+    node.process.kill()
+    for pid in ranks:
+        gone(pid)
