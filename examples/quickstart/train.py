@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # here, since a later import of it would keep gloo's threads alive
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import nn
@@ -107,38 +108,30 @@ def resume(
         optimizer.load_state_dict(state["optimizer"])
         return state["epoch"]
     except Exception as error:
-        raise RuntimeError(f"cannot resume from {path}: delete it to start afresh") from error
+        raise RuntimeError(f"cannot resume from {path}; delete it") from error
 
 
-def main() -> None:
-    args = parse_args()
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
+def run(args: argparse.Namespace, device: torch.device) -> None:
+    """What each rank does."""
+    chief = dist.get_rank() == 0
     torch.manual_seed(args.seed)
     train, test = load_data(args.seed)
+    sampler = DistributedSampler(train, seed=args.seed)
+    loader = DataLoader(train, batch_size=args.batch_size, sampler=sampler)
     net = build_model().to(device)
     optimizer = torch.optim.AdamW(net.parameters(), lr=args.lr)
+    if chief:
+        print(f"{dist.get_world_size()} ranks on {device.type}, {len(train)} images", flush=True)
+
     trained = 0
     checkpoint_dir = os.environ.get("RSCTL_CHECKPOINT_DIR")
     checkpoint = Path(checkpoint_dir, "checkpoint.pt") if checkpoint_dir else None
     if checkpoint and checkpoint.exists():
         trained = resume(checkpoint, net, optimizer, device)
-
-    # Only now, with the local work done: what PyTorch imports along the way (for the optimizer)
-    # would otherwise hold on to the process group, whose threads then outlive its destruction
-    # and can crash the interpreter at exit.
-    if cuda:
-        torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if cuda else "gloo")
-    chief = dist.get_rank() == 0
-    if chief:
-        print(f"{dist.get_world_size()} ranks on {device.type}, {len(train)} images", flush=True)
-        if trained:
+        if chief:
             print(f"resumed from {checkpoint} after epoch {trained}", flush=True)
 
-    sampler = DistributedSampler(train, seed=args.seed)
-    loader = DataLoader(train, batch_size=args.batch_size, sampler=sampler)
-    model = DistributedDataParallel(net, device_ids=[device.index] if cuda else None)
+    model = DistributedDataParallel(net, device_ids=[device] if device.type == "cuda" else None)
     for epoch in range(trained + 1, args.epochs + 1):
         sampler.set_epoch(epoch)  # a new shuffle, the same one on every rank
         started = time.perf_counter()
@@ -156,6 +149,18 @@ def main() -> None:
 
     if chief and (output_dir := os.environ.get("RSCTL_OUTPUT_DIR")):
         save(net.state_dict(), Path(output_dir, "model.pt"))
+
+
+def main() -> None:
+    args = parse_args()
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        device = torch.device("cpu")
+        dist.init_process_group("gloo")
+    run(args, device)  # a function of its own, so that its model is gone before its group
     dist.destroy_process_group()
 
 

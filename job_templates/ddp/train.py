@@ -10,11 +10,21 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # here, since a later import of it would keep gloo's threads alive
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from rsctl.runtime import log_metrics
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--batch-size", type=int, default=128, help="of each rank")
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    return parser.parse_args()
 
 
 def load_data(samples: int = 20_000, features: int = 32, classes: int = 8) -> TensorDataset:
@@ -44,16 +54,11 @@ def save(state: dict, path: Path) -> None:
     partial.replace(path)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--epochs", type=int, default=8)
-    parser.add_argument("--batch-size", type=int, default=128, help="of each rank")
-    parser.add_argument("--lr", type=float, default=1e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+def run(args: argparse.Namespace, device: torch.device) -> None:
+    """What each rank does."""
+    cuda = device.type == "cuda"
+    chief = dist.get_rank() == 0
 
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
     torch.manual_seed(args.seed)
     data = load_data()
     net = build_model().to(device)
@@ -68,45 +73,49 @@ def main() -> None:
             optimizer.load_state_dict(state["optimizer"])
             done = state["epoch"]
         except Exception as error:
-            raise RuntimeError(f"cannot resume from {checkpoint}: delete it?") from error
+            raise RuntimeError(f"cannot resume from {checkpoint}; delete it") from error
+        if chief:
+            print(f"resumed from {checkpoint} after epoch {done}", flush=True)
 
-    # Join the others last: an optimizer made later would keep the process group's threads alive
-    # beyond destroy_process_group, and those can crash the interpreter at exit.
-    if cuda:
-        torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if cuda else "gloo")
-    chief = dist.get_rank() == 0
-    model = DistributedDataParallel(net, device_ids=[device.index] if cuda else None)
+    model = DistributedDataParallel(net, device_ids=[device] if cuda else None)
     sampler = DistributedSampler(data, seed=args.seed)
     loader = DataLoader(data, args.batch_size, sampler=sampler, pin_memory=cuda)
 
     for epoch in range(done + 1, args.epochs + 1):
         sampler.set_epoch(epoch)  # a new shuffle, the same one on every rank
         started = time.perf_counter()
-        totals = torch.zeros(3, device=device)  # loss, correct answers, samples
+        totals = torch.zeros(2, device=device)  # sum of the losses, number of samples
         for inputs, labels in loader:
             inputs = inputs.to(device, non_blocking=True)
             labels = labels.to(device, non_blocking=True)
-            logits = model(inputs)
-            loss = nn.functional.cross_entropy(logits, labels)
+            loss = nn.functional.cross_entropy(model(inputs), labels)
             optimizer.zero_grad()
             loss.backward()  # here DDP averages the gradients over the ranks
             optimizer.step()
-            correct = (logits.detach().argmax(dim=1) == labels).sum()
-            count = len(labels)
-            totals += torch.stack([loss.detach() * count, correct, totals.new_tensor(count)])
+            totals[0] += loss.detach() * len(labels)
+            totals[1] += len(labels)
         dist.all_reduce(totals)
-        loss_sum, correct_sum, samples = totals.tolist()
         if chief:
+            loss_sum, samples = totals.tolist()
             speed = samples / (time.perf_counter() - started)
-            log_metrics(
-                step=epoch, loss=loss_sum / samples, accuracy=correct_sum / samples, speed=speed
-            )
+            log_metrics(step=epoch, loss=loss_sum / samples, samples_per_second=speed)
             state = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
             save({"epoch": epoch, **state}, checkpoint)
 
     if chief:
         save(net.state_dict(), Path(os.environ.get("RSCTL_OUTPUT_DIR", "outputs"), "model.pt"))
+
+
+def main() -> None:
+    args = parse_args()
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("nccl", device_id=device)
+    else:
+        device = torch.device("cpu")
+        dist.init_process_group("gloo")
+    run(args, device)  # a function of its own, so that its model is gone before its group
     dist.destroy_process_group()
 
 

@@ -24,6 +24,16 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 VOCABULARY, LENGTH = 64, 32
 
 
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=32, help="of each rank")
+    parser.add_argument("--lr", type=float, default=3e-3)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--checkpoint-every", type=int, default=50, metavar="STEPS")
+    return parser.parse_args()
+
+
 class Transformer(nn.Module):
     def __init__(self, width: int = 64, heads: int = 4, depth: int = 2) -> None:
         super().__init__()
@@ -43,13 +53,14 @@ class Transformer(nn.Module):
         x = self.tokens(tokens) + self.positions[:length]
         for block in self.blocks:
             x = block(x, src_mask=mask, is_causal=True)
-        return self.head(x)
+        return self.head(x.flatten(0, 1))  # one row of logits for each token
 
 
 def batch(seed: int, size: int, device: torch.device) -> Tensor:
     """Sequences such as 5 8 11 14 …: from its first two tokens the rest of each follows."""
     generator = torch.Generator().manual_seed(seed)
-    start, stride = torch.randint(1, VOCABULARY, (2, size, 1), generator=generator)
+    start = torch.randint(VOCABULARY, (size, 1), generator=generator)
+    stride = torch.randint(1, 5, (size, 1), generator=generator)
     return ((start + stride * torch.arange(LENGTH)) % VOCABULARY).to(device)
 
 
@@ -63,31 +74,17 @@ def resume(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) 
     try:
         dcp.load({"model": model_state, "optimizer": optimizer_state}, checkpoint_id=found.parent)
     except Exception as error:
-        raise RuntimeError(f"cannot resume from {found.parent}: delete it?") from error
-    set_state_dict(
-        model, optimizer, model_state_dict=model_state, optim_state_dict=optimizer_state
-    )
+        raise RuntimeError(f"cannot resume from {found.parent}; delete it") from error
+    set_state_dict(model, optimizer, model_state_dict=model_state, optim_state_dict=optimizer_state)
     return int(found.parent.name.removeprefix("step-"))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--batch-size", type=int, default=32, help="of each rank")
-    parser.add_argument("--lr", type=float, default=3e-3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint-every", type=int, default=100, metavar="STEPS")
-    args = parser.parse_args()
-
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if cuda else torch.device("cpu")
-    if cuda:
-        torch.cuda.set_device(device)
-    dist.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo")
+def run(args: argparse.Namespace, device: torch.device) -> None:
+    """What each rank does."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     mesh = init_device_mesh(device.type, (ranks,))
     precision = MixedPrecisionPolicy(
-        param_dtype=torch.bfloat16 if cuda else None, reduce_dtype=torch.float32
+        param_dtype=torch.bfloat16 if device.type == "cuda" else None, reduce_dtype=torch.float32
     )
 
     torch.manual_seed(args.seed)  # fully_shard takes each rank's part of one and the same model
@@ -99,11 +96,13 @@ def main() -> None:
 
     checkpoints = Path(os.environ.get("RSCTL_CHECKPOINT_DIR", "checkpoints"))
     done = resume(checkpoints, model, optimizer)
+    if done and rank == 0:
+        print(f"resumed from {checkpoints} after step {done}", flush=True)
     started = time.perf_counter()
     for step in range(done + 1, args.steps + 1):
         tokens = batch(args.seed + step * ranks + rank, args.batch_size, device)
         logits = model(tokens[:, :-1])
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+        loss = nn.functional.cross_entropy(logits, tokens[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -126,13 +125,22 @@ def main() -> None:
         outputs = Path(os.environ.get("RSCTL_OUTPUT_DIR", "outputs"))
         outputs.mkdir(parents=True, exist_ok=True)
         torch.save(weights, outputs / "model.pt")
+
+
+def main() -> None:
+    args = parse_args()
+    if torch.cuda.is_available():
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        dist.init_process_group("cpu:gloo,cuda:nccl", device_id=device)
+    else:
+        device = torch.device("cpu")
+        dist.init_process_group("gloo")
+    run(args, device)
+    if device.type == "cpu":
+        time.sleep(0.2)  # gloo's threads let go of the last tensors; at exit it would be too late
     dist.destroy_process_group()
-    print('THREADS', sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task')))
 
 
 if __name__ == "__main__":
     main()
-    import gc
-    print('THREADS', sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task')))
-    gc.collect()
-    print('THREADS', sorted(open(f'/proc/self/task/{t}/comm').read().strip() for t in os.listdir('/proc/self/task')))

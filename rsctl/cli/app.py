@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -9,8 +10,9 @@ from importlib import import_module
 import click
 
 from rsctl import __version__
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 
+COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
 COMMANDS = {
     "init": "Start a job from a template.",
     "validate": "Show every mistake in job files.",
@@ -73,29 +75,81 @@ def app() -> None:
 
 def main() -> None:
     """Run the command line and exit; problems are findings on stderr, never tracebacks."""
-    sys.exit(run(sys.argv[1:]))
+    _prepare_output()
+    code = run(sys.argv[1:])
+    _settle_output()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """Run one command line; returns its exit code."""
-    try:
-        code = app.main(arguments, prog_name="rsctl", standalone_mode=False)
-        sys.stdout.flush()
-        return int(code or 0)
-    except RsctlError as problem:
-        from rsctl.cli.show import show_findings
+    """Run one command line; returns its exit code.
 
-        show_findings(problem.findings)
-        return int(problem.exit_code)
+    What nobody has foreseen, such as a full disk or a bug, ends with 3 (environment): nothing is
+    known of the job then. RSCTL_DEBUG=1 shows its traceback.
+    """
+    try:
+        return _run(arguments)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except click.ClickException as problem:
         problem.show()
         return int(ExitCode.USAGE)
-    except (click.Abort, KeyboardInterrupt):
+    except RsctlError as problem:
+        _show(*problem.findings)
+        return int(problem.exit_code)
+    except (click.Abort, EOFError, KeyboardInterrupt):
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:
-        # The reader has seen enough; the interpreter's own flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.SUCCEEDED)
+        return int(ExitCode.SUCCEEDED)  # the reader has seen enough
+    except Exception as problem:  # noqa: BLE001 - the user gets a finding, not a traceback
+        _show(_unforeseen(problem))
+        return int(ExitCode.ENVIRONMENT)
+
+
+def _run(arguments: list[str]) -> int:
+    completing = os.environ.get(COMPLETION_VARIABLE)
+    if completing:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(app, {}, "rsctl", COMPLETION_VARIABLE, completing)
+    with app.make_context("rsctl", list(arguments)) as context:
+        code = app.invoke(context)
+        sys.stdout.flush()
+        return int(code or 0)
+
+
+def _show(*findings: Finding) -> None:
+    from rsctl.cli.show import show_findings
+
+    show_findings(findings)
+
+
+def _unforeseen(problem: Exception) -> Finding:
+    if os.environ.get("RSCTL_DEBUG"):
+        import traceback
+
+        traceback.print_exception(problem)
+    if isinstance(problem, OSError):
+        return error("system", str(problem), "RSCTL_DEBUG=1 shows where")
+    message = f"rsctl broke down: {type(problem).__name__}: {problem}"
+    return error("bug", message, "please report it, with what RSCTL_DEBUG=1 shows")
+
+
+def _prepare_output() -> None:
+    """Writing must not fail for a character, nor for a stream that was closed from the start."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _settle_output() -> None:
+    """The interpreter's own flush at exit must not fail for a reader that has gone."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

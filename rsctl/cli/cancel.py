@@ -7,7 +7,7 @@ from time import monotonic, sleep
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run, shown
+from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import print_json, say
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Run, Store
@@ -39,9 +39,9 @@ def _cancel(store: Store, target: Target, run: Run) -> Run:
     target.cancel(run.run)
     deadline = monotonic() + _WAIT_SECONDS
     while monotonic() < deadline:
-        known, _ = find_run(store, run.run)
-        if known.state.is_final:
-            return known
+        run = look_again(store, run)
+        if run.state.is_final:
+            return run
         sleep(_POLL_SECONDS)
     raise RsctlError(
         ExitCode.TIMED_OUT,

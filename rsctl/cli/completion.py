@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from rsctl.cli import options
-from rsctl.cli.app import app
+from rsctl.cli.app import COMPLETION_VARIABLE, app
 from rsctl.findings import ExitCode
 
 _HELP = """Print a shell completion script.
@@ -25,5 +25,5 @@ def command(shell: str) -> int:
     """Exit with 0."""
     completion = get_completion_class(shell)
     if completion is not None:
-        click.echo(completion(app, {}, "rsctl", "_RSCTL_COMPLETE").source())
+        click.echo(completion(app, {}, "rsctl", COMPLETION_VARIABLE).source())
     return int(ExitCode.SUCCEEDED)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -70,16 +72,18 @@ def follow(
                     if not cancel_on_interrupt:
                         return _detach(run, view, tally)
                     cancelled = True
-                    say("\ncancelling; once more to stop waiting")
                     target.cancel(run)
+                    say("cancelling; interrupt once more to stop waiting")
                 view.show(with_metrics(events, reader, tally), tally)
     except KeyboardInterrupt:
         return _detach(run, view, tally)
     except BrokenPipeError:
+        _abandon_stdout()
         if cancel_on_interrupt:
             target.cancel(run)
-        say(_how_to_attach(run))
-        raise
+        else:
+            say(_how_to_attach(run))
+        return int(ExitCode.INTERRUPTED)
     return _finish(run, view, tally)
 
 
@@ -95,13 +99,20 @@ def with_metrics(events: list[Event], reader: MetricReader, tally: Tally) -> lis
     return result
 
 
+def _abandon_stdout() -> None:
+    """Nobody reads it any more; the interpreter's own flush at exit must not fail on it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _finish(run: str, view: View, tally: Tally) -> int:
     known = Store().get(run)
-    state = known.state if known else JobState.FAILED
-    result = make_result(run, known, tally.summary(), int(state.exit_code))
+    ended = known is not None and known.state.is_final
+    exit_code = int(known.state.exit_code if known and ended else ExitCode.JOB_FAILED)
     if known:
-        view.finish(result, known)
-    return result.exit_code
+        view.finish(make_result(run, known, tally.summary(), exit_code), known)
+    if not ended:
+        say(f"{run} is gone, and how it ended was not written down")
+    return exit_code
 
 
 def make_result(

@@ -7,25 +7,31 @@ import sys
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import shown
+from rsctl.cli.runs import bring_up_to_date, shown
 from rsctl.cli.show import print_json
 from rsctl.cli.views import state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import now, seconds_between
 from rsctl.stream.text import seconds_in_words
-from rsctl.targets import get
 
 
 @click.command("list", help="List runs, the newest first.")
-@click.option("--limit", "-n", default=20, show_default=True, help="At most so many; 0: all.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="At most so many; 0: all.",
+)
 @options.output_option
 @options.talk_options
 def command(limit: int, output: str) -> int:
     """Exit with 0."""
     store = Store()
     for run in store.unfinished():
-        get(run.target).reconcile(run.run)
+        bring_up_to_date(run)
     runs = store.runs(limit or -1)
     if output == "json":
         print_json({"runs": [shown(run) for run in runs]})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from itertools import groupby
 from time import monotonic
 
+import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from rsctl.cli.options import in_color
 from rsctl.cli.views import ending, talk
 from rsctl.findings import JobState
 from rsctl.runs.store import Run
@@ -31,25 +35,19 @@ class LiveView:
         self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
         self._state = JobState.STARTING
         self._drawn = 0.0
-        self._console = Console(highlight=False, markup=False, emoji=False)
-        self._format = LineFormat(not self._console.no_color, replicas)
+        color = in_color(sys.stdout)
+        self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
+        self._format = LineFormat(color, replicas)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
+        # Whatever happens, the terminal gets its cursor back.
+        click.get_current_context().call_on_close(self._live.stop)
 
     def show(self, events: list[Event], tally: Tally) -> None:
         """Print the lines above the status line and redraw it, at most ten times a second."""
-        lines = [event for event in events if isinstance(event, LogEvent)]
-        texts = [talk(event) for event in events if isinstance(event, StateEvent)]
-        for event in events:
-            if isinstance(event, StateEvent):
-                self._note(event)
-            elif not isinstance(event, LogEvent):
-                texts.append(talk(event))
-        if lines:
-            self._print(self._format.lines(lines).rstrip("\n"))
-        for text in texts:
-            if text:
-                self._print(clean(text))
+        for is_log, group in groupby(events, lambda event: isinstance(event, LogEvent)):
+            told = list(group)
+            self._print(self._lines(told) if is_log else self._talk(told))
         if monotonic() - self._drawn > _REDRAW_SECONDS:
             self._drawn = monotonic()
             self._live.update(self._status(tally), refresh=True)
@@ -60,6 +58,16 @@ class LiveView:
         self._live.stop()
         for line in ending(result, run):
             self._print(clean(line))
+
+    def _lines(self, events: list[Event]) -> str:
+        lines = [event for event in events if isinstance(event, LogEvent)]
+        return self._format.lines(lines).rstrip("\n")
+
+    def _talk(self, events: list[Event]) -> str:
+        for event in events:
+            if isinstance(event, StateEvent):
+                self._note(event)
+        return clean("\n".join(filter(None, map(talk, events))))
 
     def _print(self, text: str) -> None:
         if text:

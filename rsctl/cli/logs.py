@@ -9,16 +9,17 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 
 import click
+import msgspec
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run, replica_names
+from rsctl.cli.show import print_events
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Run, Store
 from rsctl.spec.units import Duration
-from rsctl.stream.encode import event_line
-from rsctl.stream.events import LogEvent
-from rsctl.stream.text import LineFormat
-from rsctl.targets.base import Cursor, Target
+from rsctl.stream.events import TIME_LENGTH, LogEvent
+from rsctl.stream.text import LineFormat, in_words
+from rsctl.targets.base import Cursor, Pool, Target
 
 Keep = Callable[[LogEvent], object]
 
@@ -28,7 +29,7 @@ Keep = Callable[[LogEvent], object]
 @click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
 @click.option("--role", type=click.Choice(["worker", "reducer"]), help="Only this role.")
 @click.option("--replica", metavar="NAME", multiple=True, help="Only this replica. Repeatable.")
-@click.option("--since", metavar="TIME", help="Only from a time on: 10m ago, or RFC 3339.")
+@click.option("--since", metavar="TIME", help="Only from a time on: 10m (before now) or RFC 3339.")
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the last N lines.")
 @click.option("--grep", metavar="REGEX", help="Only lines in which this is found.")
 @click.option("--failed", is_flag=True, help="Only the replica that failed first.")
@@ -47,35 +48,39 @@ def command(
 ) -> int:
     """Exit with 0 whatever became of the run; `status --watch` ends with its exit code."""
     known, target = find_run(Store(), run)
-    names = _chosen(known, role, replica, failed)
+    replicas = replica_names(msgspec.convert(known.plan["pools"], list[Pool]))
+    names = _chosen(known, replicas, role, replica, failed)
     tests = _tests(names, since, grep)
-    cursor = _start(target, known, tail if not tests else None)
-    write = _writer(output, names or [r.replica for r in known.replicas])
-    batches = _matching(target, known.run, cursor, follow, tests)
-    if tail is not None and not follow:
-        last = deque((line for batch in batches for line in batch), maxlen=tail)
-        write(list(last))
-        return int(ExitCode.SUCCEEDED)
+    write = _writer(output, names or replicas)
+    cursor: Cursor = {}
     if tail is not None:
-        past = deque(_past(target, known.run, dict(cursor), tests, cursor), maxlen=tail)
-        write(list(past))
-        batches = _matching(target, known.run, cursor, follow, tests)
-    for batch in batches:
-        write(batch)
+        shown = tests if output == "json" else [*tests, _is_shown]
+        lines, cursor = _last(target, known.run, shown, tail)
+        write(lines)
+    if tail is None or follow:
+        for batch in _matching(target, known.run, cursor, follow, tests):
+            write(batch)
     return int(ExitCode.SUCCEEDED)
 
 
-def _past(
-    target: Target, run: str, start: Cursor, tests: list[Keep], cursor: Cursor
-) -> Iterator[LogEvent]:
-    """The lines that are there by now; moves `cursor` behind them."""
-    for batch in _matching(target, run, start, False, tests):
-        yield from batch
-    cursor.update(start)
+def _last(target: Target, run: str, tests: list[Keep], count: int) -> tuple[list[LogEvent], Cursor]:
+    """The last matching lines of what is there by now, and the cursor behind them.
+
+    So many lines back from the end there may be too few that match; then it looks further back.
+    """
+    back = count
+    while True:
+        cursor = target.tail(run, back)
+        is_all = not any(cursor.values())
+        batches = _matching(target, run, cursor, False, tests)
+        lines = deque((line for batch in batches for line in batch), maxlen=count)
+        if is_all or len(lines) == count:
+            return list(lines), cursor
+        back *= 8
 
 
-def _start(target: Target, run: Run, tail: int | None) -> Cursor:
-    return {} if tail is None else target.tail(run.run, tail)
+def _is_shown(line: LogEvent) -> bool:
+    return in_words(line.text) is not None
 
 
 def _matching(
@@ -89,19 +94,22 @@ def _matching(
 
 
 def _chosen(
-    run: Run, role: str | None, replicas: tuple[str, ...], failed: bool
+    run: Run, known: list[str], role: str | None, named: tuple[str, ...], failed: bool
 ) -> list[str] | None:
     """The replicas asked for, or None for all. Raises RsctlError for one that the run has not."""
-    if not (role or replicas or failed):
+    if not (role or named or failed):
         return None
-    known = [replica.replica for replica in run.replicas]
-    unknown = [name for name in replicas if name not in known]
+    unknown = [name for name in named if name not in known]
     if unknown:
-        remedy = f"it has {', '.join(known)}" if known else "it has none yet"
         raise RsctlError(
-            ExitCode.USAGE, error("replica", f"{run.run} has no replica {unknown[0]!r}", remedy)
+            ExitCode.USAGE,
+            error(
+                "replica",
+                f"{run.run} has no replica {unknown[0]!r}",
+                f"it has {', '.join(known)}",
+            ),
         )
-    chosen = list(replicas) or [n for n in known if not role or n.startswith(f"{role}-")]
+    chosen = [n for n in named or known if not role or n.startswith(f"{role}-")]
     if failed:
         if run.first_failure is None:
             raise RsctlError(ExitCode.USAGE, error("failed", f"{run.run} has no failure"))
@@ -131,29 +139,26 @@ def _since(text: str) -> str:
     try:
         moment = datetime.now(timezone.utc) - timedelta(seconds=Duration.parse(text))
     except ValueError:
-        try:
-            moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        except ValueError:
-            raise click.BadParameter(
-                f"{text!r} is neither a duration such as 10m nor a time such as "
-                "2026-01-31T12:00:00Z",
-                param_hint="--since",
-            ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = _moment(text)
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}".zfill(TIME_LENGTH)
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).astimezone(
+            timezone.utc
+        )
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is neither a duration such as 10m nor a time such as 2026-01-31T12:00:00Z",
+            param_hint="--since",
+        ) from None
 
 
 def _writer(output: str, replicas: list[str]) -> Callable[[list[LogEvent]], None]:
     if output == "json":
-        binary = sys.stdout.buffer
-
-        def write_json(lines: list[LogEvent]) -> None:
-            if lines:
-                binary.write(b"".join(map(event_line, lines)))
-                binary.flush()
-
-        return write_json
+        return print_events
     formatted = LineFormat(options.in_color(sys.stdout), replicas)
 
     def write_text(lines: list[LogEvent]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run, look_again
 from rsctl.cli.views import metric_in_words
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Run, Store
@@ -35,6 +35,8 @@ def command(
     run: str, follow: bool, plot: bool, name: tuple[str, ...], nodes: bool, output: str
 ) -> int:
     """Exit with 0."""
+    if follow and plot:
+        raise click.UsageError("--plot draws what is there; it cannot follow.")
     store = Store()
     known, _ = find_run(store, run)
     values = _values(store, known, follow)
@@ -61,13 +63,13 @@ def _values(store: Store, run: Run, follow: bool) -> Iterator[MetricEvent]:
     """The run's values; with `follow` until it has ended."""
     seen = 0
     while True:
-        ended = find_run(store, run.run)[0].state.is_final
         for row, metric in store.metrics(run.run, after=seen):
             seen = row
             yield metric
-        if ended or not follow:
+        if run.state.is_final or not follow:
             return
         sleep(_POLL_SECONDS)
+        run = look_again(store, run)
 
 
 def _print_one(metric: MetricEvent, output: str) -> None:

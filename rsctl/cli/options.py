@@ -13,6 +13,8 @@ from rsctl.spec.job import TARGETS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_given = {"quiet": False, "no_color": False}
+
 
 def job_argument(function: F) -> F:
     """JOB, a job file or `-` for standard input."""
@@ -60,7 +62,7 @@ def talk_options(function: F) -> F:
         is_flag=True,
         expose_value=False,
         is_eager=True,
-        callback=_set_no_color,
+        callback=_note,
         help="No colours; NO_COLOR does the same.",
     )(function)
     return click.option(
@@ -69,7 +71,7 @@ def talk_options(function: F) -> F:
         is_flag=True,
         expose_value=False,
         is_eager=True,
-        callback=_set_quiet,
+        callback=_note,
         help="Say nothing on standard error but errors.",
     )(function)
 
@@ -77,21 +79,18 @@ def talk_options(function: F) -> F:
 def in_color(stream: Any = None) -> bool:
     """Whether a stream (default: stderr) is to be coloured: a terminal, and nobody objects."""
     stream = stream or sys.stderr
-    return not os.environ.get("NO_COLOR") and bool(stream.isatty())
+    unwanted = _given["no_color"] or os.environ.get("NO_COLOR")
+    return not unwanted and bool(stream.isatty())
 
 
 def is_quiet() -> bool:
     """Whether --quiet was given."""
-    return bool(click.get_current_context().find_root().meta.get("quiet"))
+    return _given["quiet"]
 
 
-def _set_no_color(_ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    if value:
-        os.environ["NO_COLOR"] = "1"
-
-
-def _set_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
-    ctx.find_root().meta["quiet"] = value
+def _note(_ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Kept beside the context, which has ended when the last findings are shown."""
+    _given[str(param.name)] = value
 
 
 def _complete_runs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:

@@ -38,7 +38,7 @@ def command(
         shown = msgspec.to_builtins(plan)
         print_json({**shown, "cells": cells} if cells else shown)
     else:
-        show_findings(plan.findings, document.text)
+        show_findings(plan.findings, document)
         click.echo(clean(_text(plan, cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
 

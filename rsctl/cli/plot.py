@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,8 +16,10 @@ from rsctl.stream.metrics import MetricSpec
 from rsctl.stream.text import number_in_words
 
 _HEIGHT = 12
-_MARGIN = 24  # columns that the axis labels take
+_MARGIN = 26  # columns that the axis labels take
 _MAX_POINTS = 2000
+_MAX_VALUE = 1e300  # plotille's own arithmetic overflows beyond
+_MARKERS = "abcdefghijklmnopqrstuvwxyz"
 _COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 
 
@@ -26,7 +27,7 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
     """One chart a metric; over steps if all its values have one, else over seconds."""
     series: dict[str, list[MetricEvent]] = {}
     for metric in metrics:
-        if math.isfinite(metric.value):
+        if abs(metric.value) < _MAX_VALUE:
             series.setdefault(metric.name, []).append(metric)
     if not series:
         click.echo("no metrics to draw (yet)", err=True)
@@ -50,9 +51,12 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     for index, replica in enumerate(replicas):
         own = [event for event in events if event.replica == replica]
         x = [_position(event, events[0].time, by_step) for event in own]
-        color = _COLORS[index % len(_COLORS)] if figure.with_colors else None
-        figure.plot(x, [event.value for event in own], lc=color, label=replica)
-    return f"{clean_line(name)}\n{figure.show(legend=len(replicas) > 1)}\n"
+        look = {"lc": _COLORS[index % len(_COLORS)]}
+        if not figure.with_colors:
+            look = {"marker": _MARKERS[index % len(_MARKERS)]} if len(replicas) > 1 else {}
+        figure.plot(x, [event.value for event in own], label=replica, **look)
+    chart = figure.show(legend=len(replicas) > 1)
+    return f"{clean_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
 
 
 def _position(event: MetricEvent, start: str, by_step: bool) -> float:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from rsctl.cli.show import say, show_findings
+from rsctl.findings import RsctlError
 from rsctl.runs.store import Run, Store
 from rsctl.targets import get
-from rsctl.targets.base import Target
+from rsctl.targets.base import Pool, Target
 
 
 def find_run(store: Store, reference: str) -> tuple[Run, Target]:
@@ -16,9 +20,31 @@ def find_run(store: Store, reference: str) -> tuple[Run, Target]:
     run = store.find(reference)
     target = get(run.target)
     if not run.state.is_final:
-        target.reconcile(run.run)
+        bring_up_to_date(run)
         run = store.find(run.run)
     return run, target
+
+
+def bring_up_to_date(run: Run) -> None:
+    """Reconcile a run with its job; where that fails, what is known of it has to do."""
+    try:
+        get(run.target).reconcile(run.run)
+    except RsctlError as problem:
+        say(f"{run.run} may be out of date:")
+        show_findings(problem.findings)
+
+
+def look_again(store: Store, run: Run) -> Run:
+    """A run that was found before, as it is now."""
+    if not run.state.is_final:
+        with suppress(RsctlError):  # it was told when the run was found
+            get(run.target).reconcile(run.run)
+    return store.get(run.run) or run
+
+
+def replica_names(pools: Iterable[Pool]) -> list[str]:
+    """`worker-0` … of a plan's pools."""
+    return [f"{pool.role}-{index}" for pool in pools for index in range(pool.count)]
 
 
 def shown(run: Run) -> dict[str, Any]:

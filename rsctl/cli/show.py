@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from rsctl.cli.options import in_color, is_quiet
 from rsctl.findings import Finding
+from rsctl.spec.source import lines_of
 from rsctl.stream.clean import clean
+
+if TYPE_CHECKING:
+    from rsctl.spec.document import Document
+    from rsctl.stream.events import Event
 
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
@@ -19,6 +26,12 @@ _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def say(line: str = "") -> None:
     """A line of talk on stderr, unless --quiet."""
     if not is_quiet():
+        tell(line)
+
+
+def tell(line: str) -> None:
+    """A line on stderr that --quiet does not leave out; lost if nobody listens."""
+    with suppress(BrokenPipeError):
         click.echo(clean(line), err=True)
 
 
@@ -27,28 +40,27 @@ def styled(text: str, **style: object) -> str:
     return click.style(text, **style) if in_color() else text  # type: ignore[arg-type]
 
 
-def show_findings(findings: Iterable[Finding], text: str | None = None) -> None:
-    """Print findings with their place and the line they point at.
+def show_findings(findings: Iterable[Finding], document: Document | None = None) -> None:
+    """Print findings with their place and the line they point at; only errors if --quiet.
 
-    `text` is the content of the file that they are about; without it the file is read again.
+    The text of `document` is the one that was read; other files are read again.
     """
-    sources: dict[str, list[str]] = {}
+    sources = {document.path: lines_of(document.text)} if document else {}
     for finding in findings:
-        if is_quiet_finding(finding):
+        if is_quiet() and not finding.is_error:
             continue
-        click.echo(clean(format_finding(finding)), err=True)
+        tell(format_finding(finding))
         if finding.file and finding.line and finding.column:
             if finding.file not in sources:
-                sources[finding.file] = _lines(finding.file, text)
-            _show_line(sources[finding.file], finding)
+                sources[finding.file] = _lines(finding.file)
+            _show_line(sources[finding.file], finding.line, finding.column)
         if finding.remedy:
-            click.echo(clean(f"    {styled('->', bold=True)} {finding.remedy}"), err=True)
+            tell(remedy_line(finding.remedy))
 
 
-def is_quiet_finding(finding: Finding) -> bool:
-    """Whether --quiet leaves this finding out."""
-    context = click.get_current_context(silent=True)
-    return not finding.is_error and context is not None and is_quiet()
+def remedy_line(remedy: str) -> str:
+    """What to do, below what is wrong."""
+    return f"    {styled('->', bold=True)} {remedy}"
 
 
 def format_finding(finding: Finding) -> str:
@@ -64,25 +76,39 @@ def format_finding(finding: Finding) -> str:
 def print_json(value: object) -> None:
     """One JSON document on stdout."""
     data = msgspec.json.format(msgspec.json.encode(value), indent=2)
-    sys.stdout.write(data.decode() + "\n")
+    sys.stdout.buffer.write(data + b"\n")
 
 
-def _lines(file: str, text: str | None) -> list[str]:
-    if text is None:
-        if file.startswith("--set ") or file == "-":
-            return []
-        try:
-            text = Path(file).read_text(errors="replace")
-        except OSError:
-            return []
-    return text.splitlines()
+def print_events(events: Iterable[Event]) -> None:
+    """One event a line on stdout, at once, so that a reader of the pipe is never behind."""
+    from rsctl.stream.encode import event_line
+
+    sys.stdout.buffer.write(b"".join(map(event_line, events)))
+    sys.stdout.buffer.flush()
 
 
-def _show_line(lines: list[str], finding: Finding) -> None:
-    if finding.line is None or finding.column is None or finding.line > len(lines):
+def _lines(file: str) -> list[str]:
+    if file.startswith("--set ") or file == "-":
+        return []
+    try:
+        return lines_of(Path(file).read_text(errors="replace"))
+    except OSError:
+        return []
+
+
+def _show_line(lines: list[str], number: int, column: int) -> None:
+    if number > len(lines) or not lines[number - 1].strip():
         return
-    line = lines[finding.line - 1]
-    start = max(0, finding.column - 60)  # a very long line is shown around the place
-    shown = clean(line[start : start + 100].replace("\t", " "))
-    caret = " " * (finding.column - 1 - start) + styled("^", fg="green", bold=True)
-    click.echo(f"    {shown}\n    {caret}", err=True)
+    start = max(0, column - 60)  # a very long line is shown around the place
+    shown = lines[number - 1][start : start + 100].replace("\t", " ")
+    caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
+    tell(f"    {clean(shown)}\n    {caret}")
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)

@@ -8,7 +8,7 @@ from time import sleep
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run, shown
+from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import print_json
 from rsctl.cli.views import failure_block, state_on
 from rsctl.findings import ExitCode
@@ -39,7 +39,7 @@ def command(run: str, watch: bool, output: str) -> int:
         return int(ExitCode.SUCCEEDED)
     while not known.state.is_final:
         sleep(_WATCH_SECONDS)
-        before, (known, _) = known, find_run(store, known.run)
+        before, known = known, look_again(store, known)
         if known != before:
             _print(known, output)
     return int(known.state.exit_code)

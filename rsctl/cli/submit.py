@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import click
 import msgspec
 
 from rsctl.cli import options
-from rsctl.cli.follow import follow
-from rsctl.cli.show import say, show_findings
+from rsctl.cli.follow import follow, make_result
+from rsctl.cli.runs import replica_names
+from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.plan import choose_target, make_plan
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.store import Run, Store
-from rsctl.spec.document import read
+from rsctl.spec.document import Document, read
 from rsctl.spec.job import Job
-from rsctl.stream.events import StateEvent, now
+from rsctl.stream.events import FindingEvent, ResultEvent, StateEvent, now
 from rsctl.targets.base import Plan, Target, metric_specs
+
+_NO_MATRIX = error(
+    "matrix",
+    "submit runs one job, not the cells of a matrix",
+    "see its cells with `rsctl plan`; take the matrix out and set one cell by --set",
+    "matrix",
+)
 
 
 @click.command("submit", help="Run a job and watch it to its end.")
@@ -42,53 +52,87 @@ def command(
 ) -> int:
     """Exit with the job's exit code, see `rsctl.findings.ExitCode`."""
     document = read(job, settings)
-    place = choose_target(document, target)
-    run = new_run_id(document.job.name if document.job else "run")
-    plan, spec = make_plan(document, place, run)
-    _refuse_matrix(spec)
-    show_findings(plan.findings, document.text)
-    missing = place.preflight(spec)
-    if missing:
-        raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-
+    with _told_as_events(output):
+        place = choose_target(document, target)
+        plan, spec = _planned(document, place, output)
     store = Store()
-    clear_killed_runs(store, place)
-    send(store, place, plan, spec)
+    with _told_as_events(output, plan):
+        clear_killed_runs(store, place)
+        send(store, place, plan, spec)
     if detach:
         return _detached(plan, store, output)
-    specs = metric_specs(spec)
-    replicas = [f"{pool.role}-{i}" for pool in plan.pools for i in range(pool.count)]
-    say(f"{plan.run} on {plan.target}, {len(replicas)} replicas")
+    replicas = replica_names(plan.pools)
+    noun = "replica" if len(replicas) == 1 else "replicas"
+    say(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
     view = make_view(output, plan.run, replicas)
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
-    return follow(place, plan.run, specs, view, cancel_on_interrupt)
+    return follow(place, plan.run, metric_specs(spec), view, cancel_on_interrupt)
+
+
+@contextmanager
+def _told_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
+    """What stops a submission is told as events too, so that a result always ends the stream."""
+    try:
+        yield
+    except RsctlError as problem:
+        if output == "json":
+            end = ResultEvent(
+                time=now(),
+                run=plan.run if plan else None,
+                state=JobState.FAILED,
+                exit_code=int(problem.exit_code),
+                url=_url(plan) if plan else None,
+            )
+            print_events([*_told(problem.findings), end])
+        raise
+
+
+def _told(findings: Iterable[Finding]) -> list[FindingEvent]:
+    return [FindingEvent(time=now(), finding=finding) for finding in findings]
+
+
+def _planned(document: Document, target: Target, output: str) -> tuple[Plan, Job]:
+    """The plan of a job that this environment can run; shows what the user should know of it."""
+    name = document.job.name if document.job else "run"
+    plan, job = make_plan(document, target, new_run_id(name))
+    if job.matrix:
+        document.add([_NO_MATRIX])
+        document.require_job()
+    findings = [finding for finding in plan.findings if finding.severity != "note"]
+    show_findings(findings, document)
+    if output == "json":
+        print_events(_told(findings))
+    missing = target.preflight(job)
+    if missing:
+        raise RsctlError(ExitCode.ENVIRONMENT, *missing)
+    return plan, job
 
 
 def send(store: Store, target: Target, plan: Plan, job: Job) -> None:
-    """Record the run, then submit it; whatever stops the submission is recorded too."""
-    url = f"{plan.target}://{plan.run}"
-    shown = msgspec.to_builtins(plan)
-    store.add(
-        Run(
-            run=plan.run,
-            name=job.name,
-            target=plan.target,
-            url=url,
-            state=JobState.QUEUED,
-            created=now(),
-            plan=shown,
-            metrics_spec=metric_specs(job),
-        )
+    """Record the run and submit it; whatever stops the submission is recorded too."""
+    run = Run(
+        run=plan.run,
+        name=job.name,
+        target=plan.target,
+        url=_url(plan),
+        state=JobState.QUEUED,
+        created=now(),
+        plan=msgspec.to_builtins(plan),
+        metrics_spec=metric_specs(job),
     )
     try:
-        target.submit(plan, job, say)
+        target.submit(plan, job, lambda: store.add(run), say)
     except RsctlError as problem:
         _record_end(store, plan.run, JobState.FAILED, str(problem))
         raise
     except KeyboardInterrupt:
         _record_end(store, plan.run, JobState.CANCELLED, "interrupted while it was submitted")
         raise
+
+
+def _url(plan: Plan) -> str:
+    return f"{plan.target}://{plan.run}"
 
 
 def clear_killed_runs(store: Store, target: Target) -> None:
@@ -103,24 +147,9 @@ def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:
 
 
 def _detached(plan: Plan, store: Store, output: str) -> int:
-    from rsctl.cli.show import print_json
-
     if output == "json":
-        print_json(store.get(plan.run))
+        print_events([make_result(plan.run, store.get(plan.run), {}, int(ExitCode.SUCCEEDED))])
     else:
         click.echo(plan.run)
         say(f"watch it: rsctl logs -f {plan.run}   end it: rsctl cancel {plan.run}")
     return int(ExitCode.SUCCEEDED)
-
-
-def _refuse_matrix(job: Job) -> None:
-    if job.matrix:
-        raise RsctlError(
-            ExitCode.USAGE,
-            error(
-                "matrix",
-                "submit runs one job, not the cells of a matrix",
-                "see its cells with `rsctl plan`; take the matrix out and set one cell by --set",
-                "matrix",
-            ),
-        )

@@ -25,7 +25,7 @@ def command(
         document = _checked(job, target, settings)
         findings += document.findings
         if output == "text":
-            show_findings(document.findings, document.text)
+            show_findings(document.findings, document)
             if not document.has_errors:
                 click.echo(f"{job}: ok")
     if output == "json":
@@ -39,6 +39,8 @@ def _checked(job: str, target: str | None, settings: tuple[str, ...]) -> Documen
     try:
         plan_findings(document, choose_target(document, target))
     except RsctlError as problem:
+        if problem.exit_code != ExitCode.USAGE:
+            raise
         if not document.has_errors:
-            raise problem from None
+            document.add(problem.findings)
     return document

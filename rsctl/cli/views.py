@@ -10,11 +10,10 @@ import click
 
 from rsctl.cli.follow import View
 from rsctl.cli.options import in_color
-from rsctl.cli.show import format_finding, say, styled
-from rsctl.findings import JobState
+from rsctl.cli.show import format_finding, print_events, remedy_line, say, styled, tell
+from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Run
 from rsctl.stream.clean import clean_line
-from rsctl.stream.encode import event_line
 from rsctl.stream.events import (
     Event,
     Failure,
@@ -39,7 +38,7 @@ _STATE_COLORS = {
 def make_view(output: str, run: str, replicas: list[str]) -> View:
     """The view for `-o` and for what standard output and standard error are."""
     if output == "json":
-        return JsonView(sys.stdout.buffer)
+        return JsonView()
     if sys.stdout.isatty() and sys.stderr.isatty():
         from rsctl.cli.live import LiveView
 
@@ -50,19 +49,14 @@ def make_view(output: str, run: str, replicas: list[str]) -> View:
 class JsonView:
     """One event a line."""
 
-    def __init__(self, out: IO[bytes]) -> None:
-        self._out = out
-
     def show(self, events: list[Event], _tally: Tally) -> None:
-        """Write the events at once, so that a reader of the pipe is never behind."""
+        """Write the events."""
         if events:
-            self._out.write(b"".join(map(event_line, events)))
-            self._out.flush()
+            print_events(events)
 
     def finish(self, result: ResultEvent, _run: Run) -> None:
         """Write the result."""
-        self._out.write(event_line(result))
-        self._out.flush()
+        print_events([result])
 
 
 class PlainView:
@@ -85,9 +79,10 @@ class PlainView:
         self._write(lines)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Say how it ended."""
+        """Say how it ended; --quiet does not leave out why it failed."""
+        speak = say if result.exit_code == ExitCode.SUCCEEDED else tell
         for line in ending(result, run):
-            say(line)
+            speak(line)
 
     def _write(self, lines: list[LogEvent]) -> None:
         if lines:
@@ -98,7 +93,8 @@ class PlainView:
 def talk(event: Event) -> str | None:
     """What is said of an event that is no log line; None if nothing."""
     if isinstance(event, FindingEvent):
-        return format_finding(event.finding)
+        remedy = event.finding.remedy
+        return format_finding(event.finding) + (f"\n{remedy_line(remedy)}" if remedy else "")
     if not isinstance(event, StateEvent):
         return None
     if event.replica is None and not event.state.is_final:
@@ -156,7 +152,7 @@ def failure_block(run: Run) -> list[str]:
     for cause in failure.causes:
         lines.append(f"{styled('cause', fg='yellow', bold=True)}: {clean_line(cause.message)}")
         if cause.remedy:
-            lines.append(f"    -> {clean_line(cause.remedy)}")
+            lines.append(remedy_line(clean_line(cause.remedy)))
     others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
     if others:
         names = ", ".join(replica.replica for replica in others)

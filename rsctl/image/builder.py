@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
 from collections import deque
 from collections.abc import Callable
+from typing import IO
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
@@ -28,7 +28,7 @@ def build(recipe: Recipe, say: Callable[[str], None]) -> None:
     """
     last: deque[str] = deque(maxlen=_LAST_LINES)
     with tempfile.TemporaryFile() as tar:
-        recipe.context.write_tar(tar)
+        _write_context(recipe, tar)
         tar.seek(0)
         command = ["docker", "build", "--tag", recipe.reference, "-"]
         with subprocess.Popen(
@@ -41,6 +41,15 @@ def build(recipe: Recipe, say: Callable[[str], None]) -> None:
         raise _build_failed(recipe, list(last))
 
 
+def _write_context(recipe: Recipe, tar: IO[bytes]) -> None:
+    try:
+        recipe.context.write_tar(tar)
+    except OSError as problem:
+        message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
+        remedy = "free space there, and do not change the files while they are copied"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+
+
 def _build_failed(recipe: Recipe, last: list[str]) -> RsctlError:
     said = "\n".join(f"  {line}" for line in last)
     return RsctlError(
@@ -48,8 +57,7 @@ def _build_failed(recipe: Recipe, last: list[str]) -> RsctlError:
         error(
             "build",
             f"docker could not build {recipe.reference}; its last lines:\n{said}",
-            "correct image.base, image.apt or image.python; check the network and "
-            f"the disk of {shutil.which('docker')}",
+            "correct image.base, image.apt or image.python; check docker's network and disk",
             "image",
         ),
     )

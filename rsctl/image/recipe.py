@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.context import Context, Entry, runtime_entries, source_entries
 from rsctl.spec.job import Image, Job
 
@@ -27,7 +28,11 @@ class Recipe:
 
 
 def make_recipe(job: Job) -> Recipe:
-    """The recipe of a job's image. Raises OSError if a file of it cannot be read."""
+    """The recipe of a job's image.
+
+    Raises OSError if a file of it cannot be read, RsctlError if what it says cannot be written as
+    a requirements file or a `.dockerignore` is wrong.
+    """
     dockerfile = make_dockerfile(job.image)
     context = Context()
     context.entries.append(Entry("Dockerfile", content=dockerfile.encode()))
@@ -68,5 +73,14 @@ def _instructions(image: Image) -> Iterator[str]:
 
 def _requirements(image: Image) -> bytes:
     if isinstance(image.python, list):
-        return "".join(f"{line}\n" for line in image.python).encode()
+        return "".join(map(_requirement, image.python)).encode()
     return Path(str(image.python)).read_bytes()
+
+
+def _requirement(text: str) -> str:
+    """One line of a requirements file; pip would take a line break for the end of one."""
+    if len(text.splitlines()) > 1 or text.endswith("\\"):
+        message = f"expected one requirement on one line, got {text!r}"
+        finding = error("requirement", message, "list each by itself", "image.python")
+        raise RsctlError(ExitCode.USAGE, finding)
+    return text.strip() + "\n"

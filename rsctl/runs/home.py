@@ -10,7 +10,7 @@ def home() -> Path:
     """`RSCTL_HOME`, else the platform's data directory for rsctl. It may not exist yet."""
     chosen = os.environ.get("RSCTL_HOME")
     if chosen:
-        return Path(chosen).expanduser().absolute()
+        return Path(os.path.expanduser(chosen)).absolute()
     import platformdirs
 
     return Path(platformdirs.user_data_dir("rsctl", appauthor=False))

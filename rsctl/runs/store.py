@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Optional
 
 import msgspec
 
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.home import home
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
 
+BUSY_SECONDS = 30.0
 _SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
@@ -32,12 +33,12 @@ CREATE TABLE IF NOT EXISTS replicas (
 CREATE TABLE IF NOT EXISTS metrics (
     run TEXT NOT NULL REFERENCES runs(id), time TEXT NOT NULL, replica TEXT NOT NULL,
     name TEXT NOT NULL, step INTEGER, value REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS metrics_of_run ON metrics (run, name);
+CREATE INDEX IF NOT EXISTS metrics_of_run ON metrics (run);
 """
-_RUN_COLUMNS = (
-    "id, name, target, url, state, reason, exit_code, attempt, created, started, ended,"
-    " plan, metrics_spec, first_failure"
-)
+
+
+class StoreError(RsctlError, sqlite3.Error):
+    """The database failed. Also a sqlite3.Error, for those who go on without it."""
 
 
 class Replica(msgspec.Struct, kw_only=True):
@@ -70,27 +71,31 @@ class Run(msgspec.Struct, kw_only=True):
     metrics_spec: dict[str, MetricSpec] = {}
 
 
+_COLUMNS = Run.__struct_fields__[: Run.__struct_fields__.index("first_failure")]
+_SELECT = f"SELECT id, {', '.join(_COLUMNS[1:])}, plan, metrics_spec, first_failure FROM runs "  # noqa: S608
+
+
 class Store:
     """Opens, and if need be creates, the database below RSCTL_HOME.
 
-    Raises RsctlError (environment) if the folder cannot be written or the database is not ours.
+    It and all its methods raise StoreError (exit code 3) if the folder cannot be written, or the
+    database is damaged, locked for long, or not ours.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or home() / "runs.db"
-        try:
+        with self._explaining():
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
+            self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version == 0:
                 self._db.executescript(_SCHEMA)
                 self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
-        except (sqlite3.Error, OSError) as problem:
-            raise _unusable(self.path, str(problem)) from None
         if version > _SCHEMA_VERSION:
-            raise _unusable(self.path, "it was written by a newer rsctl")
+            self.close()
+            raise self._unusable("it was written by a newer rsctl", "upgrade rsctl")
 
     def close(self) -> None:
         """Close the database."""
@@ -98,13 +103,11 @@ class Store:
 
     def add(self, run: Run) -> None:
         """Record a run before anything of it starts."""
-        self._db.execute(
+        self._write(
             "INSERT INTO runs (id, name, target, url, state, created, plan, metrics_spec)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(run.run, run.name, run.target, run.url, run.state.value, run.created),
-                *(_json(run.plan), _json(run.metrics_spec)),
-            ),
+            *(run.run, run.name, run.target, run.url, run.state.value, run.created),
+            *(_json(run.plan), _json(run.metrics_spec)),
         )
 
     def record(self, run: str, event: StateEvent) -> None:
@@ -112,40 +115,41 @@ class Store:
         if event.replica is None:
             self._record_run(run, event)
         else:
-            self._db.execute(
+            self._write(
                 "INSERT INTO replicas VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                 " state=excluded.state, exit_code=excluded.exit_code, reason=excluded.reason,"
                 " since=excluded.since",
-                (run, event.replica, event.state.value, event.exit_code, event.reason, event.time),
+                *(run, event.replica, event.state.value, event.exit_code),
+                *(event.reason, event.time),
             )
 
     def _record_run(self, run: str, event: StateEvent) -> None:
         started = event.time if event.state is JobState.RUNNING else None
         ended = event.time if event.state.is_final else None
-        self._db.execute(
+        self._write(
             "UPDATE runs SET state=?, reason=?, exit_code=?, attempt=?,"
             " started=COALESCE(started, ?), ended=? WHERE id=? AND ended IS NULL",
-            (event.state.value, event.reason, event.exit_code, event.attempt, started, ended, run),
+            *(event.state.value, event.reason, event.exit_code, event.attempt),
+            *(started, ended, run),
         )
 
     def record_failure(self, run: str, failure: Failure) -> None:
         """Record a run's first failure."""
-        self._db.execute("UPDATE runs SET first_failure=? WHERE id=?", (_json(failure), run))
+        self._write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
 
     def add_metrics(self, run: str, metrics: Iterable[MetricEvent]) -> None:
         """Record values of metrics, all or none."""
         rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in metrics]
-        with closing(self._db.cursor()) as cursor:
-            cursor.execute("BEGIN")
-            cursor.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
-            cursor.execute("COMMIT")
+        with self._explaining(), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:
         """A run's metrics in the order of their arrival, each with its row number."""
-        rows = self._db.execute(
+        rows = self._rows(
             "SELECT rowid, time, replica, name, step, value FROM metrics"
             " WHERE run=? AND rowid>? ORDER BY rowid",
-            (run, after),
+            *(run, after),
         )
         for row, time, replica, name, step, value in rows:
             yield (
@@ -155,61 +159,78 @@ class Store:
 
     def get(self, run: str) -> Run | None:
         """One run with its replicas, or None."""
-        row = self._db.execute(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id=?", (run,)).fetchone()  # noqa: S608
-        return self._with_replicas(_run(row)) if row else None
+        return next(iter(self._runs("WHERE id=?", run)), None)
 
     def runs(self, limit: int = -1) -> list[Run]:
-        """Runs without their replicas, the newest first."""
-        query = f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY created DESC, id LIMIT ?"  # noqa: S608
-        return [_run(row) for row in self._db.execute(query, (limit,))]
+        """Runs, the newest first."""
+        return self._runs("ORDER BY created DESC, id LIMIT ?", limit)
 
     def unfinished(self, target: str | None = None) -> list[Run]:
         """Runs that have not ended, as far as the store knows."""
-        return [
-            run for run in self.runs() if not run.state.is_final and target in (None, run.target)
-        ]
+        return self._runs("WHERE ended IS NULL AND target=COALESCE(?, target)", target)
 
     def find(self, reference: str) -> Run:
         """A run by id, unique prefix, `@last` or URL. Raises RsctlError if there is none."""
-        runs = self.runs()
         if reference == "@last":
-            matches = runs[:1]
+            matches = self.runs(1)
         else:
-            matches = [r for r in runs if reference in (r.run, r.url)]
-            matches = matches or [r for r in runs if r.run.startswith(reference)]
+            matches = self._runs("WHERE ? IN (id, url)", reference)
+        if not matches and reference:
+            prefix = "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY created DESC"
+            matches = self._runs(prefix, reference)
         if len(matches) == 1:
-            return self._with_replicas(matches[0])
+            return matches[0]
         raise RsctlError(ExitCode.USAGE, _not_found(reference, matches))
 
-    def _with_replicas(self, run: Run) -> Run:
-        rows = self._db.execute(
-            "SELECT replica, state, exit_code, reason, since FROM replicas WHERE run=?", (run.run,)
-        )
-        replicas = [
-            Replica(replica=r, state=JobState(s), exit_code=c, reason=why, since=t)
-            for r, s, c, why, t in rows
-        ]
-        run.replicas = sorted(replicas, key=lambda r: replica_order(r.replica))
+    def _runs(self, which: str, value: object) -> list[Run]:
+        with self._explaining():
+            return [self._run(row) for row in self._db.execute(_SELECT + which, (value,))]
+
+    def _run(self, row: tuple[Any, ...]) -> Run:
+        *fields, plan, specs, failure = row
+        run = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), Run)
+        run.plan = msgspec.json.decode(plan)
+        run.metrics_spec = msgspec.json.decode(specs, type=dict[str, MetricSpec])
+        run.first_failure = msgspec.json.decode(failure, type=Failure) if failure else None
+        run.replicas = self._replicas(run.run)
         return run
+
+    def _replicas(self, run: str) -> list[Replica]:
+        query = "SELECT replica, state, since, exit_code, reason FROM replicas WHERE run=?"
+        names = Replica.__struct_fields__
+        rows = (dict(zip(names, row, strict=True)) for row in self._db.execute(query, (run,)))
+        replicas = [msgspec.convert(row, Replica) for row in rows]
+        return sorted(replicas, key=lambda r: replica_order(r.replica))
+
+    def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
+        with self._explaining():
+            yield from self._db.execute(query, values)
+
+    def _write(self, statement: str, *values: object) -> None:
+        with self._explaining():
+            self._db.execute(statement, values)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn what goes wrong with the database into words for the user."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:
+            why = str(problem)
+            is_locked = isinstance(problem, sqlite3.OperationalError) and "locked" in why
+            remedy = "end the process that holds it" if is_locked else "move it away"
+            raise self._unusable(why, remedy) from None
+
+    def _unusable(self, why: str, remedy: str) -> StoreError:
+        message = f"cannot use {self.path}: {why}"
+        finding = error("store", message, f"{remedy}, or set RSCTL_HOME to another folder")
+        return StoreError(ExitCode.ENVIRONMENT, finding)
 
 
 def replica_order(replica: str) -> tuple[bool, str, int]:
     """Sort key: workers before reducers, each by number."""
     role, _, index = replica.rpartition("-")
     return role != "worker", role, int(index) if index.isdigit() else 0
-
-
-def _run(row: tuple[Any, ...]) -> Run:
-    keys = ("run", *_RUN_COLUMNS.replace(" ", "").split(",")[1:])
-    values = dict(zip(keys, row, strict=True))
-    values["state"] = JobState(values["state"])
-    values["plan"] = msgspec.json.decode(values["plan"])
-    specs = values.pop("metrics_spec")
-    values["metrics_spec"] = msgspec.json.decode(specs, type=dict[str, MetricSpec])
-    failure = values.pop("first_failure")
-    return Run(
-        **values, first_failure=msgspec.json.decode(failure, type=Failure) if failure else None
-    )
 
 
 def _storable(value: float) -> float | str:
@@ -221,17 +242,10 @@ def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _not_found(reference: str, matches: list[Run]) -> Any:
-    if len(matches) > 1:
-        names = ", ".join(run.run for run in matches[:4])
+def _not_found(reference: str, matches: list[Run]) -> Finding:
+    if matches:
+        names = ", ".join(run.run for run in matches[:4]) + (", ..." if matches[4:] else "")
         return error("run", f"{reference!r} fits several runs: {names}", "give more of the id")
     if reference == "@last":
         return error("run", "there are no runs yet", "start one: rsctl submit JOB")
     return error("run", f"no run {reference!r}", "see `rsctl list`")
-
-
-def _unusable(path: Path, why: str) -> RsctlError:
-    return RsctlError(
-        ExitCode.ENVIRONMENT,
-        error("store", f"cannot use {path}: {why}", "set RSCTL_HOME to a folder of your own"),
-    )

@@ -53,6 +53,11 @@ class Cluster:
         return self.workers[0]
 
     @property
+    def own_host(self) -> str:
+        """This node's name."""
+        return (self.workers if self.role == "worker" else self.reducers)[self.index]
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """Every node once, workers first."""
         return tuple(dict.fromkeys(self.workers + self.reducers))

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from rsctl.runtime import processes, rank, work
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.peers import wait_for_names
+from rsctl.runtime.peers import meet, wait_for_names
 from rsctl.runtime.refusal import Refusal
 from rsctl.runtime.settings import number
 from rsctl.runtime.shape import Network, shape
@@ -46,7 +46,7 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     job = _work(cluster, options, environ)
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
     shape(Network.from_env(environ), cluster.interface)
-    wait_for_names(cluster.hosts, number(environ, "RSCTL_RESOLVE_SECONDS", _RESOLVE_SECONDS))
+    _wait_for_peers(cluster, environ)
 
     processes.adopt_orphans()
     child = rank.start(job.argv, job.environ)
@@ -56,6 +56,14 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         rank.report(ending, rank=cluster.index, local_rank=0)
     processes.kill_descendants()
     return ending.code
+
+
+def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> None:
+    limit = number(environ, "RSCTL_RESOLVE_SECONDS", _RESOLVE_SECONDS)
+    wait_for_names(cluster.hosts, limit)
+    if "RSCTL_READY" in environ:
+        attempt, own = environ.get("RSCTL_ATTEMPT", ""), cluster.own_host
+        meet(environ["RSCTL_READY"], attempt, own, cluster.hosts, limit)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
@@ -35,6 +36,21 @@ def wait_for_names(
             print(f"rsctl: waiting for the names {', '.join(missing)}", file=sys.stderr)
         sleep(min(_POLL_SECONDS, limit - waited))
         names = missing
+
+
+def meet(directory: str, attempt: str, own: str, names: Iterable[str], limit: float) -> None:
+    """Return when every node has come this far; `directory` is one that all of them see.
+
+    A node's name resolves only while it runs: without this, one that is soon done would be gone
+    before a slower one had looked for it. Raises Refusal after `limit` seconds.
+    """
+
+    def mark(name: str) -> str:
+        return os.path.join(directory, f"{attempt}-{name}")
+
+    with open(mark(own), "w"):
+        pass
+    wait_for_names(names, limit, lambda name: os.path.exists(mark(name)))
 
 
 def _resolves(name: str) -> bool:

@@ -6,6 +6,10 @@ torchrun starts this once for each rank, in place of the training script. When o
 peers fail a moment later with connection errors, and torchrun looks at its ranks only now and
 then: which one failed FIRST would be lost. The line that this prints carries the time.
 
+It is the time at which the process ended. A rank that raises an exception prints its traceback,
+closes its connections, and then ends: on a busy machine a peer may overtake it in that last step.
+Where two lines are less than a second apart, the times of the tracebacks decide.
+
 Every rank pays for this file's start, so it starts no thread and imports little. `-I -S` leaves
 it without a path to rsctl: it stands alone, and the rest of the runtime imports from it.
 """

@@ -40,7 +40,7 @@ def torchrun(
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
     return Work(
         argv=[
-            *(sys.executable, "-m", "torch.distributed.run"),
+            *(sys.executable, "-m", "rsctl.runtime.elastic"),
             *rendezvous,
             *("--nproc-per-node", str(processes), "--no-python"),
             *supervisor,

@@ -13,37 +13,57 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.spec.job import JOB_NAME
 from rsctl.spec.nodes import Mapping, Node, Scalar, Sequence
 from rsctl.spec.scalars import read_scalar
 from rsctl.spec.types import Shape, fields_of, key_paths
-from rsctl.spec.units import EnvValue
+from rsctl.spec.units import EnvValue, LocalPath, Location, RelativePath
 
 _YES = ("yes", "on", "y")
 _NO = ("no", "off", "n")
+_WORDS = re.compile(r"[A-Za-z0-9 ./:=_+@$~-]{1,80}")
 _QUANTITY = re.compile(r"([0-9.,_]+)\s*([A-Za-z]*)(?:/s)?")
+_PATHS = (LocalPath, Location, RelativePath)
 _NEARLY_THE_SAME = 0.85
-_SIMILAR = 0.6
+_SIMILAR = 0.7
 _LONGEST = 80  # comparing longer texts takes long and finds nothing
 
 
 def value_remedy(node: Node, shape: Shape, base: str | os.PathLike[str]) -> str | None:
     """How to write what was probably meant by a value that its type does not accept."""
+    takes_text = any(c.kind is EnvValue or _is_free_text(c) for c in shape.choices)
     if isinstance(node, Scalar):
         return _scalar_remedy(node, shape, base) or _container_remedy(node, shape)
-    if isinstance(node, Mapping) and any(c.kind in (str, EnvValue) for c in shape.choices):
+    if isinstance(node, Mapping) and takes_text:
         return "put it in quotes if it is meant as text"
+    if isinstance(node, Sequence) and len(node.items) == 1:
+        item = node.items[0]
+        if isinstance(item, Scalar) and _accepted(item, shape, base):
+            return f"write {item.text}, without the list"
     return _container_remedy(node, shape)
 
 
+def _is_free_text(shape: Shape) -> bool:
+    return shape.kind is str and not shape.limit("pattern")
+
+
+def _accepted(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> bool:
+    try:
+        read_scalar(node, shape, base)
+    except ValueError:
+        return False
+    return True
+
+
 def _scalar_remedy(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> str | None:
-    if len(node.text) > _LONGEST:
+    if len(node.text) > _LONGEST or not node.text.isprintable():
         return None
+    if node.value in (None, "") and not _containers(shape):
+        empty = _accepted(replace(node, text="", plain=False), shape, base)
+        return 'write "" for empty text, or remove the key' if empty else "give it a value"
     for words, candidate in _rewritten(node, shape):
-        try:
-            read_scalar(candidate, shape, base)
-        except ValueError:
-            continue
-        return words
+        if _accepted(candidate, shape, base):
+            return words
     return None
 
 
@@ -51,17 +71,16 @@ def _rewritten(node: Scalar, shape: Shape) -> Iterator[tuple[str, Scalar]]:
     """Likely rewritings of a scalar, with the words that advise them."""
     if not node.plain:
         yield "remove the quotes", replace(node, plain=True)
-    if node.value is None:
-        yield 'write "" for empty text, or remove the key', replace(node, text="", plain=False)
-        return
-    for text in _texts(node.text, shape):
-        yield f"write {text}", replace(node, text=text, plain=True)
+    if not any(choice.kind in _PATHS for choice in shape.choices):
+        for text in _texts(node.text, shape):
+            yield f"write {text}", replace(node, text=text, plain=True)
     words = [str(word) for c in shape.choices if c.kind == "literal" for word in c.arguments]
     close = close_match(node.text, words)
     if close:
         yield f"did you mean {close!r}?", replace(node, text=close)
-    quoted = replace(node, plain=False)
-    yield f'put it in quotes if it is meant as text: "{node.text}"', quoted
+    if node.value is not None:
+        as_text = f'put it in quotes if it is meant as text: "{node.text}"'
+        yield as_text, replace(node, plain=False)
 
 
 def _texts(text: str, shape: Shape) -> Iterator[str]:
@@ -70,25 +89,30 @@ def _texts(text: str, shape: Shape) -> Iterator[str]:
         yield "true" if low in _YES else "false"
     yield low
     yield re.sub(r"(?<=\d)[_,](?=\d)", "", text)
-    yield text.lstrip("0") or "0"
     yield from _whole(text)
     for choice in shape.choices:
         yield from _with_unit(text, getattr(choice.kind, "units", ()))
-    if shape.kind is str:
+    if shape.limit("pattern") == JOB_NAME and text.isascii():
         yield re.sub(r"[^a-z0-9]+", "-", low).strip("-")[:40]
 
 
 def _whole(text: str) -> Iterator[str]:
+    """`4.0`, `1e1` and `010` as whole numbers."""
     try:
-        yield str(int(float(text)))
-    except (ValueError, OverflowError):
+        number = float(text)
+    except ValueError:
         return
+    if number.is_integer():
+        yield str(int(number))
 
 
 def _with_unit(text: str, units: tuple[str, ...]) -> Iterator[str]:
     """`90` with the likeliest unit; `2 hours`, `200gb`, `1Gbps` with the one it resembles."""
+    if not units:
+        return
+    yield "".join(text.split())
     match = _QUANTITY.fullmatch(text)
-    if not match or not units:
+    if not match:
         return
     number, unit = re.sub("[,_]", "", match[1]), match[2].lower()
     best = max(units, key=lambda known: _common(known.lower(), unit))
@@ -101,20 +125,28 @@ def _common(first: str, second: str) -> int:
     return next((n for n in range(len(second), 0, -1) if first.startswith(second[:n])), 0)
 
 
+def _containers(shape: Shape) -> list[Shape]:
+    """The forms of a type, if it has no other than mappings and lists."""
+    forms = [choice for choice in shape.choices if choice.kind is not None]
+    return forms if all(form.is_container for form in forms) else []
+
+
 def _container_remedy(node: Node, shape: Shape) -> str | None:
-    for choice in shape.choices:
-        if choice.is_struct:
-            return "its keys are " + ", ".join(fields_of(choice.kind))
-        if choice.kind is list and isinstance(node, Scalar) and node.value is not None:
-            words = node.text.split()
-            if not re.search(r"[\"'\[\]{},#]", node.text) and len(node.text) <= _LONGEST:
-                return f"write it as a list: [{', '.join(words)}]"
-            return "write it as a list: [FIRST, SECOND]"
-        if choice.kind is dict and isinstance(node, (Scalar, Sequence)):
-            return "write it as KEY: VALUE, one a line"
-        if choice.kind is list and isinstance(node, Sequence):
-            return "list at least one"
-    return None
+    kinds = {form.kind: form for form in _containers(shape)}
+    struct = next((form for form in kinds.values() if form.is_struct), None)
+    if struct:
+        return "its keys are " + ", ".join(fields_of(struct.kind))
+    if list in kinds:
+        return _list_remedy(node)
+    return "write it as KEY: VALUE, one a line" if dict in kinds else None
+
+
+def _list_remedy(node: Node) -> str:
+    if isinstance(node, Sequence):
+        return "list at least one"
+    if isinstance(node, Scalar) and node.value is not None and _WORDS.fullmatch(node.text):
+        return f"write it as a list: [{', '.join(node.text.split())}]"
+    return "write it as a list: [FIRST, SECOND]"
 
 
 def key_remedy(
@@ -130,15 +162,15 @@ def key_remedy(
         parents = [path.rpartition(".")[0] for path in elsewhere]
         where = " or ".join(dict.fromkeys(parents))
         return None, f"it belongs under {where}" if where else "it belongs at the top of the file"
-    return None, f"known keys: {', '.join(names)}" if names else "this mapping has no keys"
+    return None, f"known keys: {', '.join(names)}" if names else "remove it: no key stands here"
 
 
 def name_remedy(name: str, pattern: str) -> str:
     """For a key of the user's own that may not be called so."""
-    for candidate in (name.strip("-= "), re.sub(r"[^A-Za-z0-9_]", "_", name)):
+    for candidate in (name.removeprefix("--"), re.sub(r"(?<=.)[-. ]", "_", name)):
         if re.fullmatch(pattern, candidate):
             return f"write {candidate}"
-    return "choose another name"
+    return "give a list to pass it as it is" if name.startswith("-") else "choose another name"
 
 
 def path_remedy(path: str, root: type[msgspec.Struct]) -> str:

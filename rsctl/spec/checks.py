@@ -20,12 +20,14 @@ RESERVED_ENV = frozenset(
         "MASTER_PORT",
     ]
 )
-_SECRET_NAME = re.compile(
+# Patterns are compiled when they are first used: most jobs need none of them.
+_HIDDEN_NAME = (
     r"(?:(?:^|_)(?:TOKEN|SECRET|CREDENTIAL)|PASSWORD|PASSWD|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)$"
 )
 _ATOM = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]])"
+_MANY = rf"{_ATOM}[+*]"
 # A repeated group of one repeated thing, such as (a+)+, tries every way to split what it matches.
-_EXPONENTIAL = re.compile(rf"\((?:\?:)?{_ATOM}[+*](?:{_ATOM}\?)?\)[+*]")
+_EXPONENTIAL = rf"\((?:\?:)?(?:{_MANY}|\((?:\?:)?{_MANY}\))(?:{_ATOM}[?*])?\)[+*]"
 
 
 def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
@@ -44,14 +46,15 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable of this name is taken for a secret, so that its value is never shown."""
-    return _SECRET_NAME.search(name.upper()) is not None
+    return re.search(_HIDDEN_NAME, name.upper()) is not None
 
 
 def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
     given = [name for name in ("script", "module", "command") if getattr(run, name) is not None]
     if len(given) > 1:
         names = ", ".join(given[:-1]) + " and " + given[-1]
-        yield error("run", f"{names} are given", "keep exactly one of them", f"run.{given[1]}")
+        message = f"{names} are given, but only one can run"
+        yield error("run", message, "keep exactly one of them", f"run.{given[1]}")
     foreign = run.launcher == "none"
     if not given and not (foreign and image.uri):
         remedy = "give exactly one of run.script, run.module, run.command"
@@ -90,7 +93,7 @@ def _check_env(run: Run) -> Iterator[Finding]:
             yield warning(
                 "secret",
                 f"{name} looks like a secret written in the file",
-                f"keep it out of the file: {name}: ${{{name}}}",
+                f'keep it out of the file: {name}: "${{{name}}}"',
                 path,
             )
 
@@ -117,7 +120,7 @@ def _check_processes(workers: Workers) -> Iterator[Finding]:
     if accelerator and isinstance(ranks, int) and ranks > accelerator.per_node:
         yield warning(
             "workers",
-            f"{ranks} ranks on each node share {accelerator.per_node} accelerators",
+            f"{ranks} ranks share {accelerator.per_node} x {accelerator.type} on each node",
             "set workers.processes: auto",
             "workers.processes",
         )
@@ -125,7 +128,7 @@ def _check_processes(workers: Workers) -> Iterator[Finding]:
 
 def _check_metrics(job: Job) -> Iterator[Finding]:
     for name, metric in job.metrics.items():
-        slow = _EXPONENTIAL.search(metric.regex)
+        slow = re.search(_EXPONENTIAL, metric.regex)
         if slow:
             yield warning(
                 "slow-regex",
@@ -147,13 +150,13 @@ def _check_inputs(job: Job) -> Iterator[Finding]:
 def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     python, source, script = job.image.python, job.image.source, job.run.script
     if isinstance(python, str) and not job.image.uri and not os.path.isfile(python):
-        yield error("file", f"no file {python}", "correct the path", "image.python")
+        yield error("file", f"no file {python!r}", "correct the path", "image.python")
     if source and not os.path.isdir(source):
-        yield error("file", f"no folder {source}", "correct the path", "image.source")
+        yield error("file", f"no folder {source!r}", "correct the path", "image.source")
     elif source and script and not os.path.isfile(os.path.join(source, script)):
-        message = f"no script {script} in {source}"
+        message = f"no script {script!r} in {source!r}"
         if not is_broken("image.source"):
             yield error("file", message, "correct run.script or image.source", "run.script")
     for name, location in job.inputs.items():
         if location.scheme == "file" and not os.path.exists(location):
-            yield error("file", f"nothing at {location}", "correct the path", f"inputs.{name}")
+            yield error("file", f"nothing at {location!r}", "correct the path", f"inputs.{name}")

@@ -15,9 +15,20 @@ import msgspec
 
 from rsctl.findings import Finding
 from rsctl.spec.expect import expected, pattern_in_words
-from rsctl.spec.nodes import Entry, Mapping, Mark, Node, Scalar, Sequence, describe, join_path
+from rsctl.spec.nodes import (
+    Entry,
+    Mapping,
+    Mark,
+    Node,
+    Scalar,
+    Sequence,
+    describe,
+    join_path,
+    quoted,
+)
 from rsctl.spec.scalars import read_scalar
 from rsctl.spec.types import Field, Shape, fields_of
+from rsctl.spec.units import EnvValue
 from rsctl.spec.variables import VariableError, substitute
 
 MAX_FINDINGS = 100
@@ -163,21 +174,23 @@ class Decoder:
 
         meant, remedy = key_remedy(key.text, fields, self._root)
         where = f" in {path}" if path else ""
-        message = f"unknown key {key.text!r}{where}"
+        message = f"unknown key {quoted(key.text)}{where}"
         self._report(key.mark, "unknown-key", message, remedy, join_path(path, key.text))
         return meant
 
     def _wrong_name(self, key: Scalar, shape: Shape, path: str) -> None:
         from rsctl.spec.advice import name_remedy
 
-        message = f"expected {pattern_in_words(shape)}, got the key {key.text!r}"
+        message = f"expected {pattern_in_words(shape)}, got the key {quoted(key.text)}"
         self._report(key.mark, "name", message, name_remedy(key.text, shape.limit("pattern")), path)
 
     def _mismatch(self, node: Node, shape: Shape, path: str, reasons: tuple[str, ...]) -> Any:
         from rsctl.spec.advice import value_remedy
 
         wanted, *why = reasons
-        message = ": ".join([f"expected {wanted}, got {describe(node)}", *why])
+        secret = shape.kind is EnvValue and isinstance(node, Scalar) and node.from_environment
+        got = "a value from the environment" if secret else describe(node)
+        message = ": ".join([f"expected {wanted}, got {got}", *why])
         self._report(node.mark, "value", message, value_remedy(node, shape, self._base), path)
         return WRONG
 

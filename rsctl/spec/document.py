@@ -44,7 +44,8 @@ class Document(Struct):
 
         What merely follows from an error that was found before is left out: see `is_broken`.
         """
-        self.findings += [self._placed(f) for f in list(findings) if not self.is_broken(f.path)]
+        placed = [self._placed(f) for f in findings if not self.is_broken(f.path)]
+        self.findings += [finding for finding in placed if finding not in self.findings]
         self.findings.sort(key=lambda f: (f.file != self.path, f.line or 0, f.column or 0))
 
     def is_broken(self, path: str | None) -> bool:

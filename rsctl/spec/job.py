@@ -1,25 +1,21 @@
 """The types of the job spec. The decoder, the checks and the JSON Schema are made from them.
 
 Descriptions are for the person who writes the file: they become the schema's, and so the editor's.
-The blocks below `targets` are in `options`.
+The blocks below `targets` are in `options`, and can be had from here too.
 """
-
-from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
 
-from rsctl.spec.options import (
-    ComposeOptions,
-    Network,
-    ProcessOptions,
-    SageMakerOptions,
-    Targets,
-    Text,
-    VertexOptions,
-)
+from rsctl.spec.options import ComposeOptions as ComposeOptions
+from rsctl.spec.options import Network as Network
+from rsctl.spec.options import ProcessOptions as ProcessOptions
+from rsctl.spec.options import SageMakerOptions as SageMakerOptions
+from rsctl.spec.options import Targets as Targets
+from rsctl.spec.options import Text as Text
+from rsctl.spec.options import VertexOptions as VertexOptions
 from rsctl.spec.units import (
     Accelerator,
     Count,
@@ -32,39 +28,17 @@ from rsctl.spec.units import (
     Size,
 )
 
-__all__ = [
-    "TARGETS",
-    "ArgValue",
-    "Comm",
-    "ComposeOptions",
-    "Image",
-    "Job",
-    "Limits",
-    "Metric",
-    "Model",
-    "Network",
-    "PerTarget",
-    "ProcessOptions",
-    "Reducers",
-    "Run",
-    "SageMakerOptions",
-    "TargetName",
-    "Targets",
-    "Text",
-    "Transport",
-    "VertexOptions",
-    "Word",
-    "Workers",
-]
-
 TARGETS = ("vertex", "sagemaker", "compose", "process")
+JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 TargetName = Literal["vertex", "sagemaker", "compose", "process"]
 Transport = Literal["auto", "reduction-server", "fast-socket", "efa", "rsctl", "none"]
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
+Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]
 ArgName = Annotated[str, Meta(pattern=r"^[^\s=-][^\s=]*$")]
 ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
+MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]
 
 
 class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +64,7 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Python requirements: a requirements file, or a list of requirements."),
     ] = None
     apt: Annotated[
-        list[Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]],
+        list[Package],
         Meta(description="Debian packages to install."),
     ] = field(default_factory=list)
     source: Annotated[
@@ -249,7 +223,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(
             description="Name of the job: a-z, 0-9 and '-', at most 40, beginning with a letter.",
-            pattern=r"^[a-z][a-z0-9-]{0,39}$",
+            pattern=JOB_NAME,
         ),
     ]
     run: Annotated[Run, Meta(description="What runs on every worker.")]
@@ -281,7 +255,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     metrics: Annotated[
-        dict[Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")], Metric],
+        dict[MetricName, Metric],
         Meta(description="Numbers to read from the log."),
     ] = field(default_factory=dict)
     limits: Annotated[Limits, Meta(description="When to give up, and how often to try.")] = field(

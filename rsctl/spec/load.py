@@ -13,7 +13,7 @@ import yaml
 
 from rsctl.findings import Finding
 from rsctl.spec.nodes import Entry, Mapping, Mark, Node, Scalar, Sequence, shorten
-from rsctl.spec.source import YamlError
+from rsctl.spec.source import YamlError, end_of
 from rsctl.spec.syntax import explained
 
 MAX_DEPTH = 64
@@ -28,7 +28,7 @@ def parse(text: str, file: str, findings: list[Finding]) -> Node | None:
 
     Raises YamlError where the text is no YAML.
     """
-    builder = _Builder(file, findings)
+    builder = _Builder(end_of(text, file), findings)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.feed(event)
@@ -44,9 +44,9 @@ class _Builder:
     tree later needs a limit of their own.
     """
 
-    def __init__(self, file: str, findings: list[Finding]) -> None:
+    def __init__(self, end: Mark, findings: list[Finding]) -> None:
         self.root: Node | None = None
-        self._file = file
+        self._end = end
         self._findings = findings
         self._anchors: dict[str, _Anchored] = {}
         self._stack: list[_Open] = []
@@ -147,7 +147,9 @@ class _Builder:
             raise YamlError(mark, message, "remove it; put a value that is text in quotes")
 
     def _mark(self, event: Any) -> Mark:
-        return Mark(self._file, event.start_mark.line + 1, event.start_mark.column + 1)
+        """Where an event begins; one that the end of the file brings about, at that end."""
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        return Mark(self._end.file, line, column) if line <= self._end.line else self._end
 
 
 class _Anchored:

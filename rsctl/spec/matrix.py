@@ -10,8 +10,18 @@ from typing import Any
 from rsctl.findings import Finding, error
 from rsctl.spec.decode import Decoder
 from rsctl.spec.job import Job
-from rsctl.spec.nodes import Mapping, Node, Sequence, describe, is_key_path, split_path
-from rsctl.spec.types import shape_at
+from rsctl.spec.nodes import (
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    describe,
+    is_key_path,
+    quoted,
+    split_path,
+)
+from rsctl.spec.types import Shape, shape_at
 
 MAX_CELLS = 1000
 _RESERVED = ("exclude", "include")
@@ -20,57 +30,64 @@ _RESERVED = ("exclude", "include")
 def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
     """Findings about keys that the spec does not have; values are decoded by `decoder`."""
     parts = _parts(root)
-    for name, node in parts.items():
+    for name, entry in _entries(root):
+        if not isinstance(entry.value, Sequence):
+            continue
         if name in _RESERVED:
-            for index, cell in enumerate(node.items):
+            for index, cell in enumerate(entry.value.items):
                 yield from _check_cell(cell, f"matrix.{name}[{index}]", decoder)
+                if name == "exclude":
+                    yield from _check_rule(cell, f"matrix.{name}[{index}]", _axes(parts))
         else:
-            yield from _check_axis(name, node, decoder)
-    yield from _check_rules(parts)
+            yield from _check_axis(entry, entry.value, decoder)
     if _size(parts) > MAX_CELLS:
         yield error("matrix", f"more than {MAX_CELLS} cells", "shorten the lists", "matrix")
 
 
-def _check_axis(name: str, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
-    path = f"matrix.{name}"
+def _check_axis(axis: Entry, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
+    name, path = axis.key.text, f"matrix.{axis.key.text}"
     if not values.items:
-        yield error("matrix", f"no values for {name}", "list at least one", path)
+        yield axis.key.mark.error("matrix", f"no values for {name}", "list at least one", path)
     places = [(f"{path}[{index}]", value) for index, value in enumerate(values.items)]
-    yield from _check_values(name, path, places, decoder)
+    yield from _check_values(axis.key, path, places, decoder)
 
 
 def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
     if not isinstance(cell, Mapping):
         message = f"expected a mapping of key paths to values, got {describe(cell)}"
-        yield error("matrix", message, "write it as {workers.count: 2}", path)
+        yield cell.mark.error("matrix", message, "write it as {workers.count: 2}", path)
         return
     for name, entry in cell.entries.items():
         here = f"{path}.{name}"
-        yield from _check_values(name, here, [(here, entry.value)], decoder)
+        yield from _check_values(entry.key, here, [(here, entry.value)], decoder)
 
 
 def _check_values(
-    name: str, path: str, values: list[tuple[str, Node]], decoder: Decoder
+    key: Scalar, path: str, values: list[tuple[str, Node]], decoder: Decoder
 ) -> Iterator[Finding]:
-    parts = split_path(name) if is_key_path(name) else []
-    shape = shape_at(Job, parts) if parts and parts[0] != "matrix" else None
+    shape = _shape_of(key.text)
     if shape is None:
         from rsctl.spec.advice import path_remedy
 
-        yield error("unknown-key", f"{name!r} is no key of the spec", path_remedy(name, Job), path)
+        message = f"{quoted(key.text)} is no key of the spec"
+        yield key.mark.error("unknown-key", message, path_remedy(key.text, Job), path)
         return
     for here, value in values:
         decoder.decode(value, shape, here)
 
 
-def _check_rules(parts: dict[str, Sequence]) -> Iterator[Finding]:
+def _check_rule(rule: Node, path: str, axes: dict[str, Any]) -> Iterator[Finding]:
     """An `exclude` that names a key which is not varied would never exclude anything."""
-    for index, rule in enumerate(_listed(parts.get("exclude"))):
-        for name in rule:
-            if name not in parts or name in _RESERVED:
-                path = f"matrix.exclude[{index}].{name}"
-                remedy = "name only keys that the matrix varies: " + ", ".join(_axes(parts))
-                yield error("matrix", f"{name!r} is not varied by this matrix", remedy, path)
+    for name, entry in rule.entries.items() if isinstance(rule, Mapping) else ():
+        if name not in axes and _shape_of(name):
+            message = f"{name!r} is not varied by this matrix"
+            remedy = "name only keys that it varies: " + ", ".join(axes)
+            yield entry.key.mark.error("matrix", message, remedy, f"{path}.{name}")
+
+
+def _shape_of(name: str) -> Shape | None:
+    parts = split_path(name) if is_key_path(name) else []
+    return shape_at(Job, parts) if parts and parts[0] != "matrix" else None
 
 
 def cells(root: Mapping) -> list[dict[str, Node]]:
@@ -89,12 +106,13 @@ def cells(root: Mapping) -> list[dict[str, Node]]:
     return [c for c in all_cells if not any(_agrees(c, rule) for rule in excluded)] + included
 
 
-def _parts(root: Mapping) -> dict[str, Sequence]:
+def _entries(root: Mapping) -> list[tuple[str, Entry]]:
     entry = root.entries.get("matrix")
-    if entry is None or not isinstance(entry.value, Mapping):
-        return {}
-    entries = entry.value.entries.items()
-    return {name: e.value for name, e in entries if isinstance(e.value, Sequence)}
+    return list(entry.value.entries.items()) if entry and isinstance(entry.value, Mapping) else []
+
+
+def _parts(root: Mapping) -> dict[str, Sequence]:
+    return {name: e.value for name, e in _entries(root) if isinstance(e.value, Sequence)}
 
 
 def _axes(parts: dict[str, Sequence]) -> dict[str, tuple[Node, ...]]:

@@ -123,7 +123,7 @@ def describe(node: Node) -> str:
     if isinstance(node, Mapping):
         return "a mapping"
     if isinstance(node, Sequence):
-        return "a list"
+        return "a list" if node.items else "an empty list"
     value = node.value
     if value is None:
         return "nothing"
@@ -132,8 +132,15 @@ def describe(node: Node) -> str:
     if isinstance(value, bool):
         return node.text
     if isinstance(value, str):
-        return f"the text {shorten(node.text)!r}"
+        return f"the text {quoted(node.text)}"
     return f"the number {shorten(node.text)}"
+
+
+def quoted(text: str) -> str:
+    """A text in quotes; of characters that may look like others it names the first."""
+    shown = repr(shorten(text))
+    strange = next((c for c in shown if not c.isascii()), None)
+    return f"{shown} (in it {strange!r} is U+{ord(strange):04X})" if strange else shown
 
 
 def shorten(text: str, longest: int = 60) -> str:

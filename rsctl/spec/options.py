@@ -1,7 +1,5 @@
 """The blocks of the spec below `targets`: what each target needs beyond the common keys."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Optional, Union
 
 import msgspec

@@ -18,6 +18,7 @@ from rsctl.spec.nodes import (
     Sequence,
     describe,
     is_key_path,
+    join_path,
     shorten,
     split_path,
 )
@@ -49,13 +50,14 @@ def override(root: Mapping, path: str, value: Node) -> Mapping:
 
 def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     key, separator, text = setting.partition("=")
-    file = f"--set {shorten(key, 200)}"
-    if not separator or not is_key_path(key):
+    file = "--set " + (shorten(key, 200) if key.isprintable() else repr(shorten(key, 200)))
+    if not separator or not is_key_path(key) or not key.isprintable():
         raise YamlError(Mark(file, 1, 1), "this is no KEY=VALUE", _ADVICE)
-    parts = _joined(split_path(key), root)
+    parts = split_path(key)
     if len(parts) > MAX_DEPTH:
         raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _ADVICE)
-    return _with_entry(root, _placed(parts, file), _value(text, file, len(key) + 1, findings))
+    steps = _placed(_joined(parts, root), file)
+    return _with_entry(root, steps, _value(key, text, file, findings))
 
 
 def _joined(parts: list[str | int], root: Mapping) -> list[str | int]:
@@ -91,19 +93,20 @@ def _key_length(parts: list[str | int], node: Node | None, above: list[str | int
 
 def _placed(parts: list[str | int], file: str) -> list[Step]:
     """Each step with its place in the setting's text."""
-    steps, column = [], 1
+    steps, column = [], 0
     for part in parts:
+        column += isinstance(part, str)
         steps.append((part, Mark(file, 1, column)))
-        column += len(str(part)) + (2 if isinstance(part, int) else 1)
+        column += len(str(part)) + (2 if isinstance(part, int) else 0)
     return steps
 
 
-def _value(text: str, file: str, before: int, findings: list[Finding]) -> Node:
+def _value(key: str, text: str, file: str, findings: list[Finding]) -> Node:
     """Lists, mappings and quotes are YAML; all else is one value, as it is.
 
     So `a: b`, `#fff` and `*.txt` are texts: who writes them in a shell has no YAML in mind.
     """
-    form = _FORMS.get(text[:1])
+    form, before = _FORMS.get(text[:1]), len(key) + 1
     if form:
         inside: list[Finding] = []
         try:
@@ -112,7 +115,7 @@ def _value(text: str, file: str, before: int, findings: list[Finding]) -> Node:
         except YamlError:
             node = None
         if isinstance(node, form):
-            findings += inside
+            findings += [replace(f, path=join_path(key, f.path or "")) for f in inside]
             return node  # type: ignore[no-any-return]
     return Scalar(Mark(file, 1, before + 1), text.strip(), offset=0)
 

@@ -18,21 +18,21 @@ from rsctl.spec.units import EnvValue, LocalPath, Location
 def read_scalar(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
     """The value; raises ValueError with what was expected and, maybe, the reason.
 
-    A quoted text that held a variable is also tried as if it were plain, for `count: "${N}"`.
+    A text that held a variable is tried as it is written, then the other way: `count: "${N}"` may
+    be a number in spite of its quotes, and a plain `${TEXT}` may be empty or the word `true`.
     """
     try:
         return _read(node, shape, base)
     except ValueError:
-        if node.plain or not node.substituted:
+        if not node.substituted:
             raise
-        return _read(replace(node, plain=True), shape, base)
+        return _read(replace(node, plain=not node.plain), shape, base)
 
 
 def _read(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
     if shape.kind == "union":
         return _read(node, _chosen(node, shape), base)
-    if "\0" in node.text or not _encodes(node.text):
-        raise ValueError(expected(shape), "no program can be given a character of it")
+    _refuse_unusable(node.text, shape)
     if shape.kind is EnvValue:
         return _env_value(node)
     value = _parsed(node, shape, base) if hasattr(shape.kind, "parse") else _plain(node, shape)
@@ -56,13 +56,18 @@ def _fits(value: object, choice: Shape) -> bool:
         return value in choice.arguments
     if choice.kind is None:
         return value is None
-    if choice.kind in (bool, int, float):
+    if choice.kind is float:
+        return type(value) in (int, float)
+    if choice.kind in (bool, int):
         return type(value) is choice.kind
     return value is not None
 
 
-def _encodes(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+def _refuse_unusable(text: str, shape: Shape) -> None:
+    if "\0" in text:
+        raise ValueError(expected(shape), "it holds a NUL, which no program can be given")
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(expected(shape), "it holds bytes that are not UTF-8")
 
 
 def _parsed(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:

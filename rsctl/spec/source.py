@@ -34,6 +34,12 @@ def lines_of(text: str) -> list[str]:
     return _LINE_END.split(text)
 
 
+def end_of(text: str, file: str) -> Mark:
+    """The place right behind a text that begins the file."""
+    lines = lines_of(text)
+    return Mark(file, len(lines), len(lines[-1]) + 1)
+
+
 def read_text(path: str) -> str:
     """The text of a spec file, or of standard input for `-`. Raises YamlError."""
     start = Mark(path, 1, 1)
@@ -82,17 +88,12 @@ def _decoded(data: bytes, path: str) -> str:
     except UnicodeDecodeError as problem:
         before = data[: problem.start].decode()
         message = f"byte 0x{data[problem.start]:02x} is not UTF-8"
-        raise YamlError(_mark_after(before, path), message, "save the file as UTF-8") from None
+        raise YamlError(end_of(before, path), message, "save the file as UTF-8") from None
 
 
 def _checked(text: str, path: str) -> str:
     bad = _UNPRINTABLE.search(text)
     if bad:
-        mark = _mark_after(text[: bad.start()], path)
+        mark = end_of(text[: bad.start()], path)
         raise YamlError(mark, f"control character U+{ord(bad[0]):04X}", "remove it")
     return text
-
-
-def _mark_after(before: str, path: str) -> Mark:
-    lines = lines_of(before)
-    return Mark(path, len(lines), len(lines[-1]) + 1)

@@ -19,13 +19,17 @@ _EXPLANATIONS = (
     ),
     ("sequence entries are not allowed", "a list cannot begin here", "begin it on a new line"),
     ("unexpected end of stream", "the quoted text that begins here has no end", "close the quote"),
-    ("expected ',' or ']'", "the list in [] does not go on like this", "add a comma, or ]"),
-    ("expected ',' or '}'", "the mapping in {} does not go on like this", "add a comma, or }"),
+    ("expected ',' or ']'", "no ] for the [ of line {line}", "check commas and quotes, or add ]"),
+    ("expected ',' or '}'", "no }} for the {{ of line {line}", "check commas and quotes, or add }"),
     ("expected ':'", "this line has no 'key:'", "write KEY: VALUE"),
     ("unknown escape character", "no such escape in double quotes", r"write \\ for a \, or use '"),
     ("expected key", "this does not continue the block above", _NOT_NESTED),
     ("expected <block end>", "this does not continue the block above", _NOT_NESTED),
     ("expected '-' indicator", "this does not continue the list above", _NOT_NESTED),
+    ("node content", "a value is missing here", "write the value, in quotes if it is text"),
+    ("<document start>", "nothing can stand after the '...' line", "remove the '...' line"),
+    ("cannot start any token", "a value cannot begin with {rest!r}", "put it in quotes"),
+    ("alphabetic or numeric", "a value cannot begin with {rest!r}", "put it in quotes"),
 )
 
 
@@ -39,20 +43,20 @@ def explained(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
         return YamlError(mark, "a tab is used for indentation", "indent with spaces")
     if rest.startswith("{") and before.endswith("$"):
         return YamlError(mark, "inside {} and [] a variable needs quotes", 'write "${NAME}"')
-    if rest.startswith(("@", "`", "%", "*", "&")):
-        return YamlError(mark, f"a value cannot begin with {rest[0]!r}", "put it in quotes")
     said = getattr(problem, "problem", None) or str(problem)
+    began = getattr(problem, "context_mark", None)
     for words, message, remedy in _EXPLANATIONS:
         if words in said:
-            return YamlError(mark, message, remedy)
-    return YamlError(mark, f"this is not YAML: {said}", "see https://yaml.org/spec/1.2.2/")
+            about = message.format(line=began.line + 1 if began else mark.line, rest=rest[:1])
+            return YamlError(mark, about, remedy)
+    return YamlError(mark, f"this is not YAML: {said}", "begin with the file of `rsctl init`")
 
 
 def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
-    """Where the trouble is; where it began, if the parser only noticed at the end of the file."""
+    """Where the trouble is; where it began, if the parser only noticed later."""
     at = getattr(problem, "problem_mark", None)
     began = getattr(problem, "context_mark", None)
-    if at is None or (began and _at_the_end(at, lines)):
+    if at is None or (began and (_is_late(problem) or _at_the_end(at, lines))):
         at = began
     if at is None:
         return Mark(file, 1, 1)
@@ -60,8 +64,11 @@ def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
     return Mark(file, line + 1, min(at.column, len(lines[line])) + 1)
 
 
+def _is_late(problem: yaml.YAMLError) -> bool:
+    said = str(getattr(problem, "problem", ""))
+    return "expected ':'" in said or "alphabetic or numeric" in said
+
+
 def _at_the_end(at: yaml.Mark, lines: list[str]) -> bool:
-    rest = "".join(
-        [line[at.column :] if n == 0 else line for n, line in enumerate(lines[at.line :])]
-    )
-    return not rest.strip()
+    rest = lines[at.line :]
+    return not "".join([*(line[at.column :] for line in rest[:1]), *rest[1:]]).strip()

@@ -21,6 +21,7 @@ _COUNTS = {"M": 10**6, "B": 10**9, "K": 10**3, "T": 10**12, "": 1}
 _NUMBER = r"[0-9]{1,18}(\.[0-9]{1,9})?"
 _LARGEST = 2**62
 _YEAR = 366 * 86400
+_LONGEST_REGEX = 2000
 
 
 class Duration(float):
@@ -128,7 +129,9 @@ class Regex(str):
 
     @classmethod
     def parse(cls, text: str) -> Regex:
-        """Raises ValueError if the text does not compile or has no group."""
+        """Raises ValueError if the text does not compile, has no group, or is very long."""
+        if len(text) > _LONGEST_REGEX:
+            raise ValueError(f"a regular expression of at most {_LONGEST_REGEX} characters")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -210,5 +213,5 @@ def _scaled(text: str, pattern: str, units: dict[str, int], expected: str) -> in
     whole, decimals, unit = parts[1], parts[2] or "", parts[3]
     value: int = int(whole + decimals) * units[unit] // 10 ** len(decimals)
     if not 0 < value <= _LARGEST:
-        raise ValueError(expected, "it is too large" if value else "it is nothing")
+        raise ValueError(expected, "it is too large" if value else "it is zero")
     return value

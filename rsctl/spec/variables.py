@@ -45,7 +45,7 @@ def substitute(node: Scalar, environ: Mapping[str, str]) -> Scalar:
             return value
         if has_default:
             return default or ""
-        raise _unset(_at(node, match.start()), name)
+        raise _unset(_at(node, match.start()), shorten(name))
 
     text, count = _VARIABLE.subn(value_of, node.text)
     if not count:
@@ -64,7 +64,7 @@ def _malformed(mark: Mark, text: str) -> VariableError:
 def _unset(mark: Mark, name: str) -> VariableError:
     return VariableError(
         mark,
-        f"the environment variable {shorten(name)} is not set",
+        f"the environment variable {name} is not set",
         f"set it, write ${{{name}:-default}}, or $${{{name}}} to pass it on as it is",
     )
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they change the direction of writing
+    "\ud800-\udfff]"  # they cannot be encoded
+)
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC and other strings: titles, links, clipboard
@@ -27,14 +31,15 @@ def clean(text: str) -> str:
 def clean_line(text: str) -> str:
     """A line of a log as a terminal may show it.
 
-    Escape sequences are removed, of a progress bar's states only the last is kept, and other
-    control characters, those that change the direction of writing among them, are shown escaped.
+    Escape sequences are removed, of a progress bar's states only the last that is not blank is
+    kept, and other control characters, those that change the direction of writing among them, are
+    shown escaped.
     """
     if not _CONTROL.search(text):
         return text
     text = _ESCAPES.sub("", text)
     if "\r" in text:
-        text = next((part for part in reversed(text.split("\r")) if part), "")
+        text = next((part for part in reversed(text.split("\r")) if part.strip()), "")
     return _CONTROL.sub(_escaped, text)
 
 

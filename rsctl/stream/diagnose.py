@@ -10,8 +10,14 @@ from rsctl.findings import Finding, note
 from rsctl.stream.metrics import STRUCTURED
 
 _TRACEBACK = "Traceback (most recent call last)"
+_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
+_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
+_TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
 _MAX_LINES = 30
 _PLAIN_LINES = 10
+
+LOST_PEER = "peer"
+"""The code of the cause that is an effect: another replica had failed before."""
 
 
 class _Cause(NamedTuple):
@@ -34,21 +40,41 @@ _CAUSES = (
     ),
     _cause(
         "shared-memory",
-        r"insufficient shared memory|bus error|Bus error",
+        r"insufficient shared memory|[Bb]us error|creating shared memory segment",
         "the shared memory of the container is full",
         "use fewer data loader workers or raise the container's memory",
     ),
     _cause(
         "memory",
-        r"\bMemoryError\b|Cannot allocate memory|DefaultCPUAllocator: can't allocate memory",
+        r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory|"
+        r"DataLoader worker \(.*\) is killed by signal: Killed",
         "the node ran out of memory",
         "use a smaller batch or fewer data loader workers, or raise the memory limit",
     ),
     _cause(
-        "nccl-timeout",
-        r"Watchdog caught collective operation timeout|NCCL timeout|ncclSystemError",
-        "a collective operation of NCCL did not end in time",
-        "look for a rank that is slow or stuck; NCCL_DEBUG=INFO in run.env tells more",
+        "timeout",
+        r"Watchdog caught collective operation timeout|NCCL timeout|Timed out waiting \d+ms for",
+        "a collective operation did not end in time",
+        "look for a rank that is slow, stuck or gone; all must do the same operations in the "
+        "same order",
+    ),
+    _cause(
+        "rendezvous",
+        r"DistStoreError|Timed out after \d+ seconds waiting for clients",
+        "not all ranks came together at the start",
+        "look at the logs of the replicas that are missing",
+    ),
+    _cause(
+        "nccl",
+        r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage",
+        "NCCL failed",
+        "NCCL_DEBUG=INFO in run.env tells more",
+    ),
+    _cause(
+        "no-gpu",
+        r"Found no NVIDIA driver|Torch not compiled with CUDA|No CUDA GPUs are available",
+        "the script wants a GPU and finds none",
+        "ask for one by workers.accelerator, or let the script run without",
     ),
     _cause(
         "plugin",
@@ -87,8 +113,8 @@ _CAUSES = (
         "check image.uri, and that you are logged in to its registry",
     ),
     _cause(
-        "peer",
-        r"Connection closed by peer|Connection reset by peer|Broken pipe",
+        LOST_PEER,
+        r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError",
         "a peer went away in the middle of a collective operation",
         "its own log says why",
     ),
@@ -98,14 +124,25 @@ _CAUSES = (
 def failure_lines(lines: Iterable[str]) -> list[str]:
     """The end of a failed replica's log: its last traceback, else its last lines.
 
-    `lines` end where the failure was noticed, so that what a launcher says of it is not in them.
+    What torchrun says of it is left out.
     """
-    kept = [line for line in lines if not line.startswith(STRUCTURED)]
-    starts = [i for i, line in enumerate(kept) if _TRACEBACK in line]
+    kept = [line for line in lines if not _is_noise(line)]
+    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
+        kept = kept[: starts.pop()]
     if not starts:
         return kept[-_PLAIN_LINES:]
     block = kept[_first_of_chain(kept, starts) :]
     return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def _is_noise(line: str) -> bool:
+    return line.startswith(STRUCTURED) or _FROM_TORCHRUN.match(line) is not None
+
+
+def _begins_traceback(line: str) -> bool:
+    """Whether a traceback begins here that does not stand inside the one of an exception group."""
+    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
 
 
 def _first_of_chain(lines: list[str], starts: list[int]) -> int:
@@ -128,7 +165,9 @@ def known_causes(lines: Iterable[str], exit_code: int, signal: str | None) -> li
         if match:
             named = f": {match[1]}" if match.groups() else ""
             found.append(note(cause.code, cause.message + named, cause.remedy))
-    if not found and (signal == "SIGKILL" or exit_code == 137):
+    if found:
+        return found
+    if signal == "SIGKILL" or exit_code == 137:
         found.append(
             note(
                 "killed",
@@ -136,6 +175,6 @@ def known_causes(lines: Iterable[str], exit_code: int, signal: str | None) -> li
                 "look at the node's memory in `rsctl metrics`; use a smaller batch",
             )
         )
-    if not found and signal == "SIGSEGV":
+    if signal == "SIGSEGV" or exit_code == 139:
         found.append(note("crash", "native code crashed", "set PYTHONFAULTHANDLER=1 in run.env"))
     return found

@@ -6,8 +6,9 @@ import math
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from rsctl.stream.events import Event, FindingEvent, MetricEvent
+from rsctl.stream.events import Event, FindingEvent, MetricEvent, ResultEvent
 
 _encoder = msgspec.json.Encoder()
 
@@ -18,12 +19,26 @@ def event_line(event: Event) -> bytes:
     A finding's own fields stand beside them. A value that is not finite is written as text,
     `"nan"` or `"inf"`, since JSON has no number for it.
     """
+    return _encoder.encode(_plain(event)) + b"\n"
+
+
+def _plain(event: Event) -> Any:
     if isinstance(event, FindingEvent):
-        return _encoder.encode(_flat(event)) + b"\n"
+        return _flat(event)
     if isinstance(event, MetricEvent) and not math.isfinite(event.value):
-        plain = {**msgspec.to_builtins(event), "value": str(event.value)}
-        return _encoder.encode(plain) + b"\n"
-    return _encoder.encode(event) + b"\n"
+        return {**msgspec.to_builtins(event), "value": str(event.value)}
+    if isinstance(event, ResultEvent):
+        metrics = {name: _finite(figures) for name, figures in event.metrics.items()}
+        return replace(event, metrics=metrics)
+    return event
+
+
+def _finite(figures: dict[str, Any]) -> dict[str, Any]:
+    """The figures of a metric, those that are not finite as text."""
+    return {
+        name: str(figure) if isinstance(figure, float) and not math.isfinite(figure) else figure
+        for name, figure in figures.items()
+    }
 
 
 def _flat(event: FindingEvent) -> dict[str, Any]:

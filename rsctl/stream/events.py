@@ -86,10 +86,13 @@ class Failure(msgspec.Struct, kw_only=True):
 
 
 class ResultEvent(msgspec.Struct, tag="result", kw_only=True):
-    """The last event: how the run ended, as far as the one who watched it knows."""
+    """The last event: how the run ended, as far as the one who watched it knows.
+
+    `run` is None if it did not come to a run.
+    """
 
     time: str
-    run: str
+    run: Optional[str] = None
     state: JobState
     exit_code: int
     first_failure: Optional[Failure] = None

@@ -13,56 +13,60 @@ from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
 
 MAX_LINE = 256 * 1024
 BLOCK = 256 * 1024
-_CODES: dict[Stream, bytes] = {"stdout": b"o", "stderr": b"e"}
+_CODES: dict[Stream, bytes] = {"stdout": b" o ", "stderr": b" e "}
 _STREAMS: dict[bytes, Stream] = {code: name for name, code in _CODES.items()}
 _TEXT = TIME_LENGTH + 3
+_LONG_AGO = "0001-01-01T00:00:00.000000Z"
 
 
 class JournalWriter:
     """Appends what a replica printed, stamped with the time of its arrival.
 
-    When the disk is full the lines are lost, counted in `lost_bytes`, and the job goes on.
+    But for the times, what it writes does not depend on the pieces in which the output arrives.
+    When the disk is full it is `full`: what comes is lost, counted in `lost_bytes`, and the job
+    goes on.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        size = os.fstat(self._file).st_size
+        self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
         self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._last_time = ""
+        self.full = False
+        self.full = False
         self.lost_bytes = 0
 
     def feed(self, stream: Stream, data: bytes) -> bytes:
-        """Take a chunk of output; returns the whole lines in it, as they were written."""
-        data = self._partial[stream] + data
-        end = data.rfind(b"\n")
-        if end < 0 and len(data) <= MAX_LINE:
-            self._partial[stream] = data
-            return b""
-        lines, rest = (data[:end], data[end + 1 :]) if end >= 0 else (data, b"")
-        self._partial[stream] = rest
-        lines = _with_breaks(lines)
-        self._write(stream, lines)
+        """Take a chunk of output; returns the whole lines in it, longer ones broken."""
+        data = _with_breaks(self._partial[stream] + data)
+        lines, end, self._partial[stream] = data.rpartition(b"\n")
+        if end:
+            self._write(stream, lines)
         return lines
 
     def close(self) -> bytes:
         """Write what is left without a line end and close; returns those lines."""
-        rest = []
-        for stream, data in self._partial.items():
-            if data:
-                rest.append(_with_breaks(data))
-                self._write(stream, rest[-1])
+        rest = [(stream, data) for stream, data in self._partial.items() if data]
+        for stream, data in rest:
+            self._write(stream, data)
         os.close(self._file)
-        return b"\n".join(rest)
+        return b"\n".join(data for _, data in rest)
 
     def _write(self, stream: Stream, lines: bytes) -> None:
         self._last_time = max(self._last_time, now())
-        stamp = b"%s %s " % (self._last_time.encode(), _CODES[stream])
-        out = stamp + lines.replace(b"\n", b"\n" + stamp) + b"\n"
-        while out:
-            try:
-                out = out[os.write(self._file, out) :]
-            except OSError:
-                self.lost_bytes += len(out)
-                return
+        stamp = self._last_time.encode() + _CODES[stream]
+        # After a line that was cut short, by a full disk or a killed writer, a new one begins.
+        out = b"\n" * self._is_torn + stamp + lines.replace(b"\n", b"\n" + stamp) + b"\n"
+        written = 0
+        try:
+            while written < len(out) and not self.full:
+                written += os.write(self._file, out[written:])
+        except OSError:
+            self.full = True
+        self.lost_bytes += len(out) - written
+        if written:
+            self._is_torn = out[written - 1 : written] != b"\n"
 
 
 def _with_breaks(lines: bytes) -> bytes:
@@ -84,6 +88,7 @@ class JournalReader:
         self.path = path
         self.replica = replica
         self.offset = offset
+        self._time = _LONG_AGO
         self._file: int | None = None
 
     def read(self) -> list[LogEvent]:
@@ -99,10 +104,7 @@ class JournalReader:
         offset, self.offset = self.offset, self.offset + end
         events = []
         for line in data[:end].split(b"\n")[:-1]:
-            text = line[_TEXT:].decode(errors="backslashreplace")
-            stream = _STREAMS.get(line[TIME_LENGTH + 1 : TIME_LENGTH + 2], "stdout")
-            stamp = line[:TIME_LENGTH].decode(errors="replace")
-            events.append(LogEvent(stamp, self.replica, str(offset), stream, text))
+            events.append(self._event(line, offset))
             offset += len(line) + 1
         return events
 
@@ -112,6 +114,13 @@ class JournalReader:
             os.close(self._file)
             self._file = None
 
+    def _event(self, line: bytes, offset: int) -> LogEvent:
+        stream = _STREAMS.get(line[TIME_LENGTH:_TEXT])
+        if stream is None:  # the rest of a line that was cut short within its stamp
+            return LogEvent(self._time, self.replica, str(offset), "stdout", _text(line))
+        self._time = line[:TIME_LENGTH].decode(errors="replace")
+        return LogEvent(self._time, self.replica, str(offset), stream, _text(line[_TEXT:]))
+
     def _open(self) -> bool:
         try:
             self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -120,22 +129,27 @@ class JournalReader:
         return True
 
 
+def _text(data: bytes) -> str:
+    return data.decode(errors="backslashreplace")
+
+
 def tail_offset(path: Path, lines: int) -> int:
-    """The offset of the last `lines` lines of a log; 0 if it has fewer or does not exist."""
+    """The offset of the last `lines` whole lines of a log; 0 if it has fewer or does not exist."""
+    wanted = lines + 1  # the last line break is the end of the last line
     try:
-        size = path.stat().st_size
+        file = path.open("rb")
     except FileNotFoundError:
         return 0
-    with path.open("rb") as file:
-        end, found = size, 0
+    with file:
+        end = file.seek(0, os.SEEK_END)
         while end:
             start = max(0, end - BLOCK)
             file.seek(start)
             block = file.read(end - start)
-            position = len(block) - 1 if end == size and block.endswith(b"\n") else len(block)
+            position = len(block)
             while (position := block.rfind(b"\n", 0, position)) >= 0:
-                found += 1
-                if found == lines:
+                wanted -= 1
+                if not wanted:
                     return start + position + 1
             end = start
     return 0

@@ -16,6 +16,8 @@ STRUCTURED = '{"rsctl": "'
 _MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+_GPUS = range(1000)
+_STEPS = 2.0**63  # what the store and JSON readers take as an integer
 
 
 class MetricSpec(msgspec.Struct, frozen=True):
@@ -27,25 +29,34 @@ class MetricSpec(msgspec.Struct, frozen=True):
 
 
 def structured(text: str) -> dict[str, Any] | None:
-    """The structured line that a log line is, or None. Its `rsctl` says which kind."""
+    """The structured line that a log line is, or None. Its `rsctl`, a text, says which kind."""
     if not text.startswith(STRUCTURED):
         return None
     try:
         record = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
+    is_ours = isinstance(record, dict) and isinstance(record["rsctl"], str)
+    return record if is_ours else None
 
 
 class MetricReader:
     """Reads the metrics of one job out of its log."""
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
-        self._patterns = [(name, re.compile(spec.regex)) for name, spec in metrics.items()]
+        patterns = {name: re.compile(spec.regex) for name, spec in metrics.items()}
+        self._patterns = [(name, p, _value_group(p)) for name, p in patterns.items()]
 
     def may_hold_metrics(self, text: str) -> bool:
         """A quick look at a whole block of lines, so that most need no closer one."""
-        return STRUCTURED in text or any(p.search(text) for _, p in self._patterns)
+        return STRUCTURED in text or any(map(self._is_found_in, self._lines(text)))
+
+    def _lines(self, text: str) -> list[str]:
+        return text.split("\n") if self._patterns else []
+
+    def _is_found_in(self, line: str) -> bool:
+        line = line[:_MATCH_LIMIT]
+        return any(pattern.search(line) for _, pattern, _ in self._patterns)
 
     def read(self, line: LogEvent) -> Iterator[MetricEvent]:
         """The metrics in one line."""
@@ -60,13 +71,18 @@ class MetricReader:
 
     def _matches(self, line: LogEvent) -> Iterator[MetricEvent]:
         text = line.text[:_MATCH_LIMIT]
-        for name, pattern in self._patterns:
+        for name, pattern, group in self._patterns:
             for match in pattern.finditer(text):
-                groups = match.groupdict()
-                value = _number(groups.get("value", match[1]))
+                value = _number(match[group])
                 if value is not None:
-                    step = _number(groups.get("step"))
-                    yield _event(line, name, value, step)
+                    yield _event(line, name, value, _number(match.groupdict().get("step")))
+
+
+def _value_group(pattern: re.Pattern[str]) -> int:
+    """The group named `value`, else the first that is not the step."""
+    names = pattern.groupindex
+    others = [group for group in range(1, pattern.groups + 1) if group != names.get("step")]
+    return names.get("value") or next(iter(others), 1)
 
 
 def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterator[MetricEvent]:
@@ -79,7 +95,7 @@ def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterat
 
 def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
     for gpu in gpus if isinstance(gpus, list) else []:
-        if isinstance(gpu, dict) and isinstance(gpu.get("index"), int):
+        if isinstance(gpu, dict) and type(gpu.get("index")) is int and gpu["index"] in _GPUS:
             named = {name: value for name, value in gpu.items() if name != "index"}
             yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
 
@@ -95,7 +111,7 @@ def _number(raw: Any) -> float | None:
 
 
 def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:
-    whole = int(step) if step is not None and math.isfinite(step) else None
+    whole = int(step) if step is not None and abs(step) < _STEPS else None
     return MetricEvent(time=line.time, replica=line.replica, name=name, value=value, step=whole)
 
 

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rsctl.stream.clean import clean_line
 from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import structured
+from rsctl.stream.metrics import STRUCTURED, structured
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 _HIDDEN = frozenset({"telemetry", "exit", "finding"})  # shown in other ways
 
 
 class LineFormat:
-    """Formats log lines. Prefixes are as wide as the longest replica name so far."""
+    """Formats log lines. Prefixes are as wide as the longest name of the replicas it begins with,
+    and these have their colours in that order.
+    """
 
-    def __init__(self, color: bool, replicas: list[str] | None = None) -> None:
+    def __init__(self, color: bool, replicas: list[str]) -> None:
         self._color = color
+        self._width = max((len(name) for name in replicas), default=8)
         self._prefixes: dict[str, str] = {}
-        self._width = max((len(name) for name in replicas or ()), default=8)
+        for replica in replicas:
+            self._prefix(replica)
 
     def lines(self, events: list[LogEvent]) -> str:
         """The text of a batch of lines, each ended; structured lines are put into words."""
         parts = []
         for event in events:
-            text = event.text
-            if text.startswith('{"rsctl'):
-                shown = _in_words(text)
-                if shown is None:
-                    continue
-                text = shown
-            prefix = self._prefixes.get(event.replica) or self._prefix(event.replica)
-            parts.append(f"{prefix}{clean_line(text)}\n")
+            text = in_words(event.text)
+            if text is not None:
+                prefix = self._prefixes.get(event.replica) or self._prefix(event.replica)
+                parts.append(f"{prefix}{clean_line(text)}\n")
         return "".join(parts)
 
     def _prefix(self, replica: str) -> str:
@@ -42,8 +43,12 @@ class LineFormat:
         return name
 
 
-def _in_words(text: str) -> str | None:
-    """A metrics line as `step 10  loss=0.41`; None for lines that are shown in other ways."""
+def in_words(text: str) -> str | None:
+    """A metrics line as `step 10  loss=0.41`, None for lines that are shown in other ways, any
+    other line as it is.
+    """
+    if not text.startswith(STRUCTURED):
+        return text
     record = structured(text)
     if record is None:
         return text
@@ -59,8 +64,8 @@ def _metric_words(record: dict[str, Any]) -> str:
 
 
 def seconds_in_words(seconds: float) -> str:
-    """`0:07`, `12:30`, `1:02:03`."""
-    minutes, rest = divmod(int(seconds), 60)
+    """`0:07`, `12:30`, `1:02:03`; no time where a clock was set back."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
@@ -74,16 +79,14 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 
 def sparkline(values: list[float], width: int = 20) -> str:
-    """The last values as bars from the lowest to the highest; values that are not finite as `×`."""
-    shown = values[-width:]
-    finite = [v for v in shown if abs(v) != float("inf") and v == v]
-    if not finite:
-        return "×" * len(shown)
-    low, span = min(finite), max(finite) - min(finite)
-    bars = []
-    for value in shown:
-        if value != value or abs(value) == float("inf"):
-            bars.append("×")
-        else:
-            bars.append(_BARS[round((value - low) / span * 7)] if span else _BARS[3])
-    return "".join(bars)
+    """The last values as bars from the lowest to the highest, those that are not finite as `x`."""
+    shown = [value / 2 for value in values[-width:]]  # so that no difference is infinite
+    finite = [value for value in shown if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    return "".join(_bar(value - low, high - low) for value in shown)
+
+
+def _bar(value: float, highest: float) -> str:
+    if not math.isfinite(value):
+        return "x"
+    return _BARS[round(value / highest * 7)] if highest else _BARS[3]

@@ -85,10 +85,11 @@ class Target(Protocol):
     def preflight(self, job: Job) -> list[Finding]:
         """What this environment lacks to submit the job; changes nothing."""
 
-    def submit(self, plan: Plan, job: Job, say: Say) -> None:
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], say: Say) -> None:
         """Send the plan's request; a second call for the same run finds the first's job.
 
-        `say` gets progress for the user, such as a build's. Raises RsctlError.
+        `record` writes the run down; it is called before anything is started, and once nobody
+        else can take the run for one that was killed. `say` gets progress for the user, such as a build's. Raises RsctlError.
         """
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:

@@ -94,7 +94,10 @@ LaunchNode = Callable[..., Node]
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[LaunchNode]:
-    """Start a node: `launch(*arguments, via=(), cluster fields in place=…, **environment)`."""
+    """Start a node with these arguments and environment variables.
+
+    `place` is its fields of RSCTL_CLUSTER; `via` is put before the command line, as `sudo` is.
+    """
     nodes: list[Node] = []
 
     def start(

@@ -125,7 +125,8 @@ def test_told_to_stop_it_lets_the_script_save(launch: Launch, script: Script) ->
 
 
 def test_an_interrupt_of_the_whole_group_is_passed_on(launch: Launch) -> None:
-    node = launch(*ONCE, "sh", "-c", "echo up; sleep 999; echo not reached")
+    source = "import time; print('up', flush=True); time.sleep(999); print('not reached')"
+    node = launch(*ONCE, sys.executable, "-c", source)
     node.printed("up")
     os.killpg(node.process.pid, signal.SIGINT)
     assert (node.wait(), node.out) == (130, "up\n")

@@ -9,7 +9,8 @@ A case of a broken file reads
     2:35 run.launcher | expected one of torchrun | write torchrun
 
 with one line for each finding, in order: its place, its key path or `-`, words of its message, and
-words of its remedy. A message that is no error begins with `warning:` or `note:`.
+words of its remedy; `...` stands for anything. A message that is no error begins with `warning:`
+or `note:`.
 """
 
 from __future__ import annotations
@@ -44,9 +45,18 @@ class Expected(NamedTuple):
             self.place == f"{finding.line}:{finding.column}"
             and self.path == finding.path
             and self.severity == finding.severity
-            and self.message in finding.message
-            and self.remedy in (finding.remedy or "")
+            and _holds(finding.message, self.message)
+            and _holds(finding.remedy or "", self.remedy)
         )
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether a text has these words; `...` stands for anything between them."""
+    for part in words.split("..."):
+        _, found, text = text.partition(part) if part else ("", "-", text)
+        if not found:
+            return False
+    return True
 
 
 class Broken(NamedTuple):
@@ -78,7 +88,7 @@ def _broken() -> Iterator[Broken]:
 
 
 def _expected(line: str) -> Expected:
-    where, message, remedy = (part.strip() for part in line.split(" | "))
+    where, message, remedy = (part.strip() for part in line.split(" |"))
     place, path = where.split(" ", 1)
     severity, colon, words = message.partition(": ")
     if not colon or severity not in ("warning", "note"):

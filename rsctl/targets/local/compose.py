@@ -8,7 +8,7 @@ from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool, Say
 from rsctl.targets.local import docker, replicas
 from rsctl.targets.local.composefile import common_env, compose_file
 from rsctl.targets.local.host import Host, this_host
-from rsctl.targets.local.run import LocalRun, make_run_folders
+from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders
 
 
 class ComposeTarget(LocalRun):
@@ -62,7 +62,7 @@ class ComposeTarget(LocalRun):
             pools=[pool],
             world_size=job.workers.count * share.processes,
             env=common_env(job, share),
-            request={"compose": compose_file(job, run, image, share)},
+            request={"compose": compose_file(job, run, image, share, self.host.may_lock_memory)},
             findings=findings,
         )
 
@@ -76,6 +76,7 @@ class ComposeTarget(LocalRun):
         from rsctl.image.recipe import make_recipe
 
         make_run_folders(plan.run, job)
+        make_open_folder(plan.run, "ready")
         if job.image.uri:
             return
         recipe = make_recipe(job)

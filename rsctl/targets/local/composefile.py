@@ -24,10 +24,13 @@ def container_name(run: str, replica: str) -> str:
     return f"rsctl-{run}-{replica}"
 
 
-def compose_file(job: Job, run: str, image: str, share: replicas.Share) -> dict[str, Any]:
+def compose_file(
+    job: Job, run: str, image: str, share: replicas.Share, lock_memory: bool
+) -> dict[str, Any]:
     """One service a replica, on a network of its own. `$` is doubled, as compose wants it."""
+    limits = {"core": 0, **({"memlock": -1} if lock_memory else {})}
     services = {
-        name: _service(job, run, image, share, index)
+        name: {**_service(job, run, image, share, index), "ulimits": limits}
         for index, name in enumerate(replicas.worker_names(job))
     }
     escaped = _escaped(services)
@@ -59,6 +62,8 @@ def _service(job: Job, run: str, image: str, share: replicas.Share, index: int) 
     env["RSCTL_CLUSTER"] = replicas.cluster_json(
         "worker", index, replicas.worker_names(job), "eth0"
     )
+    env["RSCTL_ATTEMPT"] = None  # known only when the containers are created
+    env["RSCTL_READY"] = f"{_INSIDE}/ready"
     service: dict[str, Any] = {
         "image": image,
         "pull_policy": "missing" if job.image.uri else "never",
@@ -70,7 +75,6 @@ def _service(job: Job, run: str, image: str, share: replicas.Share, index: int) 
         "networks": [NETWORK],
         "volumes": _volumes(job, run),
         "shm_size": _shm_bytes(job),
-        "ulimits": {"memlock": -1, "core": 0},
         "restart": "no",
         "logging": {"driver": "local", "options": _LOG_OPTIONS},
     }
@@ -106,6 +110,7 @@ def _volumes(job: Job, run: str) -> list[dict[str, Any]]:
     volumes = [
         _bind(job.outputs or directory / "outputs", "outputs"),
         _bind(job.checkpoints or directory / "checkpoints", "checkpoints"),
+        _bind(directory / "ready", "ready"),
     ]
     for name, location in job.inputs.items():
         volumes.append({**_bind(location, f"inputs/{name}"), "read_only": True})

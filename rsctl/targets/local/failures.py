@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import msgspec
 
 from rsctl.findings import Finding
-from rsctl.stream.diagnose import failure_lines, known_causes
-from rsctl.stream.events import Failure, LogEvent
+from rsctl.stream.diagnose import LOST_PEER, failure_lines, known_causes
+from rsctl.stream.events import Failure, LogEvent, seconds_between
 from rsctl.stream.journal import JournalReader, tail_offset
 from rsctl.stream.metrics import structured
 from rsctl.targets.local.folder import RunFolder
 
 _TAIL = 400
+_TOGETHER_SECONDS = 2.0
 
 
 def exit_report(line: LogEvent) -> Failure | None:
@@ -43,13 +44,31 @@ def runtime_finding(line: LogEvent) -> Finding | None:
 
 
 def first_failure(failures: Iterable[Failure], folder: RunFolder) -> Failure:
-    """The earliest failure, with the last lines of its replica and their known causes."""
-    first = min(failures, key=lambda failure: failure.time)
-    tail = _tail(folder, first)
+    """The failure that began it all, with the last lines of its replica and their known causes.
+
+    That is the earliest, unless it only lost a peer that failed at about the same time: a rank
+    that raises closes its connections before its process is gone, so a peer may overtake it.
+    """
+    ordered = sorted(failures, key=lambda failure: failure.time)
+    together = [f for f in ordered if _seconds_apart(ordered[0], f) < _TOGETHER_SECONDS]
+    explained = [_explained(failure, folder) for failure in together]
+    own = [f for f in explained if LOST_PEER not in [cause.code for cause in f.causes[:1]]]
+    return (own or explained)[0]
+
+
+def _seconds_apart(first: Failure, second: Failure) -> float:
+    try:
+        return seconds_between(first.time, second.time)
+    except ValueError:  # a time is the runtime's own word
+        return 0.0
+
+
+def _explained(failure: Failure, folder: RunFolder) -> Failure:
+    tail = _tail(folder, failure)
     lines = failure_lines(line.text for line in tail)
     findings = [f for f in map(runtime_finding, tail) if f]
-    causes = findings or known_causes(lines, first.exit_code, first.signal)
-    return msgspec.structs.replace(first, lines=lines, causes=causes)
+    causes = findings or known_causes(lines, failure.exit_code, failure.signal)
+    return msgspec.structs.replace(failure, lines=lines, causes=causes)
 
 
 def _tail(folder: RunFolder, failure: Failure) -> list[LogEvent]:

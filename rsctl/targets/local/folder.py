@@ -14,12 +14,15 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Optional
 
 import msgspec
 
 from rsctl.runs.home import run_directory
 from rsctl.stream.metrics import MetricSpec
+
+_PROBE_SECONDS = 0.2
 
 
 class Submission(msgspec.Struct, kw_only=True):
@@ -74,30 +77,41 @@ class RunFolder:
         however it ends. Raises BlockingIOError if the run has a supervisor already.
         """
         file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-            raise
+        deadline = monotonic() + _PROBE_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                # It may be somebody who only looks, and is gone in a moment.
+                if monotonic() > deadline:
+                    os.close(file)
+                    raise
+                sleep(_PROBE_SECONDS / 20)
         self.claim(file)
         return file
 
     def claim(self, lock: int) -> None:
-        """Write this process's id into the lock that it holds."""
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, str(os.getpid()).encode(), 0)
+        """Write this process's id into the lock that it holds, in one piece."""
+        os.pwrite(lock, f"{os.getpid():<10}".encode(), 0)
 
-    def supervisor(self) -> int | None:
-        """The process id of the living supervisor, or None."""
+    def is_supervised(self) -> bool:
+        """Whether a supervisor lives, or somebody is about to start one or to clear away."""
         try:
             file = os.open(self._lock_path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            return None
+            return False
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            text = os.read(file, 20)
-            return int(text) if text.isdigit() else None
+            return True
         finally:
             os.close(file)
-        return None
+        return False
+
+    def supervisor(self) -> int | None:
+        """The process id of the living supervisor, or None."""
+        if not self.is_supervised():
+            return None
+        text = self._lock_path.read_text().strip()
+        return int(text) if text.isdigit() else None

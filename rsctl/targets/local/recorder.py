@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
@@ -82,17 +83,16 @@ class Recorder:
         if waiting:
             self._save(lambda: self._store.add_metrics(self._run, waiting))
 
-    def disk_full(self, replica: str) -> None:
-        """Called once, when a replica's output can no longer be kept."""
+    def disk_full(self) -> None:
+        """Called once, when output can no longer be kept: the reserve is given up for the rest."""
         self._reserve.unlink(missing_ok=True)
+        place = self._reserve.parent
         self.finding(
             warning(
                 "disk-full",
-                f"the log of {replica} is incomplete from here on: the disk of "
-                f"{self._reserve.parent} is full",
+                f"the disk of {place} is full: logs are incomplete from here on, the job goes on",
                 "free some space, or set RSCTL_HOME to a larger disk",
-            ),
-            replica,
+            )
         )
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Recorder:
                 return
             except (sqlite3.Error, OSError) as problem:
                 self._reserve.unlink(missing_ok=True)
-                print(f"{now()} cannot write: {problem}", flush=True)
+                print(f"{now()} cannot write: {problem}", file=sys.stderr, flush=True)
 
 
 def _fill(path: Path) -> None:

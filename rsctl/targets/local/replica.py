@@ -25,7 +25,6 @@ class Replica:
         self.name = name
         self.journal = JournalWriter(log)
         self.stopped = False
-        self.log_incomplete = False
         self._selector = selector
         self.process = subprocess.Popen(
             command.argv,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import sleep
 
 import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.runs.store import Store, replica_order
+from rsctl.runs.store import Run, Store, replica_order
 from rsctl.spec.job import Job
 from rsctl.stream.events import Event
 from rsctl.stream.journal import tail_offset
@@ -25,7 +25,7 @@ _IDLE_SECONDS = 0.05
 class LocalRun:
     """The part of the target contract that process and compose share."""
 
-    def submit(self, plan: Plan, job: Job, say: Say) -> None:
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], say: Say) -> None:
         """Write the submission down and start its supervisor; a run that has one is left alone."""
         from rsctl.targets.local.daemon import start_supervisor
 
@@ -39,6 +39,7 @@ class LocalRun:
         except OSError as problem:
             raise _no_folder(folder.path, problem) from None
         try:
+            record()
             self.provide(plan, job, say)
             start_supervisor(folder, lock, secrets(job))
         finally:
@@ -55,7 +56,7 @@ class LocalRun:
         cleared = False
         try:
             while True:
-                alive = follow and folder.supervisor() is not None
+                alive = follow and folder.is_supervised()
                 batch = tail.read(complete=not alive)
                 if batch:
                     yield batch
@@ -66,7 +67,7 @@ class LocalRun:
                     sleep(_IDLE_SECONDS)
                 else:
                     self.reconcile(run)
-                    cleared = True
+                    cleared = not folder.is_supervised()
         finally:
             tail.close()
 
@@ -82,12 +83,12 @@ class LocalRun:
         except BlockingIOError:
             return
         try:
-            self._clear_away(folder, store)
+            self._clear_away(folder, store, known)
         finally:
             os.close(lock)
             store.close()
 
-    def _clear_away(self, folder: RunFolder, store: Store) -> None:
+    def _clear_away(self, folder: RunFolder, store: Store, known: Run) -> None:
         from rsctl.targets.local.daemon import make_backend
         from rsctl.targets.local.recorder import Recorder
 
@@ -97,6 +98,9 @@ class LocalRun:
         except (FileNotFoundError, msgspec.DecodeError):
             reason = "it was killed before anything had started"
         recorder = Recorder(folder, store)
+        for replica in known.replicas:
+            if not replica.state.is_final:
+                recorder.state(JobState.CANCELLED, replica.replica, reason="cleared away")
         recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=reason)
         recorder.close()
 
@@ -120,15 +124,28 @@ class LocalRun:
 
 def make_run_folders(run: str, job: Job) -> None:
     """The folders for outputs and checkpoints. Raises RsctlError."""
-    folder = RunFolder(run)
-    for path in (
-        job.outputs or folder.path / "outputs",
-        job.checkpoints or folder.path / "checkpoints",
-    ):
-        try:
-            os.makedirs(path, exist_ok=True)
-        except OSError as problem:
-            raise _no_folder(path, problem) from None
+    for given, name in ((job.outputs, "outputs"), (job.checkpoints, "checkpoints")):
+        if given is None:
+            make_open_folder(run, name)
+        else:
+            _make_folder(given)
+
+
+def make_open_folder(run: str, name: str) -> None:
+    """A folder of the run that replicas may write to, whichever user they are.
+
+    The run's folder around it stays private. Raises RsctlError.
+    """
+    path = RunFolder(run).path / name
+    _make_folder(path)
+    path.chmod(0o777)
+
+
+def _make_folder(path: str | os.PathLike[str]) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as problem:
+        raise _no_folder(path, problem) from None
 
 
 def _submission(plan: Plan, job: Job) -> Submission:

@@ -15,7 +15,7 @@ from types import FrameType
 
 import msgspec
 
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.stream.events import Failure, now
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.local.backend import Backend
@@ -30,10 +30,11 @@ _TICK_SECONDS = 0.5
 
 
 class Outcome(msgspec.Struct):
-    """How an attempt ended."""
+    """How an attempt ended, and its first failure if that is why."""
 
     state: JobState
     reason: str | None = None
+    failure: Failure | None = None
 
 
 class Supervisor:
@@ -50,6 +51,8 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._deadline = monotonic() + submission.timeout if submission.timeout else None
         self._cancel_asked = False
+        self._disk_full = False
+        self._findings: list[Finding] = []  # those told already: replicas tend to find the same
         self._stop_state: JobState | None = None
         self._begin_attempt()
         self._wake_on_signals()
@@ -58,22 +61,25 @@ class Supervisor:
         """All attempts; returns and records the job's final state."""
         outcome = self._attempts()
         self._recorder.flush()
+        if outcome.failure:
+            self._recorder.failure(outcome.failure)
         exit_code = int(outcome.state.exit_code)
         self._recorder.state(outcome.state, exit_code=exit_code, reason=outcome.reason)
         return outcome.state
 
     def _attempts(self) -> Outcome:
         last = self._submission.retries + 1
+        reason = None
         for attempt in range(1, last + 1):
             self._recorder.attempt = attempt
+            self._recorder.state(JobState.STARTING, reason=reason)
             try:
                 outcome = self._attempt(attempt)
             except RsctlError as problem:
                 return self._could_not_start(problem)
-            if outcome.state is not JobState.FAILED or attempt == last:
+            if outcome.state is not JobState.FAILED:
                 break
-            again = f"attempt {attempt} of {last}: {outcome.reason}; starting again"
-            self._recorder.state(JobState.STARTING, reason=again)
+            reason = f"{outcome.reason}; attempt {attempt + 1} of {last}"
         return outcome
 
     def _attempt(self, attempt: int) -> Outcome:
@@ -96,7 +102,6 @@ class Supervisor:
         self._kill_at: float | None = None
 
     def _start(self, attempt: int) -> None:
-        self._recorder.state(JobState.STARTING)
         self._backend.prepare(attempt)
         for name in self._submission.replicas:
             command = self._backend.command(name, attempt)
@@ -134,12 +139,15 @@ class Supervisor:
             if report:
                 self._reports.append(report)
             finding = runtime_finding(line)
-            if finding:
+            if finding and finding not in self._findings:
+                self._findings.append(finding)
                 self._recorder.finding(finding, replica.name)
             self._recorder.metrics(self._reader.read(line))
-        if replica.journal.lost_bytes and not replica.log_incomplete:
-            replica.log_incomplete = True
-            self._recorder.disk_full(replica.name)
+        if replica.journal.full and not self._disk_full:
+            self._disk_full = True
+            for other in self._replicas.values():
+                other.journal.full = True
+            self._recorder.disk_full()
 
     def _note_endings(self) -> None:
         for name, replica in self._replicas.items():
@@ -209,12 +217,12 @@ class Supervisor:
             return Outcome(JobState.SUCCEEDED)
         # A rank's report counts only if its node failed too: anybody can print such a line.
         first = first_failure((r for r in self._reports if r.replica in self._failed), self._folder)
-        self._recorder.failure(first)
         for name in self._failed:
             if name != first.replica:
                 wake = f"in the wake of {first.replica}"
                 self._recorder.state(JobState.FAILED, name, self._ended[name], wake)
-        return Outcome(JobState.FAILED, f"{first.replica} failed with exit code {first.exit_code}")
+        reason = f"{first.replica} failed with exit code {first.exit_code}"
+        return Outcome(JobState.FAILED, reason, first)
 
     def _could_not_start(self, problem: RsctlError) -> Outcome:
         self._report(problem)

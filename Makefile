@@ -1,0 +1,33 @@
+# Everything a newcomer or CI needs; the environment is made in .venv and kept.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: quickstart test lint bench schema clean
+
+quickstart: $(INSTALLED)
+	$(BIN)/rsctl submit examples/quickstart/job.yaml
+
+test: quickstart
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+schema: $(INSTALLED)
+	$(BIN)/rsctl schema > schema/rsctl.schema.json
+
+$(INSTALLED): pyproject.toml constraints.txt examples/quickstart/requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[local,dev]' \
+	    -r examples/quickstart/requirements.txt
+	touch $@
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,29 @@
+"""torchrun, ending with the exit code of its first failed rank and without a traceback of its own.
+
+torchrun itself ends with 1 whatever a rank ended with, and prints forty lines about its own stack;
+what there is to say of a failed rank, `rank.py` has said.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.run import parse_args, run
+
+
+def main() -> int:
+    """Run torchrun with the arguments of the command line; returns the node's exit code."""
+    try:
+        run(parse_args(sys.argv[1:]))  # type: ignore[no-untyped-call]
+    except ChildFailedError as failed:
+        _, failure = failed.get_first_failure()
+        return int(failure.exitcode) if failure.exitcode > 0 else 128 - int(failure.exitcode)
+    except SignalException as stopped:
+        return 128 + int(stopped.sigval)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

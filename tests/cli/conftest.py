@@ -1,0 +1,192 @@
+"""Command lines, in this process or in one of their own, and runs that never ran."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from rsctl.cli.app import run as run_in_process
+from rsctl.findings import JobState
+from rsctl.runs.store import Run, Store
+from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
+from rsctl.stream.metrics import MetricSpec
+from rsctl.targets.local.folder import RunFolder, Submission
+
+DEADLINE = 90.0
+
+
+@dataclass
+class Done:
+    """What a command line printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output, which must be one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Standard output, which must be one JSON object a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Cli:
+    """Calls rsctl: `rsctl(...)` in this process, `rsctl.process(...)` in one of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Done:
+        self._capsys.readouterr()
+        code = run_in_process(list(arguments))
+        said = self._capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    def argv(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "rsctl.cli.app", *arguments]
+
+    def process(self, *arguments: str, stdin: str = "", **env: str) -> Done:
+        done = subprocess.run(
+            self.argv(*arguments),
+            env={**os.environ, **env},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def shell(self, line: str) -> Done:
+        """A line of bash in which `rsctl` is this one."""
+        script = f'set -o pipefail; rsctl() {{ "{sys.executable}" -m rsctl.cli.app "$@"; }}; {line}'
+        done = subprocess.run(
+            ["bash", "-c", script], capture_output=True, text=True, timeout=DEADLINE
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def write(self, text: str, name: str = "job.yaml") -> str:
+        """A file in the current folder."""
+        (self.folder / name).write_text(text)
+        return name
+
+
+@pytest.fixture
+def rsctl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Cli:
+    """The command line in an empty folder, but for `src`, which has a script."""
+    folder = tmp_path / "work"
+    (folder / "src").mkdir(parents=True)
+    (folder / "src" / "train.py").write_text("print('loss=1')\n")
+    monkeypatch.chdir(folder)
+    return Cli(folder, capsys)
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    """The first true value of a condition; fails the test at a generous deadline."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("the deadline has passed")
+
+
+def at(second: float) -> str:
+    """A time on the day when the made runs ran."""
+    return f"2026-01-31T12:00:{second:09.6f}Z"
+
+
+class MadeRun:
+    """A run in the store and on the disk as a supervisor leaves it, with times of our choice."""
+
+    def __init__(self, run: str, workers: int = 2, second: float = 0) -> None:
+        self.run = run
+        self.replicas = [f"worker-{index}" for index in range(workers)]
+        self.folder = RunFolder(run)
+        self.folder.create(
+            Submission(
+                run=run, target="process", request={"commands": []}, replicas=self.replicas
+            )
+        )
+        pool = {"role": "worker", "count": workers}
+        self.store = Store()
+        self.store.add(
+            Run(
+                run=run,
+                name=run.rpartition("-")[0],
+                target="process",
+                url=f"process://{run}",
+                state=JobState.QUEUED,
+                created=at(second),
+                plan={"run": run, "pools": [pool]},
+                metrics_spec={"loss": MetricSpec("loss=(.*)", goal="min", unit="nats")},
+            )
+        )
+
+    def log(self, second: float, text: str, replica: str = "worker-0", stream: str = "o") -> None:
+        with self.folder.log(replica).open("a") as file:
+            file.write(f"{at(second)} {stream} {text}\n")
+
+    def state(self, second: float, state: JobState, **fields: Any) -> None:
+        self._note(StateEvent(time=at(second), state=state, **fields))
+
+    def _note(self, event: StateEvent) -> None:
+        self.store.record(self.run, event)
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        with self.folder.states.open("ab") as file:
+            file.write(msgspec.json.encode(event) + b"\n")
+
+    def metric(self, second: float, name: str, value: float, **fields: Any) -> None:
+        fields = {"replica": "worker-0", **fields}
+        event = MetricEvent(time=at(second), name=name, value=value, **fields)
+        self.store.add_metrics(self.run, [event])
+
+    def succeed(self, second: float) -> MadeRun:
+        for replica in self.replicas:
+            self.state(second, JobState.SUCCEEDED, replica=replica, exit_code=0)
+        self.state(second, JobState.SUCCEEDED, exit_code=0)
+        return self
+
+    def fail(self, second: float, failure: Failure) -> MadeRun:
+        wake = f"in the wake of {failure.replica}"
+        for replica in self.replicas:
+            first = replica == failure.replica
+            code = failure.exit_code if first else 1
+            reason = None if first else wake
+            self.state(
+                second, JobState.FAILED, replica=replica, exit_code=code, reason=reason
+            )
+        self.store.record_failure(self.run, failure)
+        reason = f"{failure.replica} failed with exit code {failure.exit_code}"
+        self.state(second, JobState.FAILED, exit_code=1, reason=reason)
+        return self
+
+
+@pytest.fixture
+def make_run(rsctl: Cli) -> Callable[..., MadeRun]:
+    """Makes a run that has started: `make_run("job-aaaaaa", workers=2)`."""
+
+    def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0) -> MadeRun:
+        made = MadeRun(run, workers, second)
+        made.state(second + 1, JobState.RUNNING)
+        return made
+
+    return make

@@ -1,0 +1,297 @@
+"""The program as a whole: help, wrong usage, start-up, output that cannot be written, bugs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rsctl import __version__
+from rsctl.cli.app import COMMANDS
+from rsctl.runs.store import Store
+
+from .conftest import Cli, MadeRun
+
+JOB = "name: job\nrun: {script: train.py}\nimage: {source: src}\n"
+
+
+def test_help_names_every_command_in_its_order(rsctl: Cli) -> None:
+    done = rsctl("--help")
+    assert (done.code, done.err) == (0, "")
+    commands = done.out.split("Commands:\n")[1].splitlines()
+    assert [line.split()[0] for line in commands] == list(COMMANDS)
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+    assert rsctl("-h").out == done.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(rsctl: Cli, command: str) -> None:
+    done = rsctl(command, "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Usage: rsctl {command} ")
+    for option in ("--quiet", "--no-color", "--help"):
+        assert option in done.out
+    assert all(len(line) <= 80 for line in done.out.splitlines())
+
+
+@pytest.mark.parametrize("command", [[], ["nothing"], ["--nothing"], ["plan"], ["plan", "a", "b"]])
+@pytest.mark.parametrize("quiet", [[], ["-q"]])
+def test_wrong_usage_ends_with_2_and_says_how(
+    rsctl: Cli, command: list[str], quiet: list[str]
+) -> None:
+    done = rsctl(*command, *(quiet if command[:1] == ["plan"] else []))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Usage: rsctl ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_refuses_an_option_that_it_does_not_have(rsctl: Cli, command: str) -> None:
+    done = rsctl(command, "--nonsense")
+    assert (done.code, done.out) == (2, "")
+    assert f"Try 'rsctl {command} --help' for help." in done.err
+    assert "No such option" in done.err
+
+
+def test_an_unknown_command_is_guessed(rsctl: Cli) -> None:
+    done = rsctl("sumbit", "job.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "Usage: rsctl [OPTIONS] COMMAND [ARGS]...\n"
+        "Try 'rsctl --help' for help.\n\n"
+        "Error: No such command 'sumbit'. Did you mean 'submit'?\n"
+    )
+
+
+def test_the_version(rsctl: Cli) -> None:
+    assert rsctl("--version").out == f"rsctl, version {__version__}\n"
+
+
+HEAVY = ("rich", "torch", "boto3", "botocore", "google", "plotille", "sqlite3", "docker", "yaml")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        (["--help"], set()),
+        (["plan", "--help"], {"yaml"}),
+        (["validate", "job.yaml"], {"yaml", "sqlite3"}),
+        (["plan", "job.yaml"], {"yaml", "sqlite3"}),
+        (["plan", "job.yaml", "-t", "compose", "--set", "image.base=x"], {"yaml", "sqlite3"}),
+    ],
+)
+def test_start_up_imports_nothing_heavy(
+    rsctl: Cli, arguments: list[str], allowed: set[str]
+) -> None:
+    rsctl.write(JOB)
+    code = (
+        "import json, sys\nfrom rsctl.cli.app import run\n"
+        "code = run(sys.argv[1:])\n"
+        "print(json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]))"
+    )
+    argv = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    exit_code, modules = json.loads(done.stdout.splitlines()[-1])
+    assert exit_code == 0
+    assert set(HEAVY) & set(modules) <= allowed
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Makes `rsctl list` raise."""
+
+    def install(problem: BaseException) -> None:
+        def raise_it(_store: Store, _limit: int = -1) -> None:
+            raise problem
+
+        monkeypatch.setattr(Store, "runs", raise_it)
+
+    return install
+
+
+def test_a_bug_is_a_finding_not_a_traceback(
+    rsctl: Cli, broken: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(ZeroDivisionError("division by \x1b[2Jzero"))
+    done = rsctl("list")
+    assert (done.code, done.out) == (3, "")
+    assert done.err == (
+        "error: rsctl broke down: ZeroDivisionError: division by \\x1b[2Jzero\n"
+        "    -> please report it, with what RSCTL_DEBUG=1 shows\n"
+    )
+    monkeypatch.setenv("RSCTL_DEBUG", "1")
+    assert rsctl("list").err.startswith("Traceback (most recent call last):\n")
+
+
+def test_a_problem_of_the_system_is_told_in_its_words(
+    rsctl: Cli, broken: Callable[[BaseException], None]
+) -> None:
+    broken(PermissionError(13, "Permission denied", "/x"))
+    done = rsctl("list", "--quiet")
+    assert done.code == 3
+    assert done.err == (
+        "error: [Errno 13] Permission denied: '/x'\n    -> RSCTL_DEBUG=1 shows where\n"
+    )
+
+
+def test_an_interruption_ends_with_130(
+    rsctl: Cli, broken: Callable[[BaseException], None]
+) -> None:
+    broken(KeyboardInterrupt())
+    assert rsctl("list").code == 130
+
+
+def test_a_reader_that_has_seen_enough_is_no_problem(
+    rsctl: Cli, make_run: Callable[..., MadeRun]
+) -> None:
+    made = make_run("job-aaaaaa")
+    with made.folder.log("worker-0").open("w") as file:
+        file.writelines(f"2026-01-31T12:00:03.000000Z o line {n}\n" for n in range(200_000))
+    made.succeed(4)
+    done = rsctl.shell("rsctl logs @last | head -1")
+    assert (done.code, done.out, done.err) == (0, "worker-0 | line 0\n", "")
+    done = rsctl.shell("rsctl logs @last -o json | head -1")
+    assert (done.code, len(done.events), done.err) == (0, 1, "")
+    assert rsctl.shell("rsctl --help | true").code == 0
+
+
+@pytest.mark.parametrize("command", ["list", "list -o json", "logs @last", "schema"])
+def test_a_full_disk_below_the_output_is_told(
+    rsctl: Cli, make_run: Callable[..., MadeRun], command: str
+) -> None:
+    made = make_run()
+    made.log(2, "hello")
+    made.succeed(3)
+    done = rsctl.shell(f"rsctl {command} > /dev/full")
+    assert done.code == 3
+    assert done.err == (
+        "error: [Errno 28] No space left on device\n    -> RSCTL_DEBUG=1 shows where\n"
+    )
+
+
+def test_closed_streams_are_no_problem(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
+    make_run().succeed(3)
+    assert rsctl.shell("rsctl list >&-").code == 0
+    assert rsctl.shell("rsctl list 2>&- >/dev/null").code == 0
+    assert rsctl.shell("rsctl status nope 2>&-").code == 2
+    assert rsctl.shell("rsctl validate - <&-").code == 2
+
+
+def test_an_output_that_cannot_take_every_character(
+    rsctl: Cli, make_run: Callable[..., MadeRun]
+) -> None:
+    made = make_run(workers=1)
+    made.log(2, "\u4e2d")
+    made.succeed(3)
+    done = rsctl.process("logs", "@last", PYTHONIOENCODING="ascii")
+    assert (done.code, done.out) == (0, "worker-0 | \\u4e2d\n")
+    done = rsctl.process("logs", "@last", "-o", "json", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.events[0]["text"] == "\u4e2d"
+
+
+def in_terminal(argv: list[str]) -> str:
+    """What a command prints whose standard error is a terminal."""
+    parent, child = pty.openpty()
+    with subprocess.Popen(argv, stdin=child, stdout=subprocess.DEVNULL, stderr=child) as process:
+        os.close(child)
+        said = b""
+        try:
+            while block := os.read(parent, 4096):
+                said += block
+        except OSError:  # the other side has closed
+            pass
+    os.close(parent)
+    assert process.returncode == 2
+    return said.decode()
+
+
+def test_colours_are_for_terminals_and_only_if_nobody_objects(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = rsctl.argv("validate", "nothing.yaml")
+    assert "\x1b[31m\x1b[1merror" in in_terminal(argv)
+    assert "\x1b" not in in_terminal([*argv, "--no-color"])
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in in_terminal(argv)
+    assert "\x1b" not in rsctl.process("validate", "nothing.yaml").err
+
+
+def test_no_color_does_not_reach_the_environment(rsctl: Cli) -> None:
+    rsctl("list", "--no-color")
+    assert "NO_COLOR" not in os.environ
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_for_every_shell(rsctl: Cli, shell: str) -> None:
+    done = rsctl("completion", shell)
+    assert (done.code, done.err) == (0, "")
+    assert f"_RSCTL_COMPLETE={shell}_complete" in done.out
+
+
+def test_the_completion_script_is_one_that_bash_takes(rsctl: Cli, tmp_path: Path) -> None:
+    done = subprocess.run(["bash", "-n"], input=rsctl("completion", "bash").out, text=True)
+    assert done.returncode == 0
+
+
+def test_completion_knows_commands_and_runs(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
+    make_run("job-aaaaaa")
+
+    def completions(words: str, index: int) -> str:
+        env = {"_RSCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
+        done = rsctl.process(**env)
+        assert (done.code, done.err) == (0, "")
+        return done.out
+
+    assert completions("rsctl st", 1) == "plain,status\n"
+    assert completions("rsctl logs ", 2) == "plain,@last\nplain,job-aaaaaa\n"
+    assert completions("rsctl logs job", 2) == "plain,job-aaaaaa\n"
+    assert "plain,ddp" in completions("rsctl init ", 2)
+
+
+@pytest.mark.parametrize("command", ["list", "status x", "logs x", "metrics x", "cancel x"])
+def test_a_store_that_cannot_be_used_ends_with_3(
+    rsctl: Cli, rsctl_home: Path, command: str
+) -> None:
+    rsctl_home.mkdir()
+    (rsctl_home / "runs.db").write_bytes(b"no database" * 100)
+    done = rsctl(*command.split())
+    assert (done.code, done.out) == (3, "")
+    assert done.err == (
+        f"error: cannot use {rsctl_home}/runs.db: file is not a database\n"
+        "    -> move it away, or set RSCTL_HOME to another folder\n"
+    )
+
+
+def test_a_home_that_is_a_file_ends_with_3(rsctl: Cli, rsctl_home: Path) -> None:
+    rsctl_home.write_text("")
+    rsctl.write(JOB)
+    for command in (["list"], ["submit", "job.yaml", "--set", "run.launcher=once"]):
+        done = rsctl(*command)
+        assert (done.code, done.out) == (3, "")
+        assert done.err.startswith(f"error: cannot use {rsctl_home}/runs.db: ")
+        assert "Traceback" not in done.err
+
+
+def test_a_store_that_breaks_while_it_is_read_ends_with_3(
+    rsctl: Cli, make_run: Callable[..., MadeRun]
+) -> None:
+    made = make_run()
+    made.metric(2, "loss", 1)
+    made.succeed(3)
+    made.store._db.execute("DROP TABLE metrics")
+    made.store._db.execute("UPDATE runs SET plan='{'")
+    for command in ("list", "status @last", "logs @last", "metrics @last", "cancel @last"):
+        done = rsctl(*command.split())
+        assert done.code == 3
+        assert done.err.startswith("error: cannot use ")
+
+
+def test_the_schema_is_the_schema(rsctl: Cli) -> None:
+    done = rsctl("schema")
+    assert (done.code, done.err) == (0, "")
+    assert done.json["properties"]["workers"]

@@ -1,0 +1,152 @@
+"""`rsctl metrics`: what the job measured, as a table, as events, as charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from rsctl.findings import JobState
+
+from .conftest import Cli, MadeRun, at
+
+Make = Callable[..., MadeRun]
+
+
+@pytest.fixture
+def made(make_run: Make) -> MadeRun:
+    run = make_run()
+    for step in range(8):
+        run.metric(2 + step, "loss", 8.0 - step, step=step)
+        run.metric(2 + step, "accuracy", step / 8)
+    run.metric(10, "loss", 2.0, step=8, replica="worker-1")
+    run.metric(10, "node.cpu", 50)
+    return run.succeed(11)
+
+
+def test_a_table(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == """\
+loss      █▇▆▅▄▃▂▁▂                 2 nats (best 1)  of 9
+accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
+"""
+    assert rsctl("metrics", "@last", "--name", "accuracy").out == (
+        "accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8\n"
+    )
+    assert "node.cpu  " in rsctl("metrics", "@last", "--nodes").out
+    assert "node.cpu  " in rsctl("metrics", "@last", "--name", "node.cpu").out
+
+
+def test_values_as_events(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert len(done.events) == 18
+    assert done.events[0] == {
+        "type": "metric",
+        "time": at(2),
+        "replica": "worker-0",
+        "name": "loss",
+        "value": 8.0,
+        "step": 0,
+    }
+    named = rsctl("metrics", "@last", "-o", "json", "--name", "loss", "--name", "node.cpu").events
+    assert {event["name"] for event in named} == {"loss", "node.cpu"}
+
+
+def test_values_as_they_come(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last", "-f")
+    assert done.out.splitlines()[:2] == [
+        "worker-0   step 0  loss=8",
+        "worker-0   accuracy=0",
+    ]
+    assert len(done.out.splitlines()) == 17
+
+
+def test_no_metrics(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(2)
+    done = rsctl("metrics", "@last")
+    assert (done.code, done.out, done.err) == (0, "", "job-aaaaaa has no metrics (yet)\n")
+    done = rsctl("metrics", "@last", "--plot")
+    assert (done.code, done.out, done.err) == (0, "", "no metrics to draw (yet)\n")
+    done = rsctl("metrics", "@last", "-o", "json")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_a_chart_fits_a_narrow_terminal_and_has_no_escape_codes(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last", "--plot")
+    lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert "\x1b" not in done.out
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "loss"
+    assert lines[1].split() == ["(nats)", "^"]
+    assert "(step)" in done.out
+    assert lines[-1] == "" or lines[-1].startswith(" ")
+    accuracy = lines[lines.index("accuracy") :]
+    assert accuracy[1].split() == ["^"]
+    assert any("(seconds)" in line for line in accuracy)
+
+
+def test_without_colours_replicas_have_letters(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last", "--plot", "--name", "loss")
+    assert "⠤a⠤ worker-0\n⠤b⠤ worker-1\n" in done.out
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0],
+        [0.0],
+        [1.0, 1.0],
+        [-1.0, -2.0],
+        [1e308, -1e308],
+        [5e-324, 1e-320],
+        [math.nan, 1.0, math.inf, -math.inf],
+    ],
+)
+@pytest.mark.parametrize("steps", [None, [0, 0, 0, 0], [-5, 5, 7, 9], [2**62, 2**62 + 1, 0, 1]])
+def test_any_values_can_be_shown(
+    rsctl: Cli, make_run: Make, values: list[float], steps: list[int] | None
+) -> None:
+    run = make_run()
+    for index, value in enumerate(values):
+        run.metric(2 + index, "loss", value, step=steps[index] if steps else None)
+    run.succeed(9)
+    for options in ([], ["--plot"], ["-f"], ["-o", "json"]):
+        assert rsctl("metrics", "@last", *options).code == 0
+
+
+def test_a_diverged_loss_is_shown(rsctl: Cli, make_run: Make) -> None:
+    run = make_run()
+    run.metric(2, "loss", 1.0)
+    run.metric(3, "loss", math.nan)
+    run.succeed(4)
+    assert rsctl("metrics", "@last").out == (
+        "loss  ▄x                        nan nats (best 1)  of 2\n"
+    )
+    assert rsctl("metrics", "@last", "-o", "json").events[1]["value"] == "nan"
+
+
+def test_following_and_drawing_exclude_each_other(rsctl: Cli, made: MadeRun) -> None:
+    done = rsctl("metrics", "@last", "-f", "--plot")
+    assert (done.code, done.out) == (2, "")
+    assert "--plot draws what is there; it cannot follow." in done.err
+
+
+def test_a_run_that_goes_on_is_followed_to_its_end(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run()
+    run.metric(2, "loss", 1.0)
+    lock = run.folder.lock()
+
+    def next_second(_seconds: float) -> None:
+        run.metric(3, "loss", 2.0)
+        run.state(4, JobState.SUCCEEDED, exit_code=0)
+
+    monkeypatch.setattr("rsctl.cli.metrics.sleep", next_second)
+    done = rsctl("metrics", "@last", "-f")
+    assert done.out == "worker-0   loss=1\nworker-0   loss=2\n"
+    assert lock

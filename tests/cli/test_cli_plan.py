@@ -1,0 +1,154 @@
+"""`rsctl plan`: what would run, whole, and the same as what is sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rsctl.targets.local import process
+from rsctl.targets.local.host import Host
+
+from .conftest import Cli
+
+JOB = """name: job
+run: {script: train.py, args: {lr: 1.0e-5}, launcher: once}
+image: {source: src}
+"""
+PLAN_KEYS = ["run", "target", "image", "pools", "world_size", "env", "request", "findings"]
+
+
+@pytest.fixture(autouse=True)
+def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(
+        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
+    )
+    monkeypatch.setattr(process.TARGET, "_host", host)
+
+
+def test_a_plan_in_words(rsctl: Cli, rsctl_home: Path) -> None:
+    done = rsctl("plan", rsctl.write(JOB))
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"""\
+run         job-xxxxxx
+target      process
+image       none (transport: none)
+workers     1 x this machine
+world size  1
+
+env:
+  OMP_NUM_THREADS: '8'
+  RSCTL_OUTPUT_DIR: {rsctl_home}/runs/job-xxxxxx/outputs
+  RSCTL_CHECKPOINT_DIR: {rsctl_home}/runs/job-xxxxxx/checkpoints
+
+commands:
+- replica: worker-0
+  role: worker
+  argv:
+  - /py
+  - -m
+  - rsctl.runtime.launch
+  - --launcher
+  - once
+  - --python
+  - --
+  - train.py
+  - --lr
+  - 1e-05
+  cwd: {rsctl.folder}/src
+  env:
+    OMP_NUM_THREADS: '8'
+    RSCTL_OUTPUT_DIR: {rsctl_home}/runs/job-xxxxxx/outputs
+    RSCTL_CHECKPOINT_DIR: {rsctl_home}/runs/job-xxxxxx/checkpoints
+    RSCTL_RUN: job-xxxxxx
+    RSCTL_TARGET: process
+    RSCTL_ROLE: worker
+    RSCTL_REPLICA: worker-0
+    RSCTL_REDUCERS: ''
+    RSCTL_CLUSTER: '{{"role": "worker", "index": 0, "workers": ["127.0.0.1"], "reducers": [], "interface":
+      "lo"}}'
+"""
+
+
+def test_a_plan_as_json_has_these_keys(rsctl: Cli) -> None:
+    done = rsctl("plan", rsctl.write(JOB), "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert list(done.json) == PLAN_KEYS
+    assert list(done.json["image"]) == ["tag", "transport"]
+    pool = ["role", "count", "machine", "accelerator", "gbps"]
+    assert [list(item) for item in done.json["pools"]] == [pool]
+    assert list(done.json["request"]) == ["commands"]
+    assert done.json["findings"] == []
+
+
+def test_a_plan_sends_and_stores_nothing(rsctl: Cli, rsctl_home: Path) -> None:
+    rsctl.write(JOB.replace("source: src", "source: src, base: x"))
+    for target in ("process", "compose"):
+        assert rsctl("plan", "job.yaml", "-t", target).code == 0
+    assert not rsctl_home.exists()
+    assert sorted(path.name for path in rsctl.folder.iterdir()) == ["job.yaml", "src"]
+
+
+def test_notes_and_warnings_are_talk_and_part_of_the_json(rsctl: Cli) -> None:
+    rsctl.write(JOB + "limits: {spot: true}\n")
+    done = rsctl("plan", "job.yaml", "-o", "json")
+    assert done.err == ""
+    [finding] = done.json["findings"]
+    assert (finding["severity"], finding["path"], finding["line"]) == ("note", "limits.spot", 4)
+    done = rsctl("plan", "job.yaml")
+    assert done.err == (
+        "job.yaml:4:16: note: limits.spot: target process does not use this: this machine is not "
+        "preempted\n"
+        "    limits: {spot: true}\n"
+        "                   ^\n"
+    )
+    assert rsctl("plan", "job.yaml", "-q").err == ""
+
+
+def test_a_job_with_mistakes_is_not_planned(rsctl: Cli) -> None:
+    rsctl.write(JOB.replace("once", "twice"))
+    done = rsctl("plan", "job.yaml", "-o", "json")
+    assert (done.code, done.out) == (2, "")
+    assert "job.yaml:2:55: error: run.launcher: expected one of torchrun, once, none" in done.err
+
+
+def test_the_cells_of_a_matrix_are_listed(rsctl: Cli) -> None:
+    rsctl.write(JOB + "matrix: {workers.count: [1, 2], run.args.lr: [0.1], include: [{name: b}]}\n")
+    done = rsctl("plan", "job.yaml")
+    assert done.code == 0
+    assert done.out.split("\n\n")[0].splitlines()[-4:] == [
+        "matrix      3 cells",
+        "            workers.count=1  run.args.lr=0.1",
+        "            workers.count=2  run.args.lr=0.1",
+        "            name=b",
+    ]
+    shown = rsctl("plan", "job.yaml", "-o", "json").json
+    assert list(shown) == [*PLAN_KEYS, "cells"]
+    assert shown["cells"] == [
+        {"workers.count": 1, "run.args.lr": 0.1},
+        {"workers.count": 2, "run.args.lr": 0.1},
+        {"name": "b"},
+    ]
+
+
+def test_settings_and_the_run_id_are_in_the_plan(rsctl: Cli) -> None:
+    rsctl.write(JOB)
+    done = rsctl("plan", "job.yaml", "-o", "json", "--set", "workers.count=3", "--run-id", "job-1")
+    assert done.json["run"] == "job-1"
+    assert [c["env"]["RSCTL_RUN"] for c in done.json["request"]["commands"]] == ["job-1"] * 3
+    assert done.json["world_size"] == 3
+
+
+def test_a_plan_is_the_same_every_time(rsctl: Cli) -> None:
+    rsctl.write(JOB.replace("source: src", "source: src, base: x, python: [numpy]"))
+    for target in ("process", "compose"):
+        first, second = (rsctl("plan", "job.yaml", "-o", "json", "-t", target) for _ in range(2))
+        assert first.out == second.out
+
+
+def test_a_source_that_cannot_be_read(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / ".dockerignore").mkdir()
+    rsctl.write(JOB.replace("source: src", "source: src, base: x"))
+    done = rsctl("plan", "job.yaml", "-t", "compose")
+    assert (done.code, done.out) == (2, "")
+    assert f"cannot read {rsctl.folder}/src/.dockerignore: Is a directory" in done.err

@@ -1,0 +1,187 @@
+"""`rsctl list`, `status` and `cancel`, on runs with states of our choice."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from rsctl.findings import ExitCode, JobState, RsctlError, error, note
+from rsctl.stream.events import Failure
+from rsctl.targets.local import process
+
+from .conftest import Cli, MadeRun, at
+
+Make = Callable[..., MadeRun]
+RUN_KEYS = [
+    *("run", "name", "target", "url", "state", "created", "reason", "exit_code", "attempt"),
+    *("started", "ended", "first_failure", "replicas"),
+]
+FAILURE = Failure(
+    replica="worker-1",
+    time=at(7),
+    exit_code=1,
+    rank=3,
+    lines=["Traceback (most recent call last):", "ModuleNotFoundError: No module named 'x\x1b[2J'"],
+    causes=[note("module", "a Python module is missing: x", "add it to image.python")],
+)
+
+
+def test_no_runs_yet(rsctl: Cli) -> None:
+    done = rsctl("list")
+    assert (done.code, done.out, done.err) == (0, "", "no runs yet; start one: rsctl submit JOB\n")
+    done = rsctl("list", "-o", "json")
+    assert (done.code, done.json, done.err) == (0, {"runs": []}, "")
+
+
+@pytest.fixture
+def three(make_run: Make) -> None:
+    make_run("job-aaaaaa").succeed(10)
+    make_run("longer-name-bbbbbb", second=1).fail(12, FAILURE)
+    make_run("job-cccccc", second=2).state(2.5, JobState.CANCELLED, exit_code=5)
+
+
+def test_runs_in_a_table(rsctl: Cli, three: None) -> None:
+    done = rsctl("list")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == """\
+RUN                 TARGET    STATE       CREATED (UTC)        TIME
+job-cccccc          process   cancelled   2026-01-31 12:00:02  0:00
+longer-name-bbbbbb  process   failed      2026-01-31 12:00:01  0:11
+job-aaaaaa          process   succeeded   2026-01-31 12:00:00  0:10
+"""
+    assert rsctl("list", "-n", "1").out.splitlines()[1:] == [
+        "job-cccccc  process   cancelled   2026-01-31 12:00:02  0:00"
+    ]
+    assert len(rsctl("list", "-n", "0").out.splitlines()) == 4
+    assert rsctl("list", "-n", "-1").code == 2
+
+
+def test_runs_as_json(rsctl: Cli, three: None) -> None:
+    done = rsctl("list", "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    assert list(done.json) == ["runs"]
+    runs = done.json["runs"]
+    assert [run["run"] for run in runs] == ["job-cccccc", "longer-name-bbbbbb", "job-aaaaaa"]
+    assert all(list(run) == RUN_KEYS for run in runs)
+    for run in runs:
+        assert rsctl("status", run["run"], "-o", "json").json == run
+
+
+def test_the_status_of_a_run_that_succeeded(rsctl: Cli, three: None) -> None:
+    done = rsctl("status", "job-aaaaaa")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == """\
+process://job-aaaaaa  succeeded
+0:10 since 2026-01-31T12:00:00.000000Z
+  worker-0    succeeded   exit code 0
+  worker-1    succeeded   exit code 0
+"""
+
+
+def test_the_status_of_a_run_that_failed(rsctl: Cli, three: None) -> None:
+    done = rsctl("status", "longer")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == """\
+process://longer-name-bbbbbb  failed: worker-1 failed with exit code 1
+0:11 since 2026-01-31T12:00:01.000000Z
+  worker-0    failed      exit code 1, in the wake of worker-1
+  worker-1    failed      exit code 1
+worker-1 (rank 3) failed first: exit code 1 at 12:00:07 UTC, 5.0 s after the start
+  Traceback (most recent call last):
+  ModuleNotFoundError: No module named 'x'
+cause: a Python module is missing: x
+    -> add it to image.python
+in its wake: worker-0
+"""
+
+
+def test_the_status_as_json(rsctl: Cli, three: None) -> None:
+    shown = rsctl("status", "longer", "-o", "json").json
+    assert list(shown) == RUN_KEYS
+    failure = ["replica", "time", "exit_code", "signal", "rank", "lines", "causes"]
+    assert list(shown["first_failure"]) == failure
+    replica = ["replica", "state", "since", "exit_code", "reason"]
+    assert [list(r) for r in shown["replicas"]] == [replica, replica]
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        (JobState.SUCCEEDED, 0),
+        (JobState.FAILED, 1),
+        (JobState.CANCELLED, 5),
+        (JobState.EXPIRED, 6),
+    ],
+)
+def test_watching_ends_with_the_runs_exit_code(
+    rsctl: Cli, make_run: Make, state: JobState, code: int
+) -> None:
+    make_run().state(3, state, exit_code=code)
+    assert rsctl("status", "@last").code == 0
+    done = rsctl("status", "@last", "--watch")
+    assert done.code == code
+    assert done.out == rsctl("status", "@last").out
+
+
+def test_a_run_whose_supervisor_was_killed_is_cleared_away(rsctl: Cli, make_run: Make) -> None:
+    make_run(workers=1)
+    for command in (["list"], ["status", "@last"]):
+        done = rsctl(*command)
+        assert (done.code, done.err) == (0, "")
+        assert "failed" in done.out
+    assert rsctl("status", "@last", "-o", "json").json["reason"] == (
+        "its supervisor was killed; what was left of it has been cleared away"
+    )
+
+
+def test_what_is_known_is_shown_even_if_a_run_cannot_be_looked_at(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a compose run when docker does not answer."""
+
+    def fail(_run: str) -> None:
+        raise RsctlError(ExitCode.ENVIRONMENT, error("docker", "no engine", "start it"))
+
+    monkeypatch.setattr(process.TARGET, "reconcile", fail, raising=False)
+    made = make_run("job-aaaaaa")
+    made.log(2, "hello")
+    make_run("job-bbbbbb", second=1).succeed(3)
+    told = "job-aaaaaa may be out of date:\nerror: no engine\n    -> start it\n"
+    done = rsctl("list")
+    assert (done.code, done.err) == (0, told)
+    assert len(done.out.splitlines()) == 3
+    for command in (["status", "job-a"], ["logs", "job-a"], ["metrics", "job-a", "-o", "json"]):
+        done = rsctl(*command)
+        assert (done.code, done.err) == (0, told)
+    assert rsctl("cancel", "job-a").code == 3
+
+
+def test_cancelling_what_has_ended(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(3)
+    done = rsctl("cancel", "@last")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == "job-aaaaaa has ended already: succeeded\n"
+    done = rsctl("cancel", "@last", "-o", "json", "-q")
+    assert (done.code, done.err, list(done.json)) == (0, "", RUN_KEYS)
+
+
+def test_cancelling_what_does_not_end(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsctl.cli.cancel._WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(process.TARGET, "cancel", lambda _run: None, raising=False)
+    lock = make_run().folder.lock()
+    done = rsctl("cancel", "@last")
+    os.close(lock)
+    assert (done.code, done.out) == (6, "")
+    assert done.err == "error: job-aaaaaa has not ended after 0.1 s\n    -> try again\n"
+
+
+@pytest.mark.parametrize("command", ["status", "logs", "metrics", "cancel"])
+def test_an_empty_reference_is_no_run(rsctl: Cli, make_run: Make, command: str) -> None:
+    """As in `rsctl cancel "$RUN"` with RUN not set."""
+    make_run().succeed(3)
+    done = rsctl(command, "")
+    assert (done.code, done.out, done.err) == (2, "", "error: no run ''\n    -> see `rsctl list`\n")

@@ -1,0 +1,303 @@
+"""`rsctl submit`: jobs that really run, as plain processes, and what is shown of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rsctl.findings import JobState
+from rsctl.runs.store import Store
+
+from .conftest import Cli, wait_for
+
+EVENT_KEYS = {
+    "state": ["type", "time", "state", "replica", "attempt", "exit_code", "reason"],
+    "log": ["type", "time", "replica", "id", "stream", "text"],
+    "metric": ["type", "time", "replica", "name", "value", "step"],
+    "finding": ["type", "time", "replica", "severity", "code", "message", "remedy", "path"]
+    + ["file", "line", "column"],
+    "result": ["type", "time", "run", "state", "exit_code", "first_failure", "metrics", "url"],
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(rsctl: Cli) -> Iterator[None]:
+    yield
+    for run in rsctl("list", "-o", "json").json["runs"]:
+        if run["ended"] is None:
+            rsctl("cancel", run["run"])
+
+
+def job(rsctl: Cli, script: str, **keys: object) -> str:
+    """A job file whose command is a line of bash, once on each worker."""
+    spec = {
+        "name": "job",
+        "run": {"command": ["bash", "-c", script], "launcher": "once", **keys.pop("run", {})},  # type: ignore[dict-item]
+        "image": {"source": "src"},
+        **keys,
+    }
+    return rsctl.write(yaml.safe_dump(spec))
+
+
+def assert_shapes(events: list[dict[str, object]]) -> None:
+    for event in events:
+        assert list(event) == EVENT_KEYS[str(event["type"])]
+    assert [event["type"] for event in events].count("result") == 1
+    assert events[-1]["type"] == "result"
+
+
+METRICS = {"loss": {"regex": r"loss=(\S+)", "goal": "min"}}
+
+
+def test_a_job_is_watched_to_its_end(rsctl: Cli) -> None:
+    done = rsctl.process("submit", job(rsctl, "echo loss=0.5; echo loss=0.4", metrics=METRICS))
+    [run] = Store().runs()
+    assert (done.code, done.out) == (0, "worker-0 | loss=0.5\nworker-0 | loss=0.4\n")
+    assert done.err.splitlines()[:3] == [
+        f"{run.run} on process, 1 replica",
+        "starting",
+        "running",
+    ]
+    last = done.err.splitlines()[3:]
+    assert last[0].startswith(f"{run.run} succeeded after 0:0")
+    assert last[1:] == ["  loss 0.4 (best 0.4)".replace(" (best 0.4)", "")]
+    assert run.state is JobState.SUCCEEDED
+    assert [value.value for _, value in Store().metrics(run.run)] == [0.5, 0.4]
+
+
+def test_a_job_as_events(rsctl: Cli) -> None:
+    script = "echo loss=nan; [ $RANK = 1 ] && echo err >&2; true"
+    name = job(rsctl, script, metrics=METRICS, workers={"count": 2})
+    done = rsctl.process("submit", name, "-o", "json", "-q")
+    assert (done.code, done.err) == (0, "")
+    assert_shapes(done.events)
+    [run] = Store().runs()
+    logs = sorted((e["replica"], e["stream"], e["text"]) for e in done.events if e["type"] == "log")
+    assert logs == [
+        ("worker-0", "stdout", "loss=nan"),
+        ("worker-1", "stderr", "err"),
+        ("worker-1", "stdout", "loss=nan"),
+    ]
+    states = [e["state"] for e in done.events if e["type"] == "state" and not e["replica"]]
+    assert states == ["starting", "running", "succeeded"]
+    result = done.events[-1]
+    assert result == {
+        "type": "result",
+        "time": result["time"],
+        "run": run.run,
+        "state": "succeeded",
+        "exit_code": 0,
+        "first_failure": None,
+        "metrics": {"loss": {"last": "nan", "count": 2}},
+        "url": f"process://{run.run}",
+    }
+
+
+def test_what_is_sent_is_what_the_plan_shows(rsctl: Cli, rsctl_home: Path) -> None:
+    name = job(
+        rsctl,
+        "exit 0",
+        run={"env": {"A": "$b ${HOME}", "TOKEN": "x"}, "args": ["a b", "é"]},
+        limits={"spot": True},
+        workers={"count": 2, "accelerator": "l4:1"},
+    )
+    done = rsctl("submit", "--detach", name)
+    run = done.out.strip()
+    planned = rsctl("plan", name, "-o", "json", "--run-id", run)
+    stored = Store().find(run).plan
+    assert json.dumps(stored) == json.dumps(planned.json)
+    submission = json.loads((rsctl_home / "runs" / run / "submission.json").read_text())
+    assert json.dumps(submission["request"]) == json.dumps(planned.json["request"])
+
+
+def test_a_job_that_fails_says_who_was_first_and_why(rsctl: Cli) -> None:
+    script = (
+        'if [ $RANK = 1 ]; then echo "Traceback (most recent call last):"; '
+        "echo \"ModuleNotFoundError: No module named 'nope'\"; exit 3; fi; sleep 60"
+    )
+    name = job(rsctl, script, workers={"count": 2})
+    done = rsctl.process("submit", name, "--quiet")
+    [run] = Store().runs()
+    assert done.code == 1
+    lines = done.err.splitlines()
+    assert lines[0].startswith("worker-1 (rank 1) failed first: exit code 3 at ")
+    assert lines[1:5] == [
+        "  Traceback (most recent call last):",
+        "  ModuleNotFoundError: No module named 'nope'",
+        "cause: a Python module is missing: nope",
+        "    -> add it to image.python; on target process install it where rsctl runs",
+    ]
+    assert lines[-1].startswith(f"{run.run} failed after 0:0")
+    status = rsctl("status", "@last", "-o", "json").json
+    assert (status["exit_code"], status["first_failure"]["replica"]) == (1, "worker-1")
+    failed = rsctl("logs", "@last", "--failed").out.splitlines()
+    assert failed == [f"worker-1 | {line.strip()}" for line in lines[1:3]]
+
+
+def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    done = rsctl("submit", "-d", name)
+    run = done.out.strip()
+    assert (done.code, done.out) == (0, f"{run}\n")
+    assert done.err == f"watch it: rsctl logs -f {run}   end it: rsctl cancel {run}\n"
+    with subprocess.Popen(
+        rsctl.argv("logs", "-f", run), stdout=subprocess.PIPE, text=True
+    ) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == "worker-0 | up\n"
+        done = rsctl("cancel", run)
+        assert (done.code, done.out, done.err) == (0, "", f"{run} cancelled\n")
+    assert follower.returncode == 0
+    assert rsctl("status", run, "--watch").code == 5
+
+
+def test_a_detached_job_as_events(rsctl: Cli) -> None:
+    done = rsctl("submit", "-d", "-o", "json", job(rsctl, "true"))
+    assert (done.code, done.err) == (0, "")
+    assert_shapes(done.events)
+    assert done.events[-1]["exit_code"] == 0
+    assert done.events[-1]["run"] == Store().runs()[0].run
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_an_interruption_detaches_or_cancels(rsctl: Cli, cancels: bool) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    option = "--cancel-on-interrupt" if cancels else "--detach-on-interrupt"
+    with subprocess.Popen(
+        rsctl.argv("submit", name, "-o", "json", option), stdout=subprocess.PIPE, text=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        wait_for(lambda: '"up"' in watcher.stdout.readline())  # type: ignore[union-attr]
+        watcher.send_signal(signal.SIGINT)
+        events = [json.loads(line) for line in watcher.stdout.read().splitlines()]
+    assert watcher.returncode == (5 if cancels else 130)
+    assert events[-1]["type"] == "result"
+    assert events[-1]["state"] == ("cancelled" if cancels else "running")
+    assert rsctl("status", "@last", "-o", "json").json["state"] == events[-1]["state"]
+
+
+def test_a_reader_that_goes_away_detaches(rsctl: Cli) -> None:
+    name = job(rsctl, "while sleep 0.05; do echo line; done")
+    done = rsctl.shell(f"rsctl submit {name} | head -1")
+    assert (done.code, done.out) == (130, "worker-0 | line\n")
+    assert "goes on. Watch it again: rsctl logs -f" in done.err
+    assert "Traceback" not in done.err
+    assert rsctl("status", "@last", "-o", "json").json["state"] == "running"
+    done = rsctl.shell(f"rsctl submit {name} 2>&1 | head -1")
+    assert done.code == 130
+    assert done.out.endswith(" on process, 1 replica\n")
+
+
+def test_a_matrix_is_refused(rsctl: Cli) -> None:
+    name = job(rsctl, "true", matrix={"workers.count": [1, 2]})
+    done = rsctl("submit", name)
+    assert (done.code, done.out) == (2, "")
+    assert "error: matrix: submit runs one job, not the cells of a matrix\n" in done.err
+    assert done.err.startswith("job.yaml:")
+    assert Store().runs() == []
+
+
+def test_a_job_with_mistakes_is_refused_in_events_too(rsctl: Cli) -> None:
+    name = job(rsctl, "true", workers={"cuont": 2})
+    done = rsctl("submit", name, "-o", "json")
+    assert done.code == 2
+    assert_shapes(done.events)
+    finding, result = done.events
+    assert finding["message"] == "unknown key 'cuont' in workers"
+    assert (result["run"], result["state"], result["exit_code"]) == (None, "failed", 2)
+    assert "unknown key 'cuont' in workers" in done.err
+    assert Store().runs() == []
+
+
+def test_a_warning_is_told_in_events_too(rsctl: Cli) -> None:
+    name = job(rsctl, "true", run={"env": {"MY_API_KEY": "abc"}})
+    done = rsctl("submit", "-d", name, "-o", "json")
+    assert_shapes(done.events)
+    assert [event["type"] for event in done.events] == ["finding", "result"]
+    assert done.events[0]["severity"] == "warning"
+    assert "warning: run.env.MY_API_KEY" in done.err
+
+
+def test_a_job_that_cannot_be_sent_is_recorded(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = job(rsctl, "true", outputs="file/below")
+    rsctl.write("", "file")
+    done = rsctl("submit", name, "-o", "json")
+    assert done.code == 3
+    assert_shapes(done.events)
+    [run] = Store().runs()
+    assert (run.state, run.exit_code) == (JobState.FAILED, 1)
+    assert (done.events[-1]["run"], done.events[-1]["url"]) == (run.run, run.url)
+    assert f"cannot write {rsctl.folder}/file/below" in (run.reason or "")
+
+
+SECRET = "s3cr3t-" + hashlib.sha256(b"rsctl").hexdigest()
+
+
+def files_with(folder: Path, text: str) -> list[Path]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if text.encode() in path.read_bytes()]
+
+
+def commands_with(text: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if text.encode() in path.read_bytes():
+                found.append(str(path))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_secret_reaches_the_script_and_nothing_else(
+    rsctl: Cli, rsctl_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_SECRET", SECRET)
+    script = 'printf %s "$PASS" | sha256sum; while [ ! -e go ]; do sleep 0.05; done'
+    name = job(rsctl, script, run={"env": {"PASS": "${MY_SECRET}"}})
+    for output in ("text", "json"):
+        planned = rsctl("plan", name, "-o", output)
+        assert SECRET not in planned.out + planned.err
+    assert rsctl("plan", name, "-o", "json").json["env"]["PASS"] is None
+    run = rsctl("submit", "-d", name).out.strip()
+    wait_for(lambda: rsctl("logs", run).out)
+    assert commands_with(SECRET) == []
+    (rsctl.folder / "src" / "go").touch()
+    digest = hashlib.sha256(SECRET.encode()).hexdigest()
+    assert rsctl("status", run, "-w").code == 0
+    assert rsctl("logs", run).out == f"worker-0 | {digest}  -\n"
+    assert files_with(rsctl_home, SECRET) == []
+    assert files_with(rsctl.folder, SECRET) == []
+    assert SECRET not in rsctl("status", run, "-o", "json").out
+
+
+def test_in_a_terminal_the_log_scrolls_above_a_line_that_goes_away(rsctl: Cli) -> None:
+    name = job(rsctl, "echo loss=0.5; echo err >&2; sleep 0.5; exit 3", metrics=METRICS)
+    parent, child = pty.openpty()
+    argv = rsctl.argv("submit", name)
+    with subprocess.Popen(argv, stdin=child, stdout=child, stderr=child) as watcher:
+        os.close(child)
+        shown = b""
+        try:
+            while block := os.read(parent, 4096):
+                shown += block
+        except OSError:  # the other side has closed
+            pass
+    os.close(parent)
+    text = shown.decode()
+    assert watcher.returncode == 1
+    assert "loss=0.5" in text
+    assert "worker-0 (rank 0) failed first" in text
+    assert text.index("starting") < text.index("loss=0.5") < text.index("failed first")
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")

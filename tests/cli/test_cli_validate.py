@@ -1,0 +1,146 @@
+"""`rsctl validate`: every mistake at once, with its place, and nothing else on standard output."""
+
+from __future__ import annotations
+
+from .conftest import Cli
+
+GOOD = "name: job\nrun: {script: train.py}\nimage: {source: src}\n"
+BAD = """name: job
+run: {script: train.py, launcher: Torchrun}
+image: {source: src}
+workers: {cuont: 2}
+"""
+FINDINGS = """\
+bad.yaml:2:35: error: run.launcher: expected one of torchrun, once, none, got the text 'Torchrun'
+    run: {script: train.py, launcher: Torchrun}
+                                      ^
+    -> write torchrun
+bad.yaml:4:11: error: workers.cuont: unknown key 'cuont' in workers
+    workers: {cuont: 2}
+              ^
+    -> did you mean 'count'?
+"""
+FINDING_KEYS = ["severity", "code", "message", "remedy", "path", "file", "line", "column"]
+
+
+def test_a_good_file(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write(GOOD))
+    assert (done.code, done.out, done.err) == (0, "job.yaml: ok\n", "")
+
+
+def test_findings_point_at_their_place(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write(BAD, "bad.yaml"))
+    assert (done.code, done.out, done.err) == (2, "", FINDINGS)
+
+
+def test_findings_as_json(rsctl: Cli) -> None:
+    done = rsctl("validate", "-o", "json", rsctl.write(BAD, "bad.yaml"))
+    assert (done.code, done.err) == (2, "")
+    assert list(done.json) == ["findings"]
+    first, second = done.json["findings"]
+    assert list(first) == FINDING_KEYS
+    assert (first["file"], first["line"], first["column"]) == ("bad.yaml", 2, 35)
+    assert second["remedy"] == "did you mean 'count'?"
+
+
+def test_several_files_are_all_looked_at(rsctl: Cli) -> None:
+    files = [rsctl.write(BAD, "bad.yaml"), rsctl.write(GOOD, "good.yaml"), "nothing.yaml"]
+    done = rsctl("validate", *files)
+    assert (done.code, done.out) == (2, "good.yaml: ok\n")
+    assert done.err == FINDINGS + (
+        "nothing.yaml:1:1: error: cannot read this file: No such file or directory\n"
+        "    -> check the path and its permissions\n"
+    )
+    found = rsctl("validate", "-o", "json", *files).json["findings"]
+    assert [finding["file"] for finding in found] == ["bad.yaml", "bad.yaml", "nothing.yaml"]
+
+
+def test_no_findings_as_json(rsctl: Cli) -> None:
+    assert rsctl("validate", "-o", "json", rsctl.write(GOOD)).json == {"findings": []}
+
+
+def test_quiet_leaves_out_what_is_no_error(rsctl: Cli) -> None:
+    secret = GOOD.replace("train.py", "train.py, env: {API_KEY: abc}")
+    loud = rsctl("validate", rsctl.write(secret))
+    assert loud.code == 0
+    assert loud.err.startswith("job.yaml:2:40: warning: run.env.API_KEY: ")
+    quiet = rsctl("validate", "--quiet", "job.yaml")
+    assert (quiet.code, quiet.out, quiet.err) == (0, "job.yaml: ok\n", "")
+    rsctl.write(secret.replace("train.py,", "nope.py,"))
+    quiet = rsctl("validate", "--quiet", "job.yaml")
+    assert quiet.code == 2
+    assert "error: run.script: no script" in quiet.err
+    assert "API_KEY" not in quiet.err
+
+
+def test_a_setting_has_its_own_place_and_shows_no_line_of_the_file(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write(GOOD), "--set", "workers.count=x")
+    assert done.code == 2
+    assert done.err == (
+        "--set workers.count:1:15: error: workers.count: expected a whole number from 1 to 10000, "
+        "got the text 'x'\n"
+    )
+
+
+def test_standard_input(rsctl: Cli) -> None:
+    done = rsctl.process("validate", "-", stdin="name: job\nrun: {module: a, Launcher: once}\n")
+    assert done.code == 2
+    assert done.err == (
+        "-:2:18: error: run.Launcher: unknown key 'Launcher' in run\n"
+        "    run: {module: a, Launcher: once}\n"
+        "                     ^\n"
+        "    -> did you mean 'launcher'?\n"
+    )
+
+
+def test_a_target_that_this_version_does_not_have(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write("target: vertex\n" + GOOD))
+    assert done.code == 2
+    assert done.err == (
+        "job.yaml:1:9: error: target: no target 'vertex' in this version\n"
+        "    target: vertex\n"
+        "            ^\n"
+        "    -> use one of: process, compose\n"
+    )
+    assert rsctl("validate", "job.yaml", "--target", "process").code == 0
+
+
+def test_what_only_a_target_finds_is_found(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write(GOOD), "-t", "compose")
+    assert done.code == 2
+    assert "error: image: target compose needs an image" in done.err
+
+
+def test_a_dockerignore_that_docker_refuses(rsctl: Cli) -> None:
+    rsctl.write("*.log\na[\n", "src/.dockerignore")
+    rsctl.write(GOOD.replace("source: src", "source: src, base: x"))
+    done = rsctl("validate", "job.yaml", "-t", "compose")
+    assert done.code == 2
+    assert done.err == (
+        f"{rsctl.folder}/src/.dockerignore:2:1: error: docker does not take the pattern 'a['\n"
+        "    a[\n"
+        "    ^\n"
+        "    -> correct it, or put a backslash before a character that is meant literally\n"
+    )
+
+
+def test_the_caret_stands_below_its_place_in_any_script(rsctl: Cli) -> None:
+    text = 'name: job\nrun: {script: train.py, args: ["\u4e2d\u6587\u0301", {}]}\nimage: {source: src}\n'
+    err = rsctl("validate", rsctl.write(text)).err.splitlines()
+    assert err[1] == '    run: {script: train.py, args: ["\u4e2d\u6587\u0301", {}]}'
+    assert err[2] == "    " + " " * len('run: {script: train.py, args: ["xxxx", ') + "^"
+
+
+def test_a_very_long_line_is_shown_around_the_place(rsctl: Cli) -> None:
+    args = ", ".join(["word"] * 200)
+    text = f"name: job\nrun: {{script: train.py, args: [{args}], launcher: x}}\nimage: {{source: src}}\n"
+    err = rsctl("validate", rsctl.write(text)).err.splitlines()
+    assert len(err[1]) <= 104
+    assert err[1][err[2].index("^")] == "x"
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(rsctl: Cli) -> None:
+    done = rsctl("validate", rsctl.write('name: "\\e[2Jx\\u202e"\nrun: {script: a}\n'))
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert "\u202e" not in done.err

@@ -1,0 +1,22 @@
+"""What every test stands on: a store of its own, and an environment that says nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("rsctl", derandomize=True, deadline=None, database=None)
+settings.load_profile("rsctl")
+
+
+@pytest.fixture(autouse=True)
+def rsctl_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """RSCTL_HOME of this test; it does not exist yet."""
+    home = tmp_path / "rsctl-home"
+    monkeypatch.setenv("RSCTL_HOME", str(home))
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in ("CI", "NO_COLOR", "FORCE_COLOR", "RSCTL_DEBUG", "RSCTL_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    return home

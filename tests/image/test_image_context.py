@@ -1,0 +1,223 @@
+"""The files of a build: which they are, what their hash depends on, and how docker gets them."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rsctl.image.context import Context, Entry, runtime_entries, source_entries
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "train.py").write_text("print()\n")
+    (folder / "pkg" / "a.py").write_text("A = 1\n")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("pkg/a.py")
+    (folder / "empty").mkdir()
+    return folder
+
+
+def context(source: Path) -> Context:
+    entries, left_out = source_entries(source, "source/")
+    return Context(entries, left_out)
+
+
+def tar_of(context: Context) -> tarfile.TarFile:
+    out = io.BytesIO()
+    context.write_tar(out)
+    return tarfile.open(fileobj=io.BytesIO(out.getvalue()))
+
+
+def test_docker_gets_the_files_the_links_and_the_folders(source: Path) -> None:
+    with tar_of(context(source)) as tar:
+        members = {
+            m.name: (m.type.decode(), oct(m.mode), m.linkname, m.size) for m in tar.getmembers()
+        }
+        content = tar.extractfile("source/pkg/a.py")
+        assert content is not None
+        assert content.read() == b"A = 1\n"
+        assert {(m.mtime, m.uid, m.gid, m.uname) for m in tar.getmembers()} == {(0, 0, 0, "")}
+    assert members == {
+        "source": ("5", "0o755", "", 0),
+        "source/empty": ("5", "0o755", "", 0),
+        "source/link": ("2", "0o644", "pkg/a.py", 0),
+        "source/pkg": ("5", "0o755", "", 0),
+        "source/pkg/a.py": ("0", "0o644", "", 6),
+        "source/run.sh": ("0", "0o755", "", 10),
+        "source/train.py": ("0", "0o644", "", 8),
+    }
+
+
+def test_an_empty_source_is_a_folder_for_docker_to_copy(tmp_path: Path) -> None:
+    with tar_of(context(tmp_path)) as tar:
+        assert tar.getnames() == ["source"]
+
+
+def test_the_hash_does_not_depend_on_times_permissions_of_others_or_order(source: Path) -> None:
+    before = context(source).digest()
+    os.utime(source / "train.py", (1, 1))
+    (source / "train.py").chmod(0o600)
+    (source / "run.sh").chmod(0o700)
+    (source / "pkg").chmod(0o700)
+    text = (source / "pkg" / "a.py").read_text()
+    (source / "pkg" / "a.py").unlink()
+    (source / "pkg" / "a.py").write_text(text)
+    reversed_ = Context(list(reversed(context(source).entries)))
+    assert context(source).digest() == reversed_.digest() == before
+    if os.geteuid() == 0:
+        os.chown(source / "train.py", 1, 1)
+        assert context(source).digest() == before
+
+
+CHANGES = {
+    "content": lambda s: (s / "train.py").write_text("print(1)\n"),
+    "name": lambda s: (s / "train.py").rename(s / "test.py"),
+    "x-bit": lambda s: (s / "train.py").chmod(0o755),
+    "no x-bit": lambda s: (s / "run.sh").chmod(0o644),
+    "link": lambda s: ((s / "link").unlink(), (s / "link").symlink_to("pkg/b.py")),
+    "file for link": lambda s: ((s / "link").unlink(), (s / "link").write_text("A = 1\n")),
+    "new file": lambda s: (s / "new").touch(),
+    "no folder": lambda s: (s / "empty").rmdir(),
+    "empty file for folder": lambda s: ((s / "empty").rmdir(), (s / "empty").touch()),
+    "moved": lambda s: (s / "pkg" / "a.py").rename(s / "a.py"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_the_hash_depends_on_names_contents_modes_and_targets(source: Path, change: object) -> None:
+    before = context(source).digest()
+    change(source)  # type: ignore[operator]
+    assert context(source).digest() != before
+
+
+def test_a_known_hash_stays_the_same_on_every_machine() -> None:
+    entries = [
+        Entry("Dockerfile", content=b"FROM x\n"),
+        Entry("run", executable=True, content=b""),
+        Entry("link", link="run"),
+        Entry("folder"),
+    ]
+    assert Context(entries).digest() == "376661ac086e9c5f"
+
+
+def test_what_is_left_out_is_told_once_for_a_folder(source: Path) -> None:
+    (source / ".git" / "objects").mkdir(parents=True)
+    (source / ".git" / "HEAD").touch()
+    (source / "pkg" / "__pycache__").mkdir()
+    (source / "pkg" / "__pycache__" / "a.pyc").touch()
+    (source / ".env").touch()
+    (source / ".dockerignore").write_text("*.sh\n")
+    made = context(source)
+    assert made.left_out == [".env", ".git", "pkg/__pycache__", "run.sh"]
+    assert [entry.name for entry in made.entries] == [
+        "source",
+        "source/.dockerignore",
+        "source/empty",
+        "source/link",
+        "source/pkg",
+        "source/pkg/a.py",
+        "source/train.py",
+    ]
+
+
+def test_a_file_of_a_folder_that_is_left_out_can_be_taken_back_in(source: Path) -> None:
+    (source / ".dockerignore").write_text("pkg\n!pkg/a.py\n.dockerignore\n")
+    (source / "pkg" / "b.py").touch()
+    names = [entry.name for entry in context(source).entries]
+    assert "source/pkg/a.py" in names
+    assert "source/pkg/b.py" not in names
+    assert context(source).left_out == [".dockerignore", "pkg"]
+
+
+def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
+    (source / "loop").symlink_to(".")
+    (source / "outside").symlink_to("/etc/passwd")
+    (source / "dangling").symlink_to("nowhere")
+    links = {entry.name: entry.link for entry in context(source).entries if entry.link}
+    assert links == {
+        "source/dangling": "nowhere",
+        "source/link": "pkg/a.py",
+        "source/loop": ".",
+        "source/outside": "/etc/passwd",
+    }
+
+
+def test_sockets_and_pipes_are_left_out(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = context(source).digest()
+    os.mkfifo(source / "pipe")
+    monkeypatch.chdir(source)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    assert context(source).digest() == before
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"two\nlines", "\u4e2d".encode(), b"x" * 200])
+def test_any_name_is_hashed_and_sent(source: Path, name: bytes) -> None:
+    before = context(source).digest()
+    path = os.path.join(os.fsencode(source), name)
+    with open(path, "wb") as file:
+        file.write(b"1")
+    made = context(source)
+    assert made.digest() != before
+    with tar_of(made) as tar:
+        assert os.fsdecode(b"source/" + name) in tar.getnames()
+
+
+def test_a_name_that_is_no_text_can_be_shown(source: Path) -> None:
+    with open(os.path.join(os.fsencode(source), b"caf\xe9.pyc"), "wb"):
+        pass
+    assert context(source).left_out == ["caf\\udce9.pyc"]
+
+
+def test_a_large_file_is_not_read_into_memory(source: Path) -> None:
+    """A sparse file larger than the limit on memory under which it is hashed and sent."""
+    size = 256 << 20
+    os.truncate(source / "train.py", size)
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from rsctl.image.context import Context, source_entries\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({size}, {size}))\n"
+        "context = Context(source_entries(Path(sys.argv[1]), 's/')[0])\n"
+        "context.digest(); context.write_tar(open('/dev/null', 'wb'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_that_shrinks_while_it_is_sent_is_an_error(tmp_path: Path) -> None:
+    class Shrinking(Entry):
+        def open(self) -> io.BytesIO:
+            class File(io.BytesIO):
+                def seek(self, offset: int, whence: int = 0) -> int:
+                    return super().seek(offset, whence) + (10 if whence else 0)
+
+            return File(b"1")
+
+    with pytest.raises(OSError, match="unexpected end"):
+        Context([Shrinking("x")]).write_tar(io.BytesIO())
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_name(source: Path) -> None:
+    made = context(source)
+    (source / "train.py").unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        made.digest()
+    assert caught.value.filename == str(source / "train.py")
+
+
+def test_the_runtime_goes_alone() -> None:
+    names = [entry.name for entry in runtime_entries("runtime/")]
+    assert names[0] == "runtime/rsctl/__init__.py"
+    assert "runtime/rsctl/runtime/launch.py" in names
+    assert all(name.startswith("runtime/rsctl/runtime/") for name in names[1:])

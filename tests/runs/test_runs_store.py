@@ -1,0 +1,342 @@
+"""The store of runs: what goes in comes out, from several processes at once, and it never breaks
+a command with a traceback.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import ExitCode, JobState, RsctlError, note
+from rsctl.runs import store as store_module
+from rsctl.runs.home import home
+from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
+from rsctl.runs.store import Replica, Run, Store, StoreError, replica_order
+from rsctl.stream.events import Failure, MetricEvent, StateEvent
+from rsctl.stream.metrics import MetricSpec
+
+
+def at(second: int) -> str:
+    return f"2026-01-31T12:00:{second:02}.000000Z"
+
+
+def a_run(run: str, second: int = 0, target: str = "process") -> Run:
+    return Run(
+        run=run,
+        name="job",
+        target=target,
+        url=f"{target}://{run}",
+        state=JobState.QUEUED,
+        created=at(second),
+        plan={"run": run, "env": {"A": None}},
+        metrics_spec={"loss": MetricSpec("loss=(.*)", goal="min")},
+    )
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "runs.db")
+    yield store
+    store.close()
+
+
+def test_the_database_is_below_the_home_and_only_the_users(rsctl_home: Path) -> None:
+    store = Store()
+    assert store.path == rsctl_home / "runs.db"
+    assert rsctl_home.stat().st_mode & 0o777 == 0o700
+    with sqlite3.connect(store.path) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_the_home_is_what_rsctl_home_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RSCTL_HOME", "here")
+    assert home() == tmp_path / "here"
+    monkeypatch.setenv("RSCTL_HOME", "~nobody-of-this-name/x")
+    assert home().name == "x"
+    monkeypatch.setenv("RSCTL_HOME", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert home() == tmp_path / "rsctl"
+
+
+def test_a_run_comes_back_as_it_was_added(store: Store) -> None:
+    store.add(a_run("job-1"))
+    assert store.get("job-1") == a_run("job-1")
+    assert store.get("job-2") is None
+
+
+def test_the_life_of_a_run(store: Store) -> None:
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.STARTING, reason="because"))
+    store.record("job-1", StateEvent(time=at(2), state=JobState.RUNNING))
+    store.record("job-1", StateEvent(time=at(3), state=JobState.RUNNING, attempt=2))
+    for index in (10, 2):
+        event = StateEvent(time=at(2), state=JobState.RUNNING, replica=f"worker-{index}")
+        store.record("job-1", event)
+    end = StateEvent(time=at(4), state=JobState.FAILED, replica="worker-2", exit_code=3)
+    store.record("job-1", end)
+    failure = Failure(
+        replica="worker-2", time=at(4), exit_code=3, lines=["a"], causes=[note("x", "y")]
+    )
+    store.record_failure("job-1", failure)
+    store.record("job-1", StateEvent(time=at(5), state=JobState.FAILED, exit_code=1, attempt=2))
+    run = store.get("job-1")
+    assert run is not None
+    assert (run.state, run.exit_code, run.attempt) == (JobState.FAILED, 1, 2)
+    assert (run.created, run.started, run.ended) == (at(0), at(2), at(5))
+    assert (run.reason, run.first_failure) == (None, failure)
+    assert run.replicas == [
+        Replica(replica="worker-2", state=JobState.FAILED, since=at(4), exit_code=3),
+        Replica(replica="worker-10", state=JobState.RUNNING, since=at(2)),
+    ]
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state.is_final])
+def test_a_final_state_stays(store: Store, state: JobState) -> None:
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=state, exit_code=9))
+    for later in JobState:
+        store.record("job-1", StateEvent(time=at(2), state=later, exit_code=1, reason="late"))
+    run = store.get("job-1")
+    assert run is not None
+    assert (run.state, run.exit_code, run.ended, run.reason) == (state, 9, at(1), None)
+
+
+def test_metrics_come_back_in_the_order_of_their_arrival(store: Store) -> None:
+    store.add(a_run("job-1"))
+    values = [0.5, math.nan, math.inf, -math.inf, 5e-324, 1e308, 0.0, 3.0]
+    events = [
+        MetricEvent(time=at(n), replica="worker-0", name="loss", value=value, step=n or None)
+        for n, value in enumerate(values)
+    ]
+    store.add_metrics("job-1", events[:3])
+    store.add_metrics("job-2", events)
+    store.add_metrics("job-1", events[3:])
+    found = list(store.metrics("job-1"))
+    assert list(map(str, (event for _, event in found))) == list(map(str, events))
+    after = found[4][0]
+    assert [event for _, event in store.metrics("job-1", after)] == events[5:]
+    assert list(store.metrics("job-3")) == []
+
+
+def test_a_failed_write_of_metrics_leaves_no_transaction_open(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(a_run("job-1"))
+    good = MetricEvent(time=at(1), replica="worker-0", name="loss", value=1.0)
+    bad = MetricEvent(time=at(1), replica=None, name="loss", value=1.0)  # type: ignore[arg-type]
+    with pytest.raises(StoreError, match="NOT NULL"):
+        store.add_metrics("job-1", [good, bad])
+    store.add_metrics("job-1", [good])
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING))
+    other = Store(store.path)
+    assert [event for _, event in other.metrics("job-1")] == [good]
+    assert other.find("job-1").state is JobState.RUNNING
+
+
+def test_runs_are_listed_the_newest_first(store: Store) -> None:
+    for second, run in enumerate(["a", "b", "c"]):
+        store.add(a_run(run, second))
+    store.record("b", StateEvent(time=at(9), state=JobState.CANCELLED))
+    assert [run.run for run in store.runs()] == ["c", "b", "a"]
+    assert [run.run for run in store.runs(2)] == ["c", "b"]
+    store.add(a_run("d", 9, target="compose"))
+    assert [run.run for run in store.unfinished()] == ["a", "c", "d"]
+    assert [run.run for run in store.unfinished("process")] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [
+        ("job-abc", "job-abc"),
+        ("job-x", "job-xyz"),
+        ("other", "other-1"),
+        ("@last", "other-1"),
+        ("process://job-abc", "job-abc"),
+        ("compose://other-1", "other-1"),
+        ("jo_-abc", None),
+        ("%", None),
+        ("JOB-ABC", None),
+        ("process://job", None),
+        ("vertex://job-abc", None),
+        ("", None),
+        ("job-abcd", None),
+    ],
+)
+def test_a_run_is_found(store: Store, reference: str, found: str | None) -> None:
+    store.add(a_run("job-abc", 1))
+    store.add(a_run("job-xyz", 2))
+    store.add(a_run("other-1", 3, target="compose"))
+    store.record("job-abc", StateEvent(time=at(3), state=JobState.RUNNING, replica="worker-0"))
+    if found:
+        assert store.find(reference) == store.get(found)
+        return
+    with pytest.raises(RsctlError) as caught:
+        store.find(reference)
+    [finding] = caught.value.findings
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert (finding.message, finding.remedy) == (f"no run {reference!r}", "see `rsctl list`")
+
+
+def test_an_id_wins_over_a_prefix_and_several_are_named(store: Store) -> None:
+    for second, run in enumerate(["job", "job-1", "job-2", "job-3", "job-4", "job-5"]):
+        store.add(a_run(run, second))
+    assert store.find("job").run == "job"
+    with pytest.raises(RsctlError, match="'job-' fits several runs: job-5, job-4, job-3, job-2"):
+        store.find("job-")
+
+
+def test_an_empty_reference_is_not_the_only_run(store: Store) -> None:
+    """`rsctl cancel "$RUN"` with RUN not set."""
+    store.add(a_run("job-1"))
+    with pytest.raises(RsctlError, match="no run ''"):
+        store.find("")
+
+
+def test_last_of_none(store: Store) -> None:
+    with pytest.raises(RsctlError, match="there are no runs yet"):
+        store.find("@last")
+
+
+HAMMER = """
+import sys
+from pathlib import Path
+from rsctl.findings import JobState
+from rsctl.runs.store import Run, Store
+from rsctl.stream.events import MetricEvent, StateEvent, now
+
+path, name = Path(sys.argv[1]), sys.argv[2]
+for n in range(20):
+    store = Store(path)
+    run = f"{name}-{n}"
+    store.add(Run(run=run, name="j", target="process", url=run, state=JobState.QUEUED, created=now()))
+    for i in range(5):
+        store.record(run, StateEvent(time=now(), state=JobState.RUNNING, replica=f"worker-{i}"))
+        values = [MetricEvent(time=now(), replica="w", name="loss", value=float(k)) for k in range(5)]
+        store.add_metrics(run, values)
+    store.record(run, StateEvent(time=now(), state=JobState.SUCCEEDED, exit_code=0))
+    store.close()
+"""
+
+
+def test_several_processes_write_at_once_from_the_very_first(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "runs.db"
+    names = ["a", "b", "c", "d"]
+    writers = [subprocess.Popen([sys.executable, "-c", HAMMER, str(path), name]) for name in names]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0, 0]
+    store = Store(path)
+    runs = store.runs()
+    assert {run.run for run in runs} == {f"{name}-{n}" for name in names for n in range(20)}
+    assert all(run.state is JobState.SUCCEEDED and len(run.replicas) == 5 for run in runs)
+    assert all(len(list(store.metrics(run.run))) == 25 for run in runs)
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "runs.db", tmp_path / "file" / "below" / "runs.db"):
+        with pytest.raises(StoreError) as caught:
+            Store(path)
+        assert caught.value.exit_code == ExitCode.ENVIRONMENT
+        assert f"cannot use {path}" in str(caught.value)
+
+
+def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
+    Store(tmp_path / "runs.db").close()
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute("PRAGMA user_version=2")
+    with pytest.raises(StoreError, match="it was written by a newer rsctl"):
+        Store(tmp_path / "runs.db")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_bytes(b"hello" * 1000)
+    with pytest.raises(StoreError, match="file is not a database") as caught:
+        Store(tmp_path / "runs.db")
+    [finding] = caught.value.findings
+    assert finding.remedy == "move it away, or set RSCTL_HOME to another folder"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE runs",
+        "UPDATE runs SET state='exploded'",
+        "UPDATE runs SET plan='{'",
+        "UPDATE runs SET plan=x'ff'",
+        "UPDATE runs SET first_failure='{}'",
+        "UPDATE runs SET metrics_spec='[]'",
+        "UPDATE replicas SET state=''",
+        "DROP TABLE replicas",
+    ],
+)
+def test_a_database_that_is_damaged_later(store: Store, damage: str) -> None:
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
+    with sqlite3.connect(store.path) as database:
+        database.execute(damage)
+    for use in (store.runs, store.unfinished, lambda: store.get("job-1"), lambda: store.find("j")):
+        with pytest.raises(StoreError, match=r"cannot use .*runs\.db") as caught:
+            use()
+        assert caught.value.exit_code == ExitCode.ENVIRONMENT
+
+
+def test_a_file_that_is_overwritten_later(store: Store) -> None:
+    store.add(a_run("job-1"))
+    store.close()
+    with store.path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 20_000)
+    with pytest.raises(StoreError, match="malformed"):
+        Store(store.path).runs()
+
+
+def test_a_database_that_another_process_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BUSY_SECONDS", 0.05)
+    store = Store(tmp_path / "runs.db")
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert store.runs() == []
+    for write in (
+        lambda: store.add(a_run("job-1")),
+        lambda: store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING)),
+        lambda: store.add_metrics("job-1", []),
+    ):
+        with pytest.raises(StoreError, match="database is locked") as caught:
+            write()
+    assert caught.value.findings[0].remedy == (
+        "end the process that holds it, or set RSCTL_HOME to another folder"
+    )
+    holder.execute("ROLLBACK")
+    store.add(a_run("job-1"))
+    assert store.find("job-1").run == "job-1"
+
+
+def test_those_who_go_on_without_the_store_catch_an_error_of_sqlite() -> None:
+    assert issubclass(StoreError, sqlite3.Error)
+
+
+def test_replicas_are_ordered_workers_first_by_number() -> None:
+    names = ["reducer-1", "worker-10", "worker-9", "reducer-0", "odd"]
+    assert sorted(names, key=replica_order) == [
+        "worker-9",
+        "worker-10",
+        "odd",
+        "reducer-0",
+        "reducer-1",
+    ]
+
+
+def test_run_ids_are_the_jobs_name_and_chance() -> None:
+    ids = {new_run_id("job") for _ in range(100)}
+    assert len(ids) == 100
+    assert all(set(run.removeprefix("job-")) <= set(ALPHABET) for run in ids)
+    assert placeholder("job") == "job-xxxxxx"
+    assert all(len(run) == len(placeholder("job")) for run in ids)

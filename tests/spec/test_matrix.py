@@ -1,0 +1,63 @@
+"""The cells of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rsctl.spec.matrix import cells, plain
+
+HEAD = "name: j\nrun: {module: x}\n"
+
+
+def cells_of(read_text: Any, matrix: str) -> list[dict[str, Any]]:
+    """The cells as plain values."""
+    document = read_text(HEAD + matrix)
+    assert not document.has_errors
+    return [{name: plain(node) for name, node in cell.items()} for cell in cells(document.root)]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "expected"),
+    [
+        ("", []),
+        ("matrix:\n", []),
+        ("matrix: {}\n", []),
+        ("matrix: {workers.count: [2, 4]}\n", [{"workers.count": 2}, {"workers.count": 4}]),
+        (
+            "matrix: {workers.count: [2, 4], comm.backend: [nccl, gloo], "
+            "exclude: [{workers.count: 2, comm.backend: nccl}]}\n",
+            [
+                {"workers.count": 2, "comm.backend": "gloo"},
+                {"workers.count": 4, "comm.backend": "nccl"},
+                {"workers.count": 4, "comm.backend": "gloo"},
+            ],
+        ),
+        (
+            "matrix: {workers.count: [2, 4], exclude: [{workers.count: 2}, {workers.count: 4}], "
+            "include: [{workers.count: 8, limits.spot: true}]}\n",
+            [{"workers.count": 8, "limits.spot": True}],
+        ),
+        ("matrix: {include: [{workers.count: 3}]}\n", [{"workers.count": 3}]),
+        (
+            "matrix: {workers.machine: [{vertex: a}, small]}\n",
+            [{"workers.machine": {"vertex": "a"}}, {"workers.machine": "small"}],
+        ),
+    ],
+)
+def test_cells(read_text: Any, matrix: str, expected: list[dict[str, Any]]) -> None:
+    assert cells_of(read_text, matrix) == expected
+
+
+def test_a_thousand_cells_and_no_more(read_text: Any) -> None:
+    numbers = ", ".join(str(n + 1) for n in range(1000))
+    assert len(cells_of(read_text, f"matrix: {{workers.count: [{numbers}]}}\n")) == 1000
+    document = read_text(HEAD + f"matrix: {{workers.count: [{numbers}], limits.retries: [1, 2]}}\n")
+    assert cells(document.root) == []
+    assert document.has_errors
+
+
+def test_workers_that_are_varied_may_need_reducers(read_text: Any) -> None:
+    text = HEAD + "reducers: {count: 2}\nmatrix: {workers.count: [2, 4]}\n"
+    assert read_text(text).findings == []

@@ -1,0 +1,192 @@
+"""Numbers out of log lines: by the spec's expressions, metric lines, telemetry; hostile ones too."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsctl.stream.events import LogEvent
+from rsctl.stream.metrics import MetricReader, MetricSpec, Tally, structured
+
+TIME = "2026-01-31T12:00:00.000000Z"
+
+
+def read(text: str, **regexes: str) -> list[tuple[str, float, int | None]]:
+    reader = MetricReader({name: MetricSpec(regex) for name, regex in regexes.items()})
+    events = list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", text)))
+    assert all((event.time, event.replica) == (TIME, "worker-0") for event in events)
+    return [(event.name, event.value, event.step) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "found"),
+    [
+        (r"loss=([0-9.]+)", "loss=0.5", [(0.5, None)]),
+        (r"loss=([0-9.]+)", "nothing", []),
+        (r"loss=([0-9.]+)", "loss=0.5 then loss=0.25", [(0.5, None), (0.25, None)]),
+        (r"^loss=(\S+)$", "loss=1e-5", [(1e-5, None)]),
+        (r"loss=(\S+)", "loss=-inf", [(-math.inf, None)]),
+        (r"loss=(\S+)", "loss=oops", []),
+        (r"loss=(\S+)", "loss=0.5,", []),
+        (r"(?P<value>\S+) at (?P<step>\d+)", "0.5 at 7", [(0.5, 7)]),
+        (r"step (?P<step>\d+): (?P<value>\S+)", "step 7: 0.5", [(0.5, 7)]),
+        (r"step (?P<step>\d+): (\S+)", "step 7: 0.5", [(0.5, 7)]),
+        (r"step (?P<step>\d+)", "step 7", [(7.0, 7)]),
+        (r"(?:step (?P<step>\d+) )?loss (?P<value>\S+)", "loss 2", [(2.0, None)]),
+        (r"(?:loss (?P<value>\S+)|nothing)", "nothing", []),
+        (r"at (?P<step>\S+) (?P<value>\S+)", "at nan 1", [(1.0, None)]),
+        (r"at (?P<step>\S+) (?P<value>\S+)", f"at {'9' * 400} 1", [(1.0, None)]),
+        (r"at (?P<step>\S+) (?P<value>\S+)", "at 1e300 1", [(1.0, None)]),
+        (r"x(\d+)", "\u0663 x\u0663", [(3.0, None)]),
+    ],
+)
+def test_an_expression_finds_its_numbers(
+    regex: str, text: str, found: list[tuple[float, int | None]]
+) -> None:
+    assert read(text, loss=regex) == [("loss", value, step) for value, step in found]
+
+
+def test_a_diverged_loss_is_news() -> None:
+    [(name, value, _)] = read("loss=nan", loss=r"loss=(\S+)")
+    assert name == "loss"
+    assert math.isnan(value)
+
+
+def test_several_metrics_on_a_line_come_in_the_order_of_the_spec() -> None:
+    found = read("acc 0.9 loss 0.1", loss=r"loss (\S+)", accuracy=r"acc (\S+)")
+    assert found == [("loss", 0.1, None), ("accuracy", 0.9, None)]
+
+
+def test_a_line_of_metrics() -> None:
+    line = '{"rsctl": "metrics", "step": 10, "loss": 0.41, "eval/acc": 0.93, "rank": 0}'
+    assert read(line, loss=r"never") == [("loss", 0.41, 10), ("eval/acc", 0.93, 10)]
+
+
+def test_telemetry_describes_the_node_and_its_gpus() -> None:
+    line = json.dumps(
+        {
+            "rsctl": "telemetry",
+            "cpu": 12.5,
+            "memory": 1024,
+            "gpus": [{"index": 0, "use": 97, "name": "H100"}, {"index": 1, "use": 3}],
+        }
+    )
+    assert read(line) == [
+        ("node.cpu", 12.5, None),
+        ("node.memory", 1024.0, None),
+        ("node.gpu0.use", 97.0, None),
+        ("node.gpu1.use", 3.0, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ('"loss": "nan"', "nan"),
+        ('"loss": "0.5"', "0.5"),
+        ('"loss": true', None),
+        ('"loss": null', None),
+        ('"loss": [1]', None),
+        ('"loss": {"a": 1}', None),
+        ('"loss": ' + "9" * 300, "1e+300"),
+        ('"loss": ' + "9" * 400, None),
+        ('"loss": ' + "9" * 5000, None),
+        ('"loss": 1e999', None),
+        ('"loss": 1, "loss": 2', "2.0"),
+        ('"loss": ' + "[" * 5000 + "]" * 5000, None),
+        ('"loss": 1, "rsctl": []', None),
+        ('"loss": 1, "rsctl": null', None),
+        ('"loss": 1', None),
+        ('"' + "l" * 101 + '": 1', None),
+        ('"lo\\u001b[31mss": 1', None),
+        ('"loss\\ud800": 1', None),
+    ],
+)
+def test_a_hostile_line_of_metrics_gives_a_number_or_nothing(fields: str, found: str) -> None:
+    text = '{"rsctl": "metrics", ' + fields
+    text += "" if fields == '"loss": 1' else "}"
+    assert [str(value) for _, value, _ in read(text)] == ([found] if found else [])
+
+
+@pytest.mark.parametrize("step", ["1e300", "9" * 30, '"nan"', '"-inf"', "[]", "null", "true"])
+def test_a_step_that_is_none_is_left_out(step: str) -> None:
+    assert read(f'{{"rsctl": "metrics", "step": {step}, "loss": 1}}') == [("loss", 1.0, None)]
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    ["1", "{}", "[1]", '[{"use": 1}]', '[{"index": true, "use": 1}]', '[{"index": "0", "use": 1}]']
+    + [f'[{{"index": {"9" * 200}, "use": 1}}]', '[{"index": -1, "use": 1}]', "null"],
+)
+def test_hostile_telemetry_gives_nothing(gpus: str) -> None:
+    assert read(f'{{"rsctl": "telemetry", "gpus": {gpus}}}') == []
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_any_json_gives_storable_numbers_or_nothing(value: Any) -> None:
+    for kind in ("metrics", "telemetry", "exit", "x"):
+        record = {"rsctl": kind, "step": value, "gpus": [{"index": 1, "u": value}], "a": value}
+        for _, number, step in read(json.dumps(record)):
+            assert isinstance(number, float)
+            assert step is None or -(2**63) < step < 2**63
+
+
+def test_a_structured_line_begins_with_its_kind() -> None:
+    assert structured('{"rsctl": "exit", "code": 1}') == {"rsctl": "exit", "code": 1}
+    assert structured('{"code": 1, "rsctl": "exit"}') is None
+    assert structured('{"rsctl": "exit", "code": 1') is None
+
+
+@pytest.mark.parametrize("regex", [r"^loss=(\S+)", r"loss=(\S+)$", r"\Aloss=(\S+)\Z"])
+def test_a_block_of_lines_is_looked_at_line_by_line(regex: str) -> None:
+    """An anchor means the line's, not the block's that the supervisor happened to read."""
+    reader = MetricReader({"loss": MetricSpec(regex)})
+    assert reader.may_hold_metrics("one\nloss=1\ntwo")
+    assert not reader.may_hold_metrics("one\nno loss=1 at an end\ntwo")
+
+
+@pytest.mark.timeout(20)
+def test_a_very_long_line_does_not_take_for_ever() -> None:
+    text = "a" * 262144
+    reader = MetricReader({"loss": MetricSpec(r"([a-z]+)=loss")})
+    assert not reader.may_hold_metrics(text)
+    assert read(text, loss=r"([a-z]+)=loss") == []
+
+
+def test_without_metrics_only_structured_lines_are_looked_at() -> None:
+    reader = MetricReader({})
+    assert not reader.may_hold_metrics("loss=1\n" * 100)
+    assert reader.may_hold_metrics('x\n{"rsctl": "exit"}')
+
+
+def test_a_tally_keeps_last_count_best_and_unit() -> None:
+    tally = Tally(
+        {
+            "loss": MetricSpec("", goal="min"),
+            "speed": MetricSpec("", goal="max", unit="samples/s"),
+        }
+    )
+    for value in (3.0, 1.0, math.nan, 2.0):
+        tally.add("loss", value)
+    for value in (5.0, math.inf, 4.0):
+        tally.add("speed", value)
+    tally.add("other", -1.0)
+    tally.add("node.cpu", 50.0)
+    assert tally.summary() == {
+        "loss": {"last": 2.0, "count": 4, "best": 1.0},
+        "speed": {"last": 4.0, "count": 3, "best": 5.0, "unit": "samples/s"},
+        "other": {"last": -1.0, "count": 1},
+    }
+    assert list(tally.summary(nodes=True)) == ["loss", "speed", "other", "node.cpu"]
+
+
+def test_a_tally_keeps_only_recent_values() -> None:
+    tally = Tally({}, recent=3)
+    for value in range(10):
+        tally.add("loss", float(value))
+    assert list(tally.recent["loss"]) == [7.0, 8.0, 9.0]

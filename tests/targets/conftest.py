@@ -1,0 +1,133 @@
+"""Runs of the real command line, each with an RSCTL_HOME of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+DEADLINE = 90.0
+
+
+@dataclass
+class Done:
+    """What a command line printed and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.stdout.splitlines()]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        assert self.events[-1]["type"] == "result"
+        return self.events[-1]
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value of a condition; fails the test at a generous deadline."""
+    end = time.monotonic() + DEADLINE
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    pytest.fail(f"waited in vain for {what}")
+
+
+class Rsctl:
+    """Calls rsctl as a user would."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self.env = {**os.environ, "RSCTL_HOME": str(home), "CI": "", "NO_COLOR": ""}
+        self._started: list[subprocess.Popen[str]] = []
+
+    def __call__(self, *arguments: str, **env: str) -> Done:
+        process = self.start(*arguments, **env)
+        stdout, stderr = process.communicate(timeout=DEADLINE * 2)
+        return Done(process.returncode, stdout, stderr)
+
+    def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rsctl.cli.app", *arguments],
+            env={**self.env, **env},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._started.append(process)
+        return process
+
+    def write_job(self, **keys: Any) -> str:
+        """A job file; `bash=` is short for a command that runs once on each worker."""
+        script = keys.pop("bash", None)
+        if script is not None:
+            keys["run"] = {"command": ["bash", "-c", script], "launcher": "once"}
+        keys.setdefault("name", "t")
+        source = self.folder / "source"
+        source.mkdir(exist_ok=True)
+        (source / "README").touch()
+        keys["image"] = {"source": "source", **keys.get("image", {})}
+        (self.folder / "job.yaml").write_text(yaml.safe_dump(keys))
+        return "job.yaml"
+
+    def detach(self, *arguments: str, **env: str) -> str:
+        """Submit a job without watching it; returns the run id."""
+        done = self("submit", "--detach", *arguments, **env)
+        assert done.exit_code == 0, done.stderr
+        return done.stdout.strip()
+
+    def status(self, run: str) -> dict[str, Any]:
+        return json.loads(self("status", run, "-o", "json").stdout)
+
+    def runs(self) -> list[dict[str, Any]]:
+        return json.loads(self("list", "-o", "json").stdout)["runs"]
+
+    def log(self, run: str) -> str:
+        return self("logs", run).stdout
+
+    def wait_for_log(self, run: str, text: str) -> None:
+        wait_until(lambda: text in self.log(run), f"{text!r} in the log of {run}")
+
+    def supervisor(self, run: str) -> int:
+        return int((self.home / "runs" / run / "supervisor.lock").read_text())
+
+    def processes(self, run: str) -> list[int]:
+        """Everything alive that belongs to a run, its supervisor not included."""
+        from rsctl.targets.local.backend import processes_of
+
+        return processes_of(run)
+
+    def close(self) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+        for run in self.runs():
+            if run["ended"] is None:
+                self("cancel", run["run"])
+
+
+@pytest.fixture
+def rsctl(tmp_path: Path) -> Iterator[Rsctl]:
+    (tmp_path / "work").mkdir()
+    caller = Rsctl(tmp_path / "home", tmp_path / "work")
+    yield caller
+    caller.close()
