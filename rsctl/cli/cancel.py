@@ -14,6 +14,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.targets.base import Target
 
 _WAIT_SECONDS = 60.0
+_ASK_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 
@@ -36,9 +37,12 @@ def command(run: str, output: str) -> int:
 
 
 def _cancel(store: Store, target: Target, run: Run) -> Run:
-    target.cancel(run.run)
     deadline = monotonic() + _WAIT_SECONDS
+    ask_at = 0.0
     while monotonic() < deadline:
+        if monotonic() >= ask_at:  # a supervisor that is just being started may miss the first
+            target.cancel(run.run)
+            ask_at = monotonic() + _ASK_SECONDS
         run = look_again(store, run)
         if run.state.is_final:
             return run

@@ -13,6 +13,7 @@ from rsctl.runtime.processes import tree
 from rsctl.runtime.rank import emit
 
 _NETWORK_COUNTERS = "/proc/self/net/dev"
+_FIRST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def parse_traffic(text: str, interface: str) -> Traffic | None:
 def start_telemetry(interval: float, interface: str | None) -> None:
     """Print a `telemetry` line every `interval` seconds, from a thread, until this process ends.
 
-    0 prints none. Without an interface there are no network counters. Traffic and CPU time count
+    The first comes after two seconds, so that short jobs have one too. 0 prints none. Without an interface there are no network counters. Traffic and CPU time count
     from this call. Memory that processes share counts once for each.
     """
     if interval > 0:
@@ -45,8 +46,10 @@ def start_telemetry(interval: float, interface: str | None) -> None:
 
 
 def _run(meter: Meter, interval: float) -> None:
+    wait = min(interval, _FIRST_SECONDS)
     while True:
-        time.sleep(interval)
+        time.sleep(wait)
+        wait = interval
         if fields := meter.read():
             emit("telemetry", fields)
 

@@ -89,7 +89,8 @@ class Target(Protocol):
         """Send the plan's request; a second call for the same run finds the first's job.
 
         `record` writes the run down; it is called before anything is started, and once nobody
-        else can take the run for one that was killed. `say` gets progress for the user, such as a build's. Raises RsctlError.
+        else can take the run for one that was killed. `say` gets progress for the user, such as
+        a build's. Raises RsctlError.
         """
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:

@@ -120,9 +120,7 @@ class MadeRun:
         self.replicas = [f"worker-{index}" for index in range(workers)]
         self.folder = RunFolder(run)
         self.folder.create(
-            Submission(
-                run=run, target="process", request={"commands": []}, replicas=self.replicas
-            )
+            Submission(run=run, target="process", request={"commands": []}, replicas=self.replicas)
         )
         pool = {"role": "worker", "count": workers}
         self.store = Store()
@@ -171,9 +169,7 @@ class MadeRun:
             first = replica == failure.replica
             code = failure.exit_code if first else 1
             reason = None if first else wake
-            self.state(
-                second, JobState.FAILED, replica=replica, exit_code=code, reason=reason
-            )
+            self.state(second, JobState.FAILED, replica=replica, exit_code=code, reason=reason)
         self.store.record_failure(self.run, failure)
         reason = f"{failure.replica} failed with exit code {failure.exit_code}"
         self.state(second, JobState.FAILED, exit_code=1, reason=reason)

@@ -139,9 +139,7 @@ def test_a_problem_of_the_system_is_told_in_its_words(
     )
 
 
-def test_an_interruption_ends_with_130(
-    rsctl: Cli, broken: Callable[[BaseException], None]
-) -> None:
+def test_an_interruption_ends_with_130(rsctl: Cli, broken: Callable[[BaseException], None]) -> None:
     broken(KeyboardInterrupt())
     assert rsctl("list").code == 130
 

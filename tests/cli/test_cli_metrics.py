@@ -28,10 +28,13 @@ def made(make_run: Make) -> MadeRun:
 def test_a_table(rsctl: Cli, made: MadeRun) -> None:
     done = rsctl("metrics", "@last")
     assert (done.code, done.err) == (0, "")
-    assert done.out == """\
+    assert (
+        done.out
+        == """\
 loss      █▇▆▅▄▃▂▁▂                 2 nats (best 1)  of 9
 accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
 """
+    )
     assert rsctl("metrics", "@last", "--name", "accuracy").out == (
         "accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8\n"
     )

@@ -15,21 +15,24 @@ JOB = """name: job
 run: {script: train.py, args: {lr: 1.0e-5}, launcher: once}
 image: {source: src}
 """
+CLUSTER = """\
+"role": "worker", "index": 0, "workers": ["127.0.0.1"], "reducers": [], "interface":
+      "lo\""""
 PLAN_KEYS = ["run", "target", "image", "pools", "world_size", "env", "request", "findings"]
 
 
 @pytest.fixture(autouse=True)
 def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    host = Host(
-        cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False
-    )
+    host = Host(cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
     monkeypatch.setattr(process.TARGET, "_host", host)
 
 
 def test_a_plan_in_words(rsctl: Cli, rsctl_home: Path) -> None:
     done = rsctl("plan", rsctl.write(JOB))
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"""\
+    assert (
+        done.out
+        == f"""\
 run         job-xxxxxx
 target      process
 image       none (transport: none)
@@ -65,9 +68,9 @@ commands:
     RSCTL_ROLE: worker
     RSCTL_REPLICA: worker-0
     RSCTL_REDUCERS: ''
-    RSCTL_CLUSTER: '{{"role": "worker", "index": 0, "workers": ["127.0.0.1"], "reducers": [], "interface":
-      "lo"}}'
+    RSCTL_CLUSTER: '{{{CLUSTER}}}'
 """
+    )
 
 
 def test_a_plan_as_json_has_these_keys(rsctl: Cli) -> None:

@@ -45,12 +45,15 @@ def three(make_run: Make) -> None:
 def test_runs_in_a_table(rsctl: Cli, three: None) -> None:
     done = rsctl("list")
     assert (done.code, done.err) == (0, "")
-    assert done.out == """\
+    assert (
+        done.out
+        == """\
 RUN                 TARGET    STATE       CREATED (UTC)        TIME
 job-cccccc          process   cancelled   2026-01-31 12:00:02  0:00
 longer-name-bbbbbb  process   failed      2026-01-31 12:00:01  0:11
 job-aaaaaa          process   succeeded   2026-01-31 12:00:00  0:10
 """
+    )
     assert rsctl("list", "-n", "1").out.splitlines()[1:] == [
         "job-cccccc  process   cancelled   2026-01-31 12:00:02  0:00"
     ]
@@ -72,18 +75,23 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
 def test_the_status_of_a_run_that_succeeded(rsctl: Cli, three: None) -> None:
     done = rsctl("status", "job-aaaaaa")
     assert (done.code, done.err) == (0, "")
-    assert done.out == """\
+    assert (
+        done.out
+        == """\
 process://job-aaaaaa  succeeded
 0:10 since 2026-01-31T12:00:00.000000Z
   worker-0    succeeded   exit code 0
   worker-1    succeeded   exit code 0
 """
+    )
 
 
 def test_the_status_of_a_run_that_failed(rsctl: Cli, three: None) -> None:
     done = rsctl("status", "longer")
     assert (done.code, done.err) == (0, "")
-    assert done.out == """\
+    assert (
+        done.out
+        == """\
 process://longer-name-bbbbbb  failed: worker-1 failed with exit code 1
 0:11 since 2026-01-31T12:00:01.000000Z
   worker-0    failed      exit code 1, in the wake of worker-1
@@ -95,6 +103,7 @@ cause: a Python module is missing: x
     -> add it to image.python
 in its wake: worker-0
 """
+    )
 
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:

@@ -23,8 +23,19 @@ EVENT_KEYS = {
     "state": ["type", "time", "state", "replica", "attempt", "exit_code", "reason"],
     "log": ["type", "time", "replica", "id", "stream", "text"],
     "metric": ["type", "time", "replica", "name", "value", "step"],
-    "finding": ["type", "time", "replica", "severity", "code", "message", "remedy", "path"]
-    + ["file", "line", "column"],
+    "finding": [
+        "type",
+        "time",
+        "replica",
+        "severity",
+        "code",
+        "message",
+        "remedy",
+        "path",
+        "file",
+        "line",
+        "column",
+    ],
     "result": ["type", "time", "run", "state", "exit_code", "first_failure", "metrics", "url"],
 }
 
@@ -110,7 +121,7 @@ def test_what_is_sent_is_what_the_plan_shows(rsctl: Cli, rsctl_home: Path) -> No
         limits={"spot": True},
         workers={"count": 2, "accelerator": "l4:1"},
     )
-    done = rsctl("submit", "--detach", name)
+    done = rsctl.process("submit", "--detach", name)
     run = done.out.strip()
     planned = rsctl("plan", name, "-o", "json", "--run-id", run)
     stored = Store().find(run).plan
@@ -145,7 +156,7 @@ def test_a_job_that_fails_says_who_was_first_and_why(rsctl: Cli) -> None:
 
 def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
     name = job(rsctl, "echo up; sleep 300")
-    done = rsctl("submit", "-d", name)
+    done = rsctl.process("submit", "-d", name)
     run = done.out.strip()
     assert (done.code, done.out) == (0, f"{run}\n")
     assert done.err == f"watch it: rsctl logs -f {run}   end it: rsctl cancel {run}\n"
@@ -161,7 +172,7 @@ def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
 
 
 def test_a_detached_job_as_events(rsctl: Cli) -> None:
-    done = rsctl("submit", "-d", "-o", "json", job(rsctl, "true"))
+    done = rsctl.process("submit", "-d", "-o", "json", job(rsctl, "true"))
     assert (done.code, done.err) == (0, "")
     assert_shapes(done.events)
     assert done.events[-1]["exit_code"] == 0
@@ -220,16 +231,14 @@ def test_a_job_with_mistakes_is_refused_in_events_too(rsctl: Cli) -> None:
 
 def test_a_warning_is_told_in_events_too(rsctl: Cli) -> None:
     name = job(rsctl, "true", run={"env": {"MY_API_KEY": "abc"}})
-    done = rsctl("submit", "-d", name, "-o", "json")
+    done = rsctl.process("submit", "-d", name, "-o", "json")
     assert_shapes(done.events)
     assert [event["type"] for event in done.events] == ["finding", "result"]
     assert done.events[0]["severity"] == "warning"
     assert "warning: run.env.MY_API_KEY" in done.err
 
 
-def test_a_job_that_cannot_be_sent_is_recorded(
-    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_cannot_be_sent_is_recorded(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     name = job(rsctl, "true", outputs="file/below")
     rsctl.write("", "file")
     done = rsctl("submit", name, "-o", "json")
@@ -270,7 +279,7 @@ def test_a_secret_reaches_the_script_and_nothing_else(
         planned = rsctl("plan", name, "-o", output)
         assert SECRET not in planned.out + planned.err
     assert rsctl("plan", name, "-o", "json").json["env"]["PASS"] is None
-    run = rsctl("submit", "-d", name).out.strip()
+    run = rsctl.process("submit", "-d", name).out.strip()
     wait_for(lambda: rsctl("logs", run).out)
     assert commands_with(SECRET) == []
     (rsctl.folder / "src" / "go").touch()

@@ -1,4 +1,4 @@
-"""`.dockerignore` as docker's documentation and its pattern matcher (moby/patternmatcher) have it."""
+"""`.dockerignore` as docker's documentation and its matcher (moby/patternmatcher) have it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,11 @@ from rsctl.image.ignore import Ignore
         (["[[]x"], ["[x"], ["x"]),
         ([r"\*.txt"], ["*.txt"], ["a.txt"]),
         ([r"\!a", r"\#b"], ["!a", "#b"], ["a", "b"]),
-        (["a.b", "a+b", "(a)", "a|b", "^a", "a$"], ["a.b", "a+b", "(a)", "a|b", "^a", "a$"], ["aab"]),
+        (
+            ["a.b", "a+b", "(a)", "a|b", "^a", "a$"],
+            ["a.b", "a+b", "(a)", "a|b", "^a", "a$"],
+            ["aab"],
+        ),
         # dots are no special files, and case counts
         (["*"], [".hidden", "a"], []),
         (["Readme"], ["Readme"], ["README"]),
@@ -102,7 +106,8 @@ def test_secrets_and_rubbish_stay_out_unless_taken_back_in(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["train.py", "environment.yml", ".gitignore", "sub/.github/x", "env/x", "pem", ".config"]
+    "path",
+    ["train.py", "environment.yml", ".gitignore", "sub/.github/x", "env/x", "pem", ".config"],
 )
 def test_other_files_stay_in(path: str) -> None:
     assert not Ignore([]).leaves_out(path)

@@ -49,13 +49,13 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends libaio1 g++ \
  && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt /opt/rsctl/requirements.txt
-RUN "$(command -v python || command -v python3)" -m pip install --no-cache-dir -r /opt/rsctl/requirements.txt
+RUN PYTHON -m pip install --no-cache-dir -r /opt/rsctl/requirements.txt
 COPY rsctl-launch /usr/local/bin/rsctl-launch
 COPY runtime/ /opt/rsctl/
 WORKDIR /app
 ENTRYPOINT ["rsctl-launch"]
 COPY source/ /app/
-"""
+""".replace("PYTHON", '"$(command -v python || command -v python3)"')
 
 BARE = r"""FROM base
 COPY rsctl-launch /usr/local/bin/rsctl-launch
@@ -91,8 +91,10 @@ def test_the_source_comes_last_so_that_a_change_of_code_rebuilds_one_layer(job: 
     [
         ("requirements.txt", b"numpy==2.0\n-e .\n"),
         ("[numpy, 'torch>=2']", b"numpy\ntorch>=2\n"),
-        ("['--extra-index-url https://example.com', 'a @ https://example.com/a.whl ; x']",)
-        + (b"--extra-index-url https://example.com\na @ https://example.com/a.whl ; x\n",),
+        (
+            "['--extra-index-url https://example.com', 'a @ https://example.com/a.whl ; x']",
+            b"--extra-index-url https://example.com\na @ https://example.com/a.whl ; x\n",
+        ),
         ("[' numpy ']", b"numpy\n"),
     ],
 )

@@ -215,11 +215,12 @@ path, name = Path(sys.argv[1]), sys.argv[2]
 for n in range(20):
     store = Store(path)
     run = f"{name}-{n}"
-    store.add(Run(run=run, name="j", target="process", url=run, state=JobState.QUEUED, created=now()))
+    queued = JobState.QUEUED
+    store.add(Run(run=run, name="j", target="process", url=run, state=queued, created=now()))
     for i in range(5):
         store.record(run, StateEvent(time=now(), state=JobState.RUNNING, replica=f"worker-{i}"))
-        values = [MetricEvent(time=now(), replica="w", name="loss", value=float(k)) for k in range(5)]
-        store.add_metrics(run, values)
+        value = MetricEvent(time=now(), replica="w", name="loss", value=float(i))
+        store.add_metrics(run, [value] * 5)
     store.record(run, StateEvent(time=now(), state=JobState.SUCCEEDED, exit_code=0))
     store.close()
 """

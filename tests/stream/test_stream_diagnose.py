@@ -221,8 +221,14 @@ def test_a_missing_module_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("exit_code", "signal", "codes"),
-    [(137, None, ["killed"]), (1, "SIGKILL", ["killed"]), (139, None, ["crash"])]
-    + [(1, "SIGSEGV", ["crash"]), (1, None, []), (1, "SIGTERM", [])],
+    [
+        (137, None, ["killed"]),
+        (1, "SIGKILL", ["killed"]),
+        (139, None, ["crash"]),
+        (1, "SIGSEGV", ["crash"]),
+        (1, None, []),
+        (1, "SIGTERM", []),
+    ],
 )
 def test_without_a_message_the_way_it_ended_tells(
     exit_code: int, signal: str | None, codes: list[str]

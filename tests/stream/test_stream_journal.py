@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
@@ -99,7 +100,7 @@ def test_what_is_kept_does_not_depend_on_how_it_arrived(
         folder = tmp_path_factory.mktemp("journal")
         data = b"".join(pieces)
         places = [0, *sorted(cut for cut in cuts if cut < len(data)), len(data)]
-        chunks = [data[start:end] for start, end in zip(places, places[1:], strict=False)]
+        chunks = [data[start:end] for start, end in itertools.pairwise(places)]
         assert written(folder / "cut", *chunks) == written(folder / "whole", data)
 
 

@@ -77,14 +77,14 @@ def test_what_is_planned_is_what_is_written(rsctl: Rsctl) -> None:
 def test_a_secret_reaches_the_container_and_no_file(rsctl: Rsctl) -> None:
     job = rsctl.write_job(
         run={
-            "command": ["bash", "-c", "test ${#API_KEY} = 12 && echo got it"],
+            "command": ["bash", "-c", "test $(printenv API_KEY | wc -c) = 13 && echo got it"],
             "launcher": "once",
             "env": {"API_KEY": "${MY_KEY}"},
         },
         **BASE,
     )
     done = rsctl("submit", job, "-t", "compose", MY_KEY="s3cr3t-value")
-    assert done.stdout == "worker-0 | got it\n"
+    assert (done.exit_code, done.stdout) == (0, "worker-0 | got it\n"), done.stderr
     for path in rsctl.home.rglob("*"):
         if path.is_file():
             assert b"s3cr3t-value" not in path.read_bytes(), path

@@ -1,0 +1,41 @@
+"""Every job that we give to users: valid, planned for every target, and run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rsctl.data import template_names
+from rsctl.targets import MODULES
+
+from .conftest import Rsctl
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "job.yaml"
+
+
+def test_there_are_the_templates_that_init_names() -> None:
+    assert template_names() == ["ddp", "fsdp", "single"]
+
+
+@pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])
+def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
+    assert rsctl("init", template, "mine").exit_code == 0
+    assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
+    for target in MODULES:
+        plan = json.loads(rsctl("plan", "mine/job.yaml", "-t", target, "-o", "json").stdout)
+        assert plan["target"] == target
+        assert plan["world_size"] == 2
+        assert [f for f in plan["findings"] if f["severity"] != "note"] == []
+    done = rsctl("submit", "mine/job.yaml", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["loss"]["count"] > 1
+
+
+def test_the_quickstart_learns(rsctl: Rsctl) -> None:
+    done = rsctl("submit", str(QUICKSTART), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["accuracy"]["best"] > 0.95
+    outputs = rsctl.home / "runs" / done.result["run"] / "outputs"
+    assert [path.name for path in outputs.iterdir()] == ["model.pt"]
