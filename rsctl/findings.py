@@ -13,6 +13,9 @@ import msgspec
 
 Severity = Literal["error", "warning", "note"]
 
+SECRET = "secret"  # noqa: S105 - a code
+"""The code of a finding about a line that is not to be shown."""
+
 
 class ExitCode(IntEnum):
     """Exit codes of every command. They are an interface: pipelines branch on them."""

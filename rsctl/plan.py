@@ -17,8 +17,10 @@ def choose_target(document: Document, name: str | None) -> Target:
     try:
         return get(name or (document.job.target if document.job else "process"))
     except RsctlError as problem:
-        path = None if name else "target"
-        document.add(msgspec.structs.replace(f, path=path) for f in problem.findings)
+        if name:  # the command line is at fault, not a place in the file
+            document.findings += [msgspec.structs.replace(f, path=None) for f in problem.findings]
+        else:
+            document.add(problem.findings)
         raise RsctlError(ExitCode.USAGE, *document.findings) from None
 
 

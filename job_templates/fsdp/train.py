@@ -73,7 +73,7 @@ def resume(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer) 
     model_state, optimizer_state = get_state_dict(model, optimizer)
     try:
         dcp.load({"model": model_state, "optimizer": optimizer_state}, checkpoint_id=found.parent)
-    except Exception as error:
+    except (Exception, dcp.CheckpointException) as error:  # the second is a BaseException
         raise RuntimeError(f"cannot resume from {found.parent}; delete it") from error
     set_state_dict(model, optimizer, model_state_dict=model_state, optim_state_dict=optimizer_state)
     return int(found.parent.name.removeprefix("step-"))

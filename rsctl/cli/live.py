@@ -54,7 +54,6 @@ class LiveView:
 
     def finish(self, result: ResultEvent, run: Run) -> None:
         """Take the status line away and say how it ended."""
-        self._live.update(Text(""), refresh=True)
         self._live.stop()
         for line in ending(result, run):
             self._print(clean(line))

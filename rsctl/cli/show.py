@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from rsctl.cli.options import in_color, is_quiet
-from rsctl.findings import Finding
+from rsctl.findings import SECRET, Finding
 from rsctl.spec.source import lines_of
 from rsctl.stream.clean import clean
 
@@ -50,7 +50,7 @@ def show_findings(findings: Iterable[Finding], document: Document | None = None)
         if is_quiet() and not finding.is_error:
             continue
         tell(format_finding(finding))
-        if finding.file and finding.line and finding.column:
+        if finding.file and finding.line and finding.column and finding.code != SECRET:
             if finding.file not in sources:
                 sources[finding.file] = _lines(finding.file)
             _show_line(sources[finding.file], finding.line, finding.column)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -26,6 +26,7 @@ from rsctl.stream.events import (
 from rsctl.stream.metrics import Tally
 from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words
 
+_MAX_METRICS = 8
 _STATE_COLORS = {
     JobState.SUCCEEDED: "green",
     JobState.FAILED: "red",
@@ -128,18 +129,17 @@ def ending(result: ResultEvent, run: Run) -> list[str]:
     took = f" after {seconds_in_words(seconds_between(run.created, run.ended or result.time))}"
     why = f": {run.reason}" if run.reason and not run.first_failure else ""
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
-    for name, figures in result.metrics.items():
-        if "unit" in figures or "best" in figures:
-            lines.append(f"  {name} {metric_in_words(figures)}")
+    for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
+        lines.append(f"  {name} {metric_in_words(figures)}")
     return lines
 
 
-def metric_in_words(figures: dict[str, object]) -> str:
+def metric_in_words(figures: dict[str, Any]) -> str:
     """`0.97 (best 0.98)`, with the unit."""
     unit = f" {figures['unit']}" if "unit" in figures else ""
     last, best = figures["last"], figures.get("best")
-    text = number_in_words(float(last)) + unit  # type: ignore[arg-type]
-    return text if best in (None, last) else f"{text} (best {number_in_words(float(best))})"  # type: ignore[arg-type]
+    text = number_in_words(last) + unit
+    return text if best in (None, last) else f"{text} (best {number_in_words(best)})"
 
 
 def failure_block(run: Run) -> list[str]:

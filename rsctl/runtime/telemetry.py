@@ -37,8 +37,9 @@ def parse_traffic(text: str, interface: str) -> Traffic | None:
 def start_telemetry(interval: float, interface: str | None) -> None:
     """Print a `telemetry` line every `interval` seconds, from a thread, until this process ends.
 
-    The first comes after two seconds, so that short jobs have one too. 0 prints none. Without an interface there are no network counters. Traffic and CPU time count
-    from this call. Memory that processes share counts once for each.
+    The first comes after two seconds, so that short jobs have one too. 0 prints none. Without an
+    interface there are no network counters. Traffic and CPU time count from this call. Memory
+    that processes share counts once for each.
     """
     if interval > 0:
         meter = Meter(interface)

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from rsctl.findings import Finding, error, warning
+from rsctl.findings import SECRET, Finding, error, warning
 from rsctl.spec.job import Image, Job, Run, Workers
 
 RESERVED_ENV = frozenset(
@@ -91,7 +91,7 @@ def _check_env(run: Run) -> Iterator[Finding]:
             yield error("env", f"{name} is set by rsctl", "choose another name", path)
         elif is_secret_name(name) and value and not value.secret:
             yield warning(
-                "secret",
+                SECRET,
                 f"{name} looks like a secret written in the file",
                 f'keep it out of the file: {name}: "${{{name}}}"',
                 path,
@@ -128,7 +128,7 @@ def _check_processes(workers: Workers) -> Iterator[Finding]:
 
 def _check_metrics(job: Job) -> Iterator[Finding]:
     for name, metric in job.metrics.items():
-        slow = re.search(_EXPONENTIAL, metric.regex)
+        slow = re.search(_EXPONENTIAL, metric.regex or "")
         if slow:
             yield warning(
                 "slow-regex",

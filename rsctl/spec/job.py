@@ -176,12 +176,12 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number to read from the log."""
 
     regex: Annotated[
-        Regex,
+        Optional[Regex],
         Meta(
             description="Regular expression; its first group, or the group named `value`, is the "
-            "number, and a group named `step` the step."
+            "number, and a group named `step` the step. Absent: the script logs it by this name."
         ),
-    ]
+    ] = None
     goal: Annotated[
         Optional[Literal["min", "max"]], Meta(description="Whether less or more is better.")
     ] = None

@@ -23,7 +23,7 @@ _STEPS = 2.0**63  # what the store and JSON readers take as an integer
 class MetricSpec(msgspec.Struct, frozen=True):
     """What is known of a metric beyond its values."""
 
-    regex: str
+    regex: Optional[str] = None
     goal: Optional[str] = None
     unit: Optional[str] = None
 
@@ -44,7 +44,8 @@ class MetricReader:
     """Reads the metrics of one job out of its log."""
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
-        patterns = {name: re.compile(spec.regex) for name, spec in metrics.items()}
+        regexes = {name: spec.regex for name, spec in metrics.items() if spec.regex}
+        patterns = {name: re.compile(regex) for name, regex in regexes.items()}
         self._patterns = [(name, p, _value_group(p)) for name, p in patterns.items()]
 
     def may_hold_metrics(self, text: str) -> bool:

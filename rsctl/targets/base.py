@@ -113,7 +113,9 @@ class Target(Protocol):
 def metric_specs(job: Job) -> dict[str, MetricSpec]:
     """The spec's metrics, for reading them out of the log."""
     return {
-        name: MetricSpec(regex=str(metric.regex), goal=metric.goal, unit=metric.unit)
+        name: MetricSpec(
+            regex=metric.regex and str(metric.regex), goal=metric.goal, unit=metric.unit
+        )
         for name, metric in job.metrics.items()
     }
 

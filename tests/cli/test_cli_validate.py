@@ -146,3 +146,10 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(rsctl: Cli) -> N
     assert done.code == 2
     assert "\x1b" not in done.err
     assert "\u202e" not in done.err
+
+
+def test_a_secret_in_the_file_is_not_repeated_on_the_screen(rsctl: Cli) -> None:
+    rsctl.write("name: a\nrun: {command: [x], launcher: once, env: {API_TOKEN: s3cr3t}}\n")
+    done = rsctl("validate", "job.yaml")
+    assert "API_TOKEN looks like a secret" in done.err
+    assert "s3cr3t" not in done.out + done.err

@@ -91,14 +91,6 @@ def test_paths_that_are_no_file(path: str, expected: str) -> None:
     assert only(read(path)) == f"1:1 cannot read this file: {expected}"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
-    file = tmp_path / "job.yaml"
-    file.write_text(MINIMAL)
-    file.chmod(0)
-    assert only(read(str(file))) == "1:1 cannot read this file: Permission denied"
-
-
 def test_a_failing_read_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> int:
         raise PermissionError(13, "Permission denied")

@@ -54,9 +54,7 @@ def test_the_quickstart(rsctl: Rsctl) -> None:
 
 
 def test_replicas_have_their_names_and_soon_done_ones_do_not_hold_up_the_rest(rsctl: Rsctl) -> None:
-    script = (
-        'echo "$RSCTL_REPLICA $(hostname) $RSCTL_ATTEMPT $PWD $A"'
-    )
+    script = 'echo "$RSCTL_REPLICA $(hostname) $RSCTL_ATTEMPT $PWD $A"'
     job = rsctl.write_job(bash=script, workers={"count": 2}, **BASE)
     done = rsctl("submit", job, "-t", "compose", "--set", "run.env.A=costs $5 and $HOME")
     assert sorted(done.stdout.splitlines()) == [

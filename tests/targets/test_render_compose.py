@@ -102,6 +102,7 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
             "reducers": [],
             "interface": "eth0",
         }
+        launch = ["--launcher", "torchrun", "--processes", "4", "--"]
         devices = [{"driver": "nvidia", "device_ids": gpus, "capabilities": ["gpu"]}]
         return {
             "image": "team/image:1",
@@ -109,18 +110,7 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
             "container_name": f"rsctl-job-1-{name}",
             "hostname": name,
             "entrypoint": ["rsctl-launch"],
-            "command": [
-                "--launcher",
-                "torchrun",
-                "--processes",
-                "4",
-                "--",
-                "python",
-                "train.py",
-                "$$HOME",
-                "--price",
-                "$$5",
-            ],
+            "command": [*launch, "python", "train.py", "$$HOME", "--price", "$$5"],
             "environment": {
                 **common,
                 "B": "$$$$y",
@@ -130,6 +120,7 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
                 "RSCTL_REPLICA": name,
                 "RSCTL_REDUCERS": "",
                 "RSCTL_ATTEMPT": None,
+                "RSCTL_READY": "/rsctl/ready",
                 "RSCTL_CLUSTER": json.dumps(cluster),
             },
             "labels": {"rsctl.run": "job-1", "rsctl.role": "worker", "rsctl.replica": name},
@@ -137,6 +128,7 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
             "volumes": [
                 bind(f"{tmp_path}/out", "outputs"),
                 bind("/ck$$pt", "checkpoints"),
+                bind("/home/runs/job-1/ready", "ready"),
                 {**bind(f"{tmp_path}/data", "inputs/train"), "read_only": True},
             ],
             "shm_size": 500_000_000,
@@ -190,6 +182,7 @@ def test_a_plain_job_asks_for_nothing_special(plan: Render) -> None:
     assert worker["volumes"] == [
         bind("/home/runs/job-1/outputs", "outputs"),
         bind("/home/runs/job-1/checkpoints", "checkpoints"),
+        bind("/home/runs/job-1/ready", "ready"),
     ]
 
 

@@ -154,8 +154,8 @@ def test_without_locations_the_runs_folder_has_them(plan: Render) -> None:
         (8, "count: 3, accelerator: l4:4", 2, ["0,1", "2,3", "4,5"], 6, "2", "each node gets 2"),
         (8, "count: 2, accelerator: l4:2", 2, ["0,1", "2,3"], 4, "4", ""),
         (8, "count: 2, accelerator: l4", 1, ["0", "1"], 2, "8", ""),
-        (8, "count: 2", 1, [None, None], 2, "8", ""),
-        (1, "count: 2, accelerator: l4:4", 1, [None, None], 2, "8", "it runs on the CPU"),
+        (8, "count: 2", 1, ["", ""], 2, "8", ""),
+        (1, "count: 2, accelerator: l4:4", 1, ["", ""], 2, "8", "it runs on the CPU"),
         (0, "count: 1, accelerator: l4:8", 1, [None], 1, "16", "it runs on the CPU"),
         (0, "count: 2, accelerator: l4:4, processes: 4", 4, [None] * 2, 8, "2", "runs on the CPU"),
         (8, "count: 2, accelerator: l4:4, processes: 2", 2, ["0,1,2,3", "4,5,6,7"], 4, "4", ""),
@@ -182,6 +182,12 @@ def test_gpus_ranks_and_threads_are_shared_out(
     notes = [finding["message"] for finding in shown["findings"]]
     assert len(notes) == bool(told)
     assert all(told in note for note in notes)
+
+
+def test_who_chooses_gpus_in_the_job_has_them(plan: Render) -> None:
+    text = JOB.replace("once", "once, env: {CUDA_VISIBLE_DEVICES: '7'}")
+    [command] = plan(text, ProcessTarget(a_host(gpus=8)))["request"]["commands"]
+    assert command["env"]["CUDA_VISIBLE_DEVICES"] == "7"
 
 
 @pytest.mark.parametrize(
@@ -224,10 +230,8 @@ def test_launcher_none_runs_the_command_as_it_is(plan: Render) -> None:
         ("{}", []),
         ("[]", []),
         ("[--a, b c, 1, '-x']", ["--a", "b c", "1", "-x"]),
-        (
-            "{a: 1.0e-5, b: 100000000000000000, c: 0.1}",
-            ["--a", "1e-05", "--b", "100000000000000000", "--c", "0.1"],
-        ),
+        ("{a: 1.0e-5, b: 10000000000000000}", ["--a", "1e-05", "--b", "10000000000000000"]),
+        ("{c: 0.1}", ["--c", "0.1"]),
         ("{a: true, b: false, c: 'true'}", ["--a", "--c", "true"]),
         ("{a: [x, y z], b: []}", ["--a", "x", "y z", "--b"]),
         ("{learning_rate: 1, batch-size: 2}", ["--learning_rate", "1", "--batch-size", "2"]),

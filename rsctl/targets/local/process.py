@@ -72,8 +72,9 @@ class ProcessTarget(LocalRun):
         workers = ["127.0.0.1"] * job.workers.count
         env = {**common, **replicas.identity_env(run, self.name, "worker", name)}
         env["RSCTL_CLUSTER"] = replicas.cluster_json("worker", index, workers, self.host.loopback)
-        if share.gpus[index]:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in share.gpus[index])
+        if self.host.gpus:  # those of other replicas, or all if none is asked for, are hidden
+            gpus = ",".join(str(gpu) for gpu in share.gpus[index])
+            env = {"CUDA_VISIBLE_DEVICES": gpus, **env}
         return {
             "replica": name,
             "role": "worker",
