@@ -1,6 +1,4 @@
-"""The store of runs: what goes in comes out, from several processes at once, and it never breaks
-a command with a traceback.
-"""
+"""The store of runs: what goes in comes out, from several processes at once."""
 
 from __future__ import annotations
 
@@ -8,42 +6,17 @@ import math
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, note
-from rsctl.runs import store as store_module
 from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
-from rsctl.runs.store import Replica, Run, Store, StoreError, replica_order
+from rsctl.runs.store import Replica, Store, StoreError, replica_order
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
 
-
-def at(second: int) -> str:
-    return f"2026-01-31T12:00:{second:02}.000000Z"
-
-
-def a_run(run: str, second: int = 0, target: str = "process") -> Run:
-    return Run(
-        run=run,
-        name="job",
-        target=target,
-        url=f"{target}://{run}",
-        state=JobState.QUEUED,
-        created=at(second),
-        plan={"run": run, "env": {"A": None}},
-        metrics_spec={"loss": MetricSpec("loss=(.*)", goal="min")},
-    )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path / "runs.db")
-    yield store
-    store.close()
+from .conftest import a_run, at
 
 
 def test_the_database_is_below_the_home_and_only_the_users(rsctl_home: Path) -> None:
@@ -236,88 +209,6 @@ def test_several_processes_write_at_once_from_the_very_first(tmp_path: Path) -> 
     assert {run.run for run in runs} == {f"{name}-{n}" for name in names for n in range(20)}
     assert all(run.state is JobState.SUCCEEDED and len(run.replicas) == 5 for run in runs)
     assert all(len(list(store.metrics(run.run))) == 25 for run in runs)
-
-
-def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file" / "runs.db", tmp_path / "file" / "below" / "runs.db"):
-        with pytest.raises(StoreError) as caught:
-            Store(path)
-        assert caught.value.exit_code == ExitCode.ENVIRONMENT
-        assert f"cannot use {path}" in str(caught.value)
-
-
-def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
-    Store(tmp_path / "runs.db").close()
-    with sqlite3.connect(tmp_path / "runs.db") as database:
-        database.execute("PRAGMA user_version=2")
-    with pytest.raises(StoreError, match="it was written by a newer rsctl"):
-        Store(tmp_path / "runs.db")
-
-
-def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    (tmp_path / "runs.db").write_bytes(b"hello" * 1000)
-    with pytest.raises(StoreError, match="file is not a database") as caught:
-        Store(tmp_path / "runs.db")
-    [finding] = caught.value.findings
-    assert finding.remedy == "move it away, or set RSCTL_HOME to another folder"
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        "DROP TABLE runs",
-        "UPDATE runs SET state='exploded'",
-        "UPDATE runs SET plan='{'",
-        "UPDATE runs SET plan=x'ff'",
-        "UPDATE runs SET first_failure='{}'",
-        "UPDATE runs SET metrics_spec='[]'",
-        "UPDATE replicas SET state=''",
-        "DROP TABLE replicas",
-    ],
-)
-def test_a_database_that_is_damaged_later(store: Store, damage: str) -> None:
-    store.add(a_run("job-1"))
-    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
-    with sqlite3.connect(store.path) as database:
-        database.execute(damage)
-    for use in (store.runs, store.unfinished, lambda: store.get("job-1"), lambda: store.find("j")):
-        with pytest.raises(StoreError, match=r"cannot use .*runs\.db") as caught:
-            use()
-        assert caught.value.exit_code == ExitCode.ENVIRONMENT
-
-
-def test_a_file_that_is_overwritten_later(store: Store) -> None:
-    store.add(a_run("job-1"))
-    store.close()
-    with store.path.open("r+b") as file:
-        file.seek(100)
-        file.write(b"\xff" * 20_000)
-    with pytest.raises(StoreError, match="malformed"):
-        Store(store.path).runs()
-
-
-def test_a_database_that_another_process_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_module, "BUSY_SECONDS", 0.05)
-    store = Store(tmp_path / "runs.db")
-    holder = sqlite3.connect(store.path, isolation_level=None)
-    holder.execute("BEGIN IMMEDIATE")
-    assert store.runs() == []
-    for write in (
-        lambda: store.add(a_run("job-1")),
-        lambda: store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING)),
-        lambda: store.add_metrics("job-1", []),
-    ):
-        with pytest.raises(StoreError, match="database is locked") as caught:
-            write()
-    assert caught.value.findings[0].remedy == (
-        "end the process that holds it, or set RSCTL_HOME to another folder"
-    )
-    holder.execute("ROLLBACK")
-    store.add(a_run("job-1"))
-    assert store.find("job-1").run == "job-1"
 
 
 def test_those_who_go_on_without_the_store_catch_an_error_of_sqlite() -> None:

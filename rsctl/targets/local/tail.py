@@ -52,9 +52,13 @@ def ends_job(event: Event) -> bool:
 
 
 class RunTail:
-    """Everything that a run's folder tells from a cursor on; advances the cursor as it reads."""
+    """Everything that a run's folder tells from a cursor on; advances the cursor as it reads.
+
+    `ended` says that the last read knew of the job's end, so that it held nothing back.
+    """
 
     def __init__(self, folder: RunFolder, since: Cursor) -> None:
+        self.ended = False
         self._since = since
         self._states = StateReader(folder.states, since.get(STATES, 0))
         self._logs = [
@@ -64,15 +68,11 @@ class RunTail:
             [self._states, *self._logs]
         )
 
-    @property
-    def ended(self) -> bool:
-        """Whether the end of the job has been read."""
-        return self._states.ended
-
     def read(self, complete: bool) -> list[Event]:
         """The next events; `complete` means that nothing more is being written."""
-        horizon = None if complete or self.ended else _just_before_now()
+        horizon = None if complete or self._states.ended else _just_before_now()
         events = self._merge.read(horizon)
+        self.ended = self._states.ended and horizon is None
         if not self._merge.waiting(0):
             self._since[STATES] = self._states.offset
         for index, log in enumerate(self._logs, start=1):

@@ -1,0 +1,1 @@
+"""Measures rsctl: `python -m benchmarks`. See README.md."""

@@ -1,0 +1,73 @@
+"""`python -m benchmarks [NAME...] [--runs N] [-o text|json]`: measures, asserts nothing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from datetime import datetime, timezone
+from importlib import import_module
+
+import msgspec
+
+from benchmarks.measure import Failed
+from benchmarks.report import Report
+
+_NAMES = ("startup", "submit", "stream", "intake")
+
+
+def main() -> int:
+    """Run the benchmarks that were asked for; 1 if a measured command failed."""
+    options = _parse()
+    reports = []
+    if options.output == "text":
+        print(f"{_machine()}\n")
+    for name in options.names or _NAMES:
+        try:
+            report = _run(name, options.runs)
+        except Failed as problem:
+            print(f"{name}: {problem}", file=sys.stderr)
+            return 1
+        reports.append(report)
+        if options.output == "text":
+            print(report.text(), flush=True)
+    if options.output == "json":
+        result = {"machine": _machine(), "benchmarks": reports}
+        print(msgspec.json.format(msgspec.json.encode(result)).decode())
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure rsctl.")
+    parser.add_argument("names", metavar="NAME", nargs="*", help=f"default: {', '.join(_NAMES)}")
+    parser.add_argument("--runs", metavar="N", type=int, help="default: what each likes best")
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    options = parser.parse_args()
+    unknown = [name for name in options.names if name not in _NAMES]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(_NAMES)}")
+    if options.runs is not None and options.runs < 1:
+        parser.error("--runs must be at least 1")
+    return options
+
+
+def _run(name: str, runs: int | None) -> Report:
+    """One benchmark, with an RSCTL_HOME of its own."""
+    benchmark = import_module(f"benchmarks.{name}")
+    with tempfile.TemporaryDirectory(prefix="rsctl-bench-") as home:
+        os.environ["RSCTL_HOME"] = home
+        report: Report = benchmark.run(runs or benchmark.RUNS)
+    return report
+
+
+def _machine() -> str:
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    when = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    python = f"Python {platform.python_version()}"
+    return f"{when}, {os.cpu_count()} cores, {python}, load {load} at the start"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""How long the commands take that everybody runs all the time, beside the nearest peer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measure import ROOT, Command, Failed, Usage, measure_in_turn, rsctl
+from benchmarks.peers import VERSION, torchx
+from benchmarks.report import Report
+
+RUNS = 15
+_JOB = "examples/quickstart/job.yaml"
+_OURS = {
+    "--help": ["--help"],
+    "validate": ["validate", _JOB],
+    "plan, process": ["plan", _JOB, "--target", "process"],
+    "plan, process, json": ["plan", _JOB, "--target", "process", "-o", "json"],
+    "plan, compose": ["plan", _JOB, "--target", "compose"],
+    "plan, compose, json": ["plan", _JOB, "--target", "compose", "-o", "json"],
+}
+_HELP, _DRY_RUN = "torchx --help", "torchx dry run, local_docker"
+_THEIRS = {
+    _HELP: ["--help"],
+    _DRY_RUN: ["run", "--dryrun", "-s", "local_docker", "--workspace", "", "utils.echo"],
+}
+_UNWANTED = ("boto3", "botocore", "docker", "google", "numpy", "plotille", "rich", "torch")
+_IMPORTS = """\
+import sys
+from rsctl.cli.app import run
+code = run(sys.argv[1:])
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def run(runs: int) -> Report:
+    """Time and memory of every command, ratios to the peer's, modules that should not be there."""
+    peer = torchx()
+    commands = {name: rsctl(*arguments) for name, arguments in _OURS.items()}
+    if peer:
+        home = Path(os.environ["RSCTL_HOME"])
+        commands |= {name: Command([str(peer), *a], home) for name, a in _THEIRS.items()}
+    used = measure_in_turn(commands, runs)
+    report = Report("startup", f"median of {runs} runs of each command in turn")
+    for name, all_usage in used.items():
+        report.add(name, "CPU s", [usage.cpu for usage in all_usage], _budget(name))
+    for name, all_usage in used.items():
+        report.add(name, "peak MB", [usage.peak / 1e6 for usage in all_usage])
+    if peer:
+        _add_ratios(report, used)
+    else:
+        report.notes.append(f"torchx {VERSION} is absent: it could not be installed")
+    report.notes += [_modules(name, arguments) for name, arguments in _OURS.items()]
+    return report
+
+
+def _budget(name: str) -> str | None:
+    return None if name in _THEIRS else "0.20" if name == "--help" else "0.30"
+
+
+def _add_ratios(report: Report, used: dict[str, list[Usage]]) -> None:
+    """The median of the ratios of the pairs, which is not that of the ratio of the medians."""
+    for name in _OURS:
+        theirs, budget = (_HELP, "1.2") if name == "--help" else (_DRY_RUN, "0.6")
+        pairs = zip(used[name], used[theirs], strict=True)
+        report.add(f"{name} / {theirs}", "ratio", [a.cpu / b.cpu for a, b in pairs], budget)
+
+
+def _modules(name: str, arguments: list[str]) -> str:
+    argv = [sys.executable, "-c", _IMPORTS, *arguments]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{' '.join(arguments)}: {done.stderr}")
+    loaded = done.stderr.splitlines()[-1].split()
+    heavy = [module for module in loaded if module in _UNWANTED]
+    return f"{name}: {len(loaded)} top-level modules, of these heavy: {', '.join(heavy) or 'none'}"

@@ -1,0 +1,97 @@
+"""A store that cannot be used, from the beginning or later: exit code 3 and words, no traceback."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import ExitCode, JobState
+from rsctl.runs import store as store_module
+from rsctl.runs.store import Store, StoreError
+from rsctl.stream.events import StateEvent
+
+from .conftest import a_run, at
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "runs.db", tmp_path / "file" / "below" / "runs.db"):
+        with pytest.raises(StoreError) as caught:
+            Store(path)
+        assert caught.value.exit_code == ExitCode.ENVIRONMENT
+        assert f"cannot use {path}" in str(caught.value)
+
+
+def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
+    Store(tmp_path / "runs.db").close()
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute("PRAGMA user_version=2")
+    with pytest.raises(StoreError, match="it was written by a newer rsctl"):
+        Store(tmp_path / "runs.db")
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "runs.db").write_bytes(b"hello" * 1000)
+    with pytest.raises(StoreError, match="file is not a database") as caught:
+        Store(tmp_path / "runs.db")
+    [finding] = caught.value.findings
+    assert finding.remedy == "move it away, or set RSCTL_HOME to another folder"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "DROP TABLE runs",
+        "UPDATE runs SET state='exploded'",
+        "UPDATE runs SET plan='{'",
+        "UPDATE runs SET plan=x'ff'",
+        "UPDATE runs SET first_failure='{}'",
+        "UPDATE runs SET metrics_spec='[]'",
+        "UPDATE replicas SET state=''",
+        "DROP TABLE replicas",
+    ],
+)
+def test_a_database_that_is_damaged_later(store: Store, damage: str) -> None:
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
+    with sqlite3.connect(store.path) as database:
+        database.execute(damage)
+    for use in (store.runs, store.unfinished, lambda: store.get("job-1"), lambda: store.find("j")):
+        with pytest.raises(StoreError, match=r"cannot use .*runs\.db") as caught:
+            use()
+        assert caught.value.exit_code == ExitCode.ENVIRONMENT
+
+
+def test_a_file_that_is_overwritten_later(store: Store) -> None:
+    store.add(a_run("job-1"))
+    store.close()
+    with store.path.open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 20_000)
+    with pytest.raises(StoreError, match="malformed"):
+        Store(store.path).runs()
+
+
+def test_a_database_that_another_process_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_module, "BUSY_SECONDS", 0.05)
+    store = Store(tmp_path / "runs.db")
+    holder = sqlite3.connect(store.path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert store.runs() == []
+    for write in (
+        lambda: store.add(a_run("job-1")),
+        lambda: store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING)),
+        lambda: store.add_metrics("job-1", []),
+    ):
+        with pytest.raises(StoreError, match="database is locked") as caught:
+            write()
+    assert caught.value.findings[0].remedy == (
+        "end the process that holds it, or set RSCTL_HOME to another folder"
+    )
+    holder.execute("ROLLBACK")
+    store.add(a_run("job-1"))
+    assert store.find("job-1").run == "job-1"
