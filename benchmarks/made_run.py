@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -18,7 +18,7 @@ from rsctl.targets.local.folder import RunFolder, Submission
 
 _START = datetime(2026, 1, 31, 12)
 _LONG = "config: " + " ".join(f"layer{i}.weight=(4096, 4096)" for i in range(60))
-_LINES = [  # of equal likelihood; each says its number within the replica
+MIXED = [  # of equal likelihood; each says its number within the replica
     *["2026-01-31 12:00:00,123 INFO train: step %d loss=0.4213 lr=3.1e-04 samples/s=8123.4"] * 8,
     *["step %d"] * 4,
     *["worker:71:93 [0] NCCL INFO Channel 00/02 : 0[0] -> 1[1] via SHM/direct step %d"] * 3,
@@ -27,6 +27,7 @@ _LINES = [  # of equal likelihood; each says its number within the replica
     " 10%%|#         |\r 20%%|##        | step %d",
     f"{_LONG} → step %d",
 ]
+SHORT = ["step %d"]
 _NUMBER = re.compile(rb'step(?:":)? (\d+)')
 
 
@@ -36,7 +37,7 @@ class _Line(msgspec.Struct):
     text: str
 
 
-def make_run(run: str, replicas: int, lines: int) -> None:
+def make_run(run: str, replicas: int, lines: int, kinds: Sequence[str] = MIXED) -> None:
     """Write a run that has succeeded, with so many lines from so many replicas, below RSCTL_HOME.
 
     Replicas print in bursts, the chief four times as much as another; the same every time.
@@ -44,7 +45,7 @@ def make_run(run: str, replicas: int, lines: int) -> None:
     names = [f"worker-{index}" for index in range(replicas)]
     folder = RunFolder(run)
     folder.create(Submission(run=run, target="process", request={}, replicas=names))
-    end = _write_logs([folder.log(name) for name in names], lines)
+    end = _write_logs([folder.log(name) for name in names], lines, kinds)
     store = Store()
     store.add(
         Run(
@@ -63,7 +64,7 @@ def make_run(run: str, replicas: int, lines: int) -> None:
     folder.states.write_bytes(msgspec.json.encode(event) + b"\n")
 
 
-def _write_logs(paths: list[Path], lines: int) -> str:
+def _write_logs(paths: list[Path], lines: int, kinds: Sequence[str]) -> str:
     """Write the journals; returns the time of the last line."""
     random = Random(1)
     files = [path.open("w") for path in paths]
@@ -77,7 +78,7 @@ def _write_logs(paths: list[Path], lines: int) -> str:
         burst = min(left, random.randrange(1, 6))
         for _ in range(burst):
             numbers[index] += 1
-            files[index].write(f"{head}{random.choice(_LINES) % numbers[index]}\n")
+            files[index].write(f"{head}{random.choice(kinds) % numbers[index]}\n")
         left -= burst
     for file in files:
         file.close()

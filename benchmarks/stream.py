@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.made_run import check, make_run
+from benchmarks.made_run import MIXED, SHORT, check, make_run
 from benchmarks.measure import Usage, measure, rsctl
 from benchmarks.report import Report
 
@@ -17,25 +18,26 @@ _OUTPUTS = ("text", "json")
 
 
 def run(runs: int, lines: int = LINES) -> Report:
-    """Text and JSON in turn; then the longer log, once."""
+    """Text and JSON in turn: a log, a log of short lines, and once a longer log."""
     report = Report("stream", f"rsctl logs, {_REPLICAS} replicas, median of {runs} runs")
-    _add(report, lines, runs)
-    _add(report, lines * _LONGER, 1)
+    _add(report, "mixed", MIXED, lines, runs)
+    _add(report, "short", SHORT, lines, runs)
+    _add(report, "mixed", MIXED, lines * _LONGER, 1)
     report.notes.append(
         "every line came, those of a replica in order, in JSON all in order of time"
     )
     return report
 
 
-def _add(report: Report, lines: int, runs: int) -> None:
-    name = f"lines-{lines}"
-    make_run(name, _REPLICAS, lines)
+def _add(report: Report, about: str, kinds: Sequence[str], lines: int, runs: int) -> None:
+    name = f"{about}-{lines}"
+    make_run(name, _REPLICAS, lines, kinds)
     used: dict[str, list[Usage]] = {output: [] for output in _OUTPUTS}
     for _ in range(runs):
         for output in _OUTPUTS:
             used[output].append(_show(name, output, lines))
     for output, all_usage in used.items():
-        what = f"{output}, {lines:,} lines"
+        what = f"{output}, {lines:,} {about} lines"
         report.add(what, "lines/s", [lines / usage.wall for usage in all_usage], "> 150,000")
         report.add(what, "wall s", [usage.wall for usage in all_usage])
         report.add(what, "CPU s", [usage.cpu for usage in all_usage])

@@ -29,7 +29,11 @@ def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:
     if document.job is not None:
         document.add(capability_findings(document.job, target.name, target.supports))
     job = document.require_job()
-    plan = target.render(job, run)
+    try:
+        plan = target.render(job, run)
+    except RsctlError as problem:
+        document.add(problem.findings)
+        raise RsctlError(problem.exit_code, *document.findings) from None
     document.add(plan.findings)
     document.require_job()
     plan.findings = document.findings

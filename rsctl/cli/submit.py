@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -121,6 +122,7 @@ def send(store: Store, target: Target, plan: Plan, job: Job) -> None:
         plan=msgspec.to_builtins(plan),
         metrics_spec=metric_specs(job),
     )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # from `rsctl cancel`, in a build
     try:
         target.submit(plan, job, lambda: store.add(run), say)
     except RsctlError as problem:

@@ -41,6 +41,4 @@ def _checked(job: str, target: str | None, settings: tuple[str, ...]) -> Documen
     except RsctlError as problem:
         if problem.exit_code != ExitCode.USAGE:
             raise
-        if not document.has_errors:
-            document.add(problem.findings)
     return document

@@ -56,7 +56,7 @@ def _accepted(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> bool:
 
 
 def _scalar_remedy(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> str | None:
-    if len(node.text) > _LONGEST or not node.text.isprintable():
+    if node.from_environment or len(node.text) > _LONGEST or not node.text.isprintable():
         return None
     if node.value in (None, "") and not _containers(shape):
         empty = _accepted(replace(node, text="", plain=False), shape, base)

@@ -10,6 +10,8 @@ _PATTERNS = {
     r"^[a-z][a-z0-9-]{0,39}$": "at most 40 of a-z, 0-9 and '-', beginning with a letter",
     r"^\S+$": "text without spaces",
     r"^gs://.+": "a gs:// location",
+    r"^[^\r\n]+$": "a text of one line",
+    r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$": "an image such as pytorch/pytorch:TAG",
     r"^[a-z0-9][a-z0-9.+:=~_-]*$": "a Debian package such as libaio1",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module such as pkg.train",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not beginning with a digit",

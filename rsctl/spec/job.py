@@ -33,6 +33,8 @@ JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 TargetName = Literal["vertex", "sagemaker", "compose", "process"]
 Transport = Literal["auto", "reduction-server", "fast-socket", "efa", "rsctl", "none"]
 Word = Annotated[str, Meta(pattern=r"^\S+$")]
+Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
+ImageName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
 Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]
@@ -54,13 +56,14 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The training container: built from a base, or used as it is."""
 
     uri: Annotated[
-        Optional[Word], Meta(description="An image used as it is. Excludes the other keys.")
+        Optional[ImageName], Meta(description="An image used as it is. Excludes the other keys.")
     ] = None
     base: Annotated[
-        Optional[Word], Meta(description="The image to build on, such as pytorch/pytorch:TAG.")
+        Optional[ImageName],
+        Meta(description="The image to build on, such as pytorch/pytorch:TAG."),
     ] = None
     python: Annotated[
-        Union[LocalPath, list[Text], None],
+        Union[LocalPath, list[Line], None],
         Meta(description="Python requirements: a requirements file, or a list of requirements."),
     ] = None
     apt: Annotated[

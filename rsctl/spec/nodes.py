@@ -124,6 +124,8 @@ def describe(node: Node) -> str:
         return "a mapping"
     if isinstance(node, Sequence):
         return "a list" if node.items else "an empty list"
+    if node.from_environment:
+        return "another text from the environment"  # which may be a secret
     value = node.value
     if value is None:
         return "nothing"

@@ -184,3 +184,10 @@ def test_a_disk_without_any_space(rsctl: Rsctl, small_disk: Path) -> None:
     assert done.exit_code == 3
     assert "Traceback" not in done.stderr
     assert "set RSCTL_HOME to another folder" in done.stderr
+
+
+def test_a_run_can_be_cancelled_the_moment_it_is_known(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER))
+    done = rsctl("cancel", run)
+    assert (done.exit_code, done.stderr) == (0, f"{run} cancelled\n")
+    assert rsctl.processes(run) == []

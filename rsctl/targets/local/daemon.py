@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from rsctl.findings import ExitCode, JobState, error
 from rsctl.runs.store import Store
 from rsctl.targets.local.backend import Backend, ProcessBackend
 from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.recorder import Recorder
-from rsctl.targets.local.supervisor import Supervisor
+from rsctl.targets.local.supervisor import CANCEL_SIGNALS, Supervisor
 
 
 def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:
@@ -22,8 +24,8 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
 
     `secrets` reach it, and the replicas that name them, by its environment only.
     """
-    with folder.supervisor_log.open("ab") as log:
-        subprocess.Popen(
+    with folder.supervisor_log.open("ab") as log, _cancels_kept():
+        supervisor = subprocess.Popen(
             [sys.executable, "-m", "rsctl.targets.local.daemon", folder.run, str(lock)],
             env={**os.environ, **secrets},
             stdin=subprocess.DEVNULL,
@@ -33,6 +35,17 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
             pass_fds=[lock],
             start_new_session=True,
         )
+        folder.claim(lock, supervisor.pid)
+
+
+@contextmanager
+def _cancels_kept() -> Iterator[None]:
+    """A child that is started here gets a SIGTERM only once it is ready to understand it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, CANCEL_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def make_backend(folder: RunFolder, submission: Submission) -> Backend:
@@ -49,7 +62,6 @@ def main() -> int:
     run, lock = sys.argv[1], int(sys.argv[2])
     folder = RunFolder(run)
     os.set_inheritable(lock, False)
-    folder.claim(lock)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     recorder = Recorder(folder, Store())
     try:

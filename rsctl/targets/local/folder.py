@@ -88,12 +88,12 @@ class RunFolder:
                     os.close(file)
                     raise
                 sleep(_PROBE_SECONDS / 20)
-        self.claim(file)
+        self.claim(file, os.getpid())
         return file
 
-    def claim(self, lock: int) -> None:
-        """Write this process's id into the lock that it holds, in one piece."""
-        os.pwrite(lock, f"{os.getpid():<10}".encode(), 0)
+    def claim(self, lock: int, supervisor: int) -> None:
+        """Write the process id of who looks after the run into the lock, in one piece."""
+        os.pwrite(lock, f"{supervisor:<10}".encode(), 0)
 
     def is_supervised(self) -> bool:
         """Whether a supervisor lives, or somebody is about to start one or to clear away."""

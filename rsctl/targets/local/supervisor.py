@@ -24,6 +24,7 @@ from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.recorder import Recorder
 from rsctl.targets.local.replica import Replica, lines_with_news
 
+CANCEL_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 0.5
@@ -246,8 +247,9 @@ class Supervisor:
         self._selector.register(read_end, selectors.EVENT_READ, None)
         signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in CANCEL_SIGNALS:
             signal.signal(number, self._on_cancel)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, CANCEL_SIGNALS)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _on_cancel(self, _number: int, _frame: FrameType | None) -> None:
