@@ -56,11 +56,11 @@ def _accepted(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> bool:
 
 
 def _scalar_remedy(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> str | None:
-    if node.from_environment or len(node.text) > _LONGEST or not node.text.isprintable():
-        return None
     if node.value in (None, "") and not _containers(shape):
         empty = _accepted(replace(node, text="", plain=False), shape, base)
         return 'write "" for empty text, or remove the key' if empty else "give it a value"
+    if node.from_environment or len(node.text) > _LONGEST or not node.text.isprintable():
+        return None
     for words, candidate in _rewritten(node, shape):
         if _accepted(candidate, shape, base):
             return words

@@ -124,13 +124,13 @@ def describe(node: Node) -> str:
         return "a mapping"
     if isinstance(node, Sequence):
         return "a list" if node.items else "an empty list"
-    if node.from_environment:
-        return "another text from the environment"  # which may be a secret
     value = node.value
     if value is None:
         return "nothing"
     if value == "":
         return "an empty text"
+    if node.from_environment:
+        return "another text from the environment"  # which may be a secret
     if isinstance(value, bool):
         return node.text
     if isinstance(value, str):
