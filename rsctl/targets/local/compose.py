@@ -7,7 +7,6 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool, Say
 from rsctl.targets.local import docker, replicas
 from rsctl.targets.local.composefile import common_env, compose_file
-from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders
 
 
@@ -18,15 +17,6 @@ class ComposeTarget(LocalRun):
     supports = Capabilities(
         refused=replicas.REFUSED, unused=replicas.UNUSED, schemes=frozenset({"file"})
     )
-
-    def __init__(self, host: Host | None = None) -> None:
-        self._host = host
-
-    @property
-    def host(self) -> Host:
-        """This machine, looked at once."""
-        self._host = self._host or this_host()
-        return self._host
 
     def render(self, job: Job, run: str) -> Plan:
         """The compose file."""

@@ -10,7 +10,6 @@ from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool
 from rsctl.targets.local import replicas
-from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.run import LocalRun
 
 _NO_IMAGE = "processes run in this Python, with no image"
@@ -32,15 +31,6 @@ class ProcessTarget(LocalRun):
         },
         schemes=frozenset({"file"}),
     )
-
-    def __init__(self, host: Host | None = None) -> None:
-        self._host = host
-
-    @property
-    def host(self) -> Host:
-        """This machine, looked at once."""
-        self._host = self._host or this_host()
-        return self._host
 
     def render(self, job: Job, run: str) -> Plan:
         """The commands and environments of all replicas."""

@@ -16,6 +16,7 @@ from rsctl.stream.events import Event
 from rsctl.stream.journal import tail_offset
 from rsctl.targets.base import Cursor, Plan, Say, metric_specs
 from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.replicas import secrets
 from rsctl.targets.local.tail import STATES, RunTail
 
@@ -24,6 +25,15 @@ _IDLE_SECONDS = 0.05
 
 class LocalRun:
     """The part of the target contract that process and compose share."""
+
+    def __init__(self, host: Host | None = None) -> None:
+        self._host = host
+
+    @property
+    def host(self) -> Host:
+        """This machine, looked at once."""
+        self._host = self._host or this_host()
+        return self._host
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], say: Say) -> None:
         """Write the submission down and start its supervisor; a run that has one is left alone."""
