@@ -12,7 +12,7 @@ from pathlib import Path
 from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
 
 MAX_LINE = 256 * 1024
-BLOCK = 256 * 1024
+BLOCK = 64 * 1024
 _CODES: dict[Stream, bytes] = {"stdout": b" o ", "stderr": b" e "}
 _STREAMS: dict[bytes, Stream] = {code: name for name, code in _CODES.items()}
 _TEXT = TIME_LENGTH + 3
