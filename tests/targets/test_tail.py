@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.local.process import ProcessTarget
 from rsctl.targets.local.tail import RunTail
 
 SOON = "2999-01-01T00:00:0{}.000000Z"
@@ -50,3 +52,28 @@ def test_a_reader_resumes_where_another_stopped(folder: RunFolder) -> None:
     (event,) = rest_of(RunTail(folder, since))
     assert isinstance(event, LogEvent)
     assert (event.stream, event.text) == ("stderr", "another")
+
+
+def test_a_run_that_ends_while_somebody_looks_is_not_taken_for_killed(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store()
+    new = {"name": "t", "target": "process", "url": "process://t", "created": SOON.format(0)}
+    store.add(Run(run=folder.run, state=JobState.RUNNING, **new))
+    store.record(
+        folder.run, StateEvent(time=SOON.format(1), state=JobState.RUNNING, replica="worker-0")
+    )
+    lock = RunFolder.lock
+
+    def lock_just_freed(locked: RunFolder) -> int:
+        """The supervisor ends between the first look and the lock."""
+        for replica in ("worker-0", None):
+            end = StateEvent(time=SOON.format(2), state=JobState.SUCCEEDED, replica=replica)
+            store.record(locked.run, end)
+        return lock(locked)
+
+    monkeypatch.setattr(RunFolder, "lock", lock_just_freed)
+    ProcessTarget().reconcile(folder.run)
+    known = store.get(folder.run)
+    assert known is not None
+    assert [known.state, *(r.state for r in known.replicas)] == [JobState.SUCCEEDED] * 2

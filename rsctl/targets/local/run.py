@@ -93,7 +93,9 @@ class LocalRun:
         except BlockingIOError:
             return
         try:
-            self._clear_away(folder, store, known)
+            known = store.get(run)  # it may have ended before the lock was ours
+            if known and not known.state.is_final:
+                self._clear_away(folder, store, known)
         finally:
             os.close(lock)
             store.close()
