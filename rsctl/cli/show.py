@@ -81,9 +81,9 @@ def print_json(value: object) -> None:
 
 def print_events(events: Iterable[Event]) -> None:
     """One event a line on stdout, at once, so that a reader of the pipe is never behind."""
-    from rsctl.stream.encode import event_line
+    from rsctl.stream.encode import event_lines
 
-    sys.stdout.buffer.write(b"".join(map(event_line, events)))
+    sys.stdout.buffer.write(event_lines(events))
     sys.stdout.buffer.flush()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
-
 ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 SUFFIX_LENGTH = 6
 
 
 def new_run_id(job_name: str) -> str:
     """A fresh id such as `quickstart-7f3k2a`."""
+    import secrets  # not for `plan`, which needs none
+
     suffix = "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX_LENGTH))
     return f"{job_name}-{suffix}"
 

@@ -35,7 +35,7 @@ def clean_line(text: str) -> str:
     kept, and other control characters, those that change the direction of writing among them, are
     shown escaped.
     """
-    if not _CONTROL.search(text):
+    if text.isprintable() or not _CONTROL.search(text):
         return text
     text = _ESCAPES.sub("", text)
     if "\r" in text:

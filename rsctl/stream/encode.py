@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.stream.events import Event, FindingEvent, MetricEvent, ResultEvent
+from rsctl.stream.events import Event, FindingEvent, LogEvent, MetricEvent, ResultEvent
 
 _encoder = msgspec.json.Encoder()
 
@@ -20,6 +21,12 @@ def event_line(event: Event) -> bytes:
     `"nan"` or `"inf"`, since JSON has no number for it.
     """
     return _encoder.encode(_plain(event)) + b"\n"
+
+
+def event_lines(events: Iterable[Event]) -> bytes:
+    """Many events, one a line, see `event_line`."""
+    plain = [event if type(event) is LogEvent else _plain(event) for event in events]
+    return _encoder.encode_lines(plain)
 
 
 def _plain(event: Event) -> Any:

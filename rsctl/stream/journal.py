@@ -34,7 +34,6 @@ class JournalWriter:
         self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
         self._last_time = ""
         self.full = False
-        self.full = False
         self.lost_bytes = 0
 
     def feed(self, stream: Stream, data: bytes) -> bytes:
