@@ -12,14 +12,14 @@ import click
 import msgspec
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run, replica_names
+from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Run, Store
 from rsctl.spec.units import Duration
 from rsctl.stream.events import TIME_LENGTH, LogEvent
 from rsctl.stream.text import LineFormat, in_words
-from rsctl.targets.base import Cursor, Pool, Target
+from rsctl.targets.base import Cursor, Pool, Target, replica_names
 
 Keep = Callable[[LogEvent], object]
 

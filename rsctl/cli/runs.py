@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -12,7 +11,7 @@ from rsctl.cli.show import say, show_findings
 from rsctl.findings import RsctlError
 from rsctl.runs.store import Run, Store
 from rsctl.targets import get
-from rsctl.targets.base import Pool, Target
+from rsctl.targets.base import Target
 
 
 def find_run(store: Store, reference: str) -> tuple[Run, Target]:
@@ -40,11 +39,6 @@ def look_again(store: Store, run: Run) -> Run:
         with suppress(RsctlError):  # it was told when the run was found
             get(run.target).reconcile(run.run)
     return store.get(run.run) or run
-
-
-def replica_names(pools: Iterable[Pool]) -> list[str]:
-    """`worker-0` … of a plan's pools."""
-    return [f"{pool.role}-{index}" for pool in pools for index in range(pool.count)]
 
 
 def shown(run: Run) -> dict[str, Any]:

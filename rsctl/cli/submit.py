@@ -12,7 +12,6 @@ import msgspec
 
 from rsctl.cli import options
 from rsctl.cli.follow import follow, make_result
-from rsctl.cli.runs import replica_names
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
@@ -22,7 +21,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.spec.document import Document, read
 from rsctl.spec.job import Job
 from rsctl.stream.events import FindingEvent, ResultEvent, StateEvent, now
-from rsctl.targets.base import Plan, Target, metric_specs
+from rsctl.targets.base import Plan, Target, metric_specs, replica_names
 
 _NO_MATRIX = error(
     "matrix",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional, Protocol
 
 import msgspec
@@ -108,6 +108,11 @@ class Target(Protocol):
 
     def cancel(self, run: str) -> None:
         """Ask the job to end. Returns at once; a job that has ended is left as it is."""
+
+
+def replica_names(pools: Iterable[Pool]) -> list[str]:
+    """`worker-0` … of a plan's pools, in their order."""
+    return [f"{pool.role}-{index}" for pool in pools for index in range(pool.count)]
 
 
 def metric_specs(job: Job) -> dict[str, MetricSpec]:

@@ -42,7 +42,7 @@ class ComposeTarget(LocalRun):
         pool = Pool(
             role="worker",
             count=job.workers.count,
-            accelerator=f"gpu:{len(share.gpus[0])}" if share.gpus[0] else None,
+            accelerator=share.accelerator,
             gbps=bandwidth / 1e9 if bandwidth else None,
         )
         return Plan(

@@ -29,7 +29,8 @@ class ContainerBackend:
         if attempt > 1:
             self.clear()
         env = {**os.environ, "RSCTL_ATTEMPT": str(attempt)}
-        docker.require([*self._compose(), "create", "--quiet-pull"], env)
+        file = ["--file", str(self._file)]
+        docker.require([*self._compose(), *file, "create", "--quiet-pull"], env)
 
     def command(self, replica: str, attempt: int) -> Command:
         """A client that starts the container and stays attached to it."""
@@ -60,15 +61,10 @@ class ContainerBackend:
 
     def clear(self) -> None:
         """Remove the containers and the network; safe without the compose file too."""
-        command = docker.compose_command()
-        if command is None:
-            raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here"))
-        project = ["--project-name", project_name(self._run)]
-        docker.require([*command, *project, "down", "--volumes", "--timeout", "0"])
+        docker.require([*self._compose(), "down", "--volumes", "--timeout", "0"])
 
     def _compose(self) -> list[str]:
         command = docker.compose_command()
         if command is None:
             raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here"))
-        project = ["--project-name", project_name(self._run)]
-        return [*command, *project, "--file", str(self._file)]
+        return [*command, "--project-name", project_name(self._run)]

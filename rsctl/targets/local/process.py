@@ -43,7 +43,7 @@ class ProcessTarget(LocalRun):
             run=run,
             target=self.name,
             image=ImagePlan(tag=None, transport="none"),
-            pools=[Pool(role="worker", count=job.workers.count, accelerator=_accelerator(share))],
+            pools=[Pool(role="worker", count=job.workers.count, accelerator=share.accelerator)],
             world_size=job.workers.count * share.processes,
             env=common,
             request={"commands": commands},
@@ -101,10 +101,6 @@ def _locations(job: Job, run: str) -> dict[str, Optional[str]]:
     env["RSCTL_OUTPUT_DIR"] = str(job.outputs or directory / "outputs")
     env["RSCTL_CHECKPOINT_DIR"] = str(job.checkpoints or directory / "checkpoints")
     return env
-
-
-def _accelerator(share: replicas.Share) -> str | None:
-    return f"gpu:{len(share.gpus[0])}" if share.gpus[0] else None
 
 
 TARGET = ProcessTarget()

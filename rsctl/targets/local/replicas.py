@@ -19,9 +19,7 @@ _COMM = Unsupported(
     "this version does not change how an unmodified script communicates",
     "remove it and let the script choose",
 )
-REFUSED = {
-    **{f"comm.{name}": _COMM for name in Comm.__struct_fields__},
-}
+REFUSED = {f"comm.{name}": _COMM for name in Comm.__struct_fields__}
 UNUSED = {
     "workers.machine": "it runs on this machine",
     "workers.disk": "it runs on this machine",
@@ -39,6 +37,11 @@ class Share:
     gpus: tuple[tuple[int, ...], ...]
     processes: int
     threads: int
+
+    @property
+    def accelerator(self) -> str | None:
+        """What a plan says of each worker's GPUs; None if it has none."""
+        return f"gpu:{len(self.gpus[0])}" if self.gpus[0] else None
 
 
 def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:

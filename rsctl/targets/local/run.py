@@ -10,11 +10,11 @@ from time import sleep
 import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.runs.store import Run, Store, replica_order
+from rsctl.runs.store import Run, Store
 from rsctl.spec.job import Job
 from rsctl.stream.events import Event
 from rsctl.stream.journal import tail_offset
-from rsctl.targets.base import Cursor, Plan, Say, metric_specs
+from rsctl.targets.base import Cursor, Plan, Say, metric_specs, replica_names
 from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.replicas import secrets
@@ -161,12 +161,11 @@ def _make_folder(path: str | os.PathLike[str]) -> None:
 
 
 def _submission(plan: Plan, job: Job) -> Submission:
-    names = [f"{pool.role}-{index}" for pool in plan.pools for index in range(pool.count)]
     return Submission(
         run=plan.run,
         target=plan.target,
         request=plan.request,
-        replicas=sorted(names, key=replica_order),
+        replicas=replica_names(plan.pools),
         timeout=float(job.limits.timeout) if job.limits.timeout else None,
         retries=job.limits.retries,
         metrics=metric_specs(job),
