@@ -9,10 +9,12 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from rsctl.image.ignore import Ignore
+from rsctl.image.unwanted import unwanted
 
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
@@ -44,24 +46,36 @@ class Entry:
         return "folder" if is_folder else f"file {self.executable:d}"
 
 
+class LeftOut(NamedTuple):
+    """A path of the source that is not in the image, and why."""
+
+    path: str
+    reason: str
+
+
 @dataclass
 class Context:
-    """The files of a build, and how many were left out of the source."""
+    """The files of a build beside its Dockerfile, and what was left out of the source."""
 
     entries: list[Entry] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
 
-    def digest(self) -> str:
-        """A hash of names, modes and contents: the same inputs give it on every machine."""
-        total = hashlib.sha256()
-        for entry in sorted(self.entries, key=lambda e: e.name):
-            total.update(os.fsencode(f"{entry.name}\0{entry.kind}\0{_hash(entry)}\n"))
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """A hash of each entry's mode and content, by name. Raises OSError."""
+        return {entry.name: f"{entry.kind}\0{_hash(entry)}" for entry in self.entries}
+
+    def digest(self, inputs: str = "") -> str:
+        """A hash of `inputs`, names, modes and contents: the same on every machine."""
+        total = hashlib.sha256(inputs.encode())
+        for name, hashed in sorted(self.hashes.items()):
+            total.update(os.fsencode(f"{name}\0{hashed}\n"))
         return total.hexdigest()[:_TAG_LENGTH]
 
-    def write_tar(self, out: IO[bytes]) -> None:
-        """The context as docker reads it from standard input; times and owners are not in it."""
+    def write_tar(self, out: IO[bytes], *more: Entry) -> None:
+        """`more` and the context as docker reads them; times and owners are not in it."""
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-            for entry in self.entries:
+            for entry in (*more, *self.entries):
                 with entry.open() as file:
                     tar.addfile(_tar_info(entry, file), file)
 
@@ -88,15 +102,15 @@ def _hash(entry: Entry) -> str:
     return hashed.hexdigest()
 
 
-def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[str]]:
-    """The files and folders of a source folder below `prefix`, and the paths that were left out.
+def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[LeftOut]]:
+    """The files and folders of a source folder below `prefix`, and what was left out.
 
     Links are kept as links; sockets and devices are left out. Raises OSError, and RsctlError for
     a `.dockerignore` that docker would not take.
     """
     ignore = Ignore.of(source)
     entries = [Entry(prefix.rstrip("/"))]
-    left_out: list[str] = []
+    left_out: list[LeftOut] = []
     for path, relative in _walk(source, "", ignore, left_out):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -105,21 +119,23 @@ def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[str]]:
             entries.append(Entry(prefix + relative))
         elif stat.S_ISREG(mode):
             entries.append(Entry(prefix + relative, executable=bool(mode & 0o100), path=path))
+        else:
+            left_out.append(LeftOut(relative, "no regular file"))
     return entries, left_out
 
 
 def _walk(
-    folder: Path, relative: str, ignore: Ignore, left_out: list[str]
+    folder: Path, relative: str, ignore: Ignore, left_out: list[LeftOut]
 ) -> Iterator[tuple[Path, str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
-        out = ignore.leaves_out(name)
-        if out:
-            left_out.append(name.encode(errors="backslashreplace").decode())
+        reason = ignore.leaves_out(name) or (not ignore.takes_in(name) and unwanted(item)) or None
+        if reason:
+            left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:
             yield Path(item.path), name
-        if item.is_dir(follow_symlinks=False) and (ignore.can_return or not out):
-            yield from _walk(Path(item.path), name, ignore, [] if out else left_out)
+        if item.is_dir(follow_symlinks=False) and (ignore.can_return or not reason):
+            yield from _walk(Path(item.path), name, ignore, [] if reason else left_out)
 
 
 def runtime_entries(prefix: str) -> list[Entry]:
@@ -128,6 +144,6 @@ def runtime_entries(prefix: str) -> list[Entry]:
 
     package = Path(rsctl.__file__).parent
     entries = [Entry(f"{prefix}rsctl/__init__.py", path=package / "__init__.py")]
-    for path in sorted((package / "runtime").glob("*.py")):
-        entries.append(Entry(f"{prefix}rsctl/runtime/{path.name}", path=path))
+    for path in sorted((package / "runtime").rglob("*.py")):
+        entries.append(Entry(f"{prefix}rsctl/{path.relative_to(package)}", path=path))
     return entries

@@ -9,25 +9,50 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError
 
-ALWAYS = (
-    ".git",
-    "**/__pycache__",
-    "**/*.pyc",
-    "**/.venv",
-    "**/venv",
-    "**/.env",
-    "**/.env.*",
-    "**/.netrc",
-    "**/.aws",
-    "**/.ssh",
-    "**/.config/gcloud",
-    "**/*.pem",
-    "**/.DS_Store",
-    "**/.mypy_cache",
-    "**/.ruff_cache",
-    "**/.pytest_cache",
-    "**/node_modules",
-)
+_GIVEN = ".dockerignore says so"
+_VERSION_CONTROL = "version control"
+_MADE = "made by tools, and made again where it is needed"
+_VENV = "a virtual environment"
+_CREDENTIALS = "may hold credentials"
+ALWAYS = {
+    ".git": _VERSION_CONTROL,
+    "**/.hg": _VERSION_CONTROL,
+    "**/.svn": _VERSION_CONTROL,
+    "**/__pycache__": _MADE,
+    "**/*.pyc": _MADE,
+    "**/.mypy_cache": _MADE,
+    "**/.ruff_cache": _MADE,
+    "**/.pytest_cache": _MADE,
+    "**/.ipynb_checkpoints": _MADE,
+    "**/.DS_Store": _MADE,
+    "**/node_modules": _MADE,
+    "**/.venv": _VENV,
+    "**/venv": _VENV,
+    "**/.env": _CREDENTIALS,
+    "**/.env.*": _CREDENTIALS,
+    "**/.envrc": _CREDENTIALS,
+    "**/.netrc": _CREDENTIALS,
+    "**/.pypirc": _CREDENTIALS,
+    "**/.git-credentials": _CREDENTIALS,
+    "**/.boto": _CREDENTIALS,
+    "**/.s3cfg": _CREDENTIALS,
+    "**/.aws": _CREDENTIALS,
+    "**/.azure": _CREDENTIALS,
+    "**/.kube": _CREDENTIALS,
+    "**/.docker": _CREDENTIALS,
+    "**/.ssh": _CREDENTIALS,
+    "**/.gnupg": _CREDENTIALS,
+    "**/.config/gcloud": _CREDENTIALS,
+    "**/application_default_credentials.json": _CREDENTIALS,
+    "**/id_rsa*": _CREDENTIALS,
+    "**/id_ed25519*": _CREDENTIALS,
+    "**/id_ecdsa*": _CREDENTIALS,
+    "**/*.pem": _CREDENTIALS,
+    "**/*.p12": _CREDENTIALS,
+    "**/*.pfx": _CREDENTIALS,
+}
+"""Patterns of what is never copied unless `.dockerignore` takes it back in, and why."""
+
 _PART = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _SUFFIX = re.compile(r"\*\*([^/*?\[\]\\][^*?\[\]\\]*)")
 
@@ -41,13 +66,15 @@ class Ignore:
     """
 
     def __init__(self, lines: list[str], file: str = ".dockerignore") -> None:
-        self._rules = [rule for pattern in ALWAYS for rule in _rules(pattern)]
+        self._rules: list[tuple[str | None, re.Pattern[str]]] = []
+        for line, reason in ALWAYS.items():
+            self._rules += [(reason, pattern) for _, pattern in _rules(line)]
         for number, line in enumerate(lines, start=1):
             try:
-                self._rules += _rules(line)
+                self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
             except re.error:
                 raise _no_pattern(line, file, number) from None
-        self.can_return = any(keep for keep, _ in self._rules)
+        self.can_return = any(reason is None for reason, _ in self._rules)
 
     @classmethod
     def of(cls, source: Path) -> Ignore:
@@ -59,24 +86,27 @@ class Ignore:
             text = ""
         return cls(text.splitlines(), str(file))
 
-    def leaves_out(self, path: str) -> bool:
-        """Whether a path, relative and with `/`, stays out; a folder takes its content along."""
-        out = False
-        for keep, pattern in self._rules:
-            if pattern.match(path):
-                out = not keep
-        return out
+    def leaves_out(self, path: str) -> str | None:
+        """Why a path, relative and with `/`, stays out; a folder takes its content along."""
+        return next(
+            (reason for reason, pattern in reversed(self._rules) if pattern.match(path)), None
+        )
+
+    def takes_in(self, path: str) -> bool:
+        """Whether `.dockerignore` says of a path that it is to be copied."""
+        matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
+        return next(matching, _GIVEN) is None
 
 
 def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:
-    """The rule of a line, if it is one: whether it takes back in, and what it is about."""
+    """The rule of a line, if it is one: whether it leaves out, and what it is about."""
     text = line.strip()
     if not text or line.startswith("#"):
         return
     pattern = posixpath.normpath(text.removeprefix("!").strip()).lstrip("/")
     if pattern not in ("", "."):
         below = r"(?:/.*)?\Z"
-        yield text.startswith("!"), re.compile(_translated(pattern) + below, re.DOTALL)
+        yield not text.startswith("!"), re.compile(_translated(pattern) + below, re.DOTALL)
 
 
 def _translated(pattern: str) -> str:

@@ -1,86 +1,199 @@
-"""`image:` to a Dockerfile, and the files that it copies. Pure but for reading those files."""
+"""`image:` to a Dockerfile, and the files that it copies. Pure but for reading those files.
+
+What does not depend on the job comes first and the source last, so that a change of code rebuilds
+one layer. The proof of the transport is the last command that runs: it needs no source.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, NamedTuple
 
-from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.context import Context, Entry, runtime_entries, source_entries
-from rsctl.spec.job import Image, Job
+from rsctl.image.registry.names import parse_repository
+from rsctl.image.requirements import MAIN, requirement_entries
+from rsctl.image.transport import TRANSPORTS, choose_transport, fragment
+from rsctl.spec.job import Job
 
-_PYTHON = '"$(command -v python || command -v python3)"'
+CLOUD_PLATFORM = "linux/amd64"
+"""What the machines of Vertex AI and SageMaker training are."""
+
+_PYTHON = b"""#!/bin/sh
+# The image's own Python: an active virtual environment, or by its names, or conda's.
+for python in "${VIRTUAL_ENV:+$VIRTUAL_ENV/bin/python}" python python3 /opt/conda/bin/python; do
+  if command -v "$python" >/dev/null 2>&1; then exec "$python" "$@"; fi
+done
+echo '{"rsctl": "finding", "severity": "error", "code": "python", \
+"message": "the base has no python and no python3", \
+"remedy": "take a base with Python, or add python3 and python3-pip to image.apt"}'
+exit 3
+"""
 _LAUNCH = b"""#!/bin/sh
 # The node's first process: the runtime under the image's own Python.
 export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/opt/rsctl"
-exec "$(command -v python || command -v python3)" -m rsctl.runtime.launch "$@"
+exec /usr/local/bin/rsctl-python -m rsctl.runtime.launch "$@"
 """
+_CACHE_MOUNT = re.compile(r"--mount=type=cache,\S+ \\\n\s+")
+
+
+class Contents(NamedTuple):
+    """What decides over the text of a Dockerfile."""
+
+    base: str
+    apt: tuple[str, ...] = ()
+    has_requirements: bool = False
+    transport: str = "none"
+    launcher: str = "torchrun"
+    has_source: bool = True
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether rsctl's runtime is in the image."""
+        return self.launcher != "none"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that a build needs. `reference` is the image's name with its content-addressed tag."""
+    """All that a build needs.
 
-    dockerfile: str
+    `digest` is a hash of everything that goes in; the labels do not, so that a commit that
+    changes no file of the image does not change its tag. `platform` is None for the engine's own.
+    `repository` is where it is pushed, without a tag, or None if it stays on this machine.
+    """
+
+    name: str
+    contents: Contents
     context: Context
-    reference: str
+    platform: str | None
+    repository: str | None
+    digest: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The image that is built on."""
+        return self.contents.base
+
+    @property
+    def transport(self) -> str:
+        """The transport that is installed."""
+        return self.contents.transport
+
+    @property
+    def reference(self) -> str:
+        """The image's name with its content-addressed tag."""
+        return f"{self.repository or 'rsctl/' + self.name}:{self.digest}"
+
+    def dockerfile(self, cache_mounts: bool) -> str:
+        """The Dockerfile, for a builder that has BuildKit's cache mounts or one that has not."""
+        return make_dockerfile(self.contents, cache_mounts)
+
+    def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
+        """Write the context as a tar, the Dockerfile first. Raises OSError."""
+        dockerfile = Entry("Dockerfile", content=self.dockerfile(cache_mounts).encode())
+        self.context.write_tar(out, dockerfile)
 
 
-def make_recipe(job: Job) -> Recipe:
-    """The recipe of a job's image.
+def make_recipe(job: Job, target: str) -> Recipe:
+    """The recipe of a job's image on a target.
 
     Raises OSError if a file of it cannot be read, RsctlError if what it says cannot be written as
     a requirements file or a `.dockerignore` is wrong.
     """
-    dockerfile = make_dockerfile(job.image)
-    context = Context()
-    context.entries.append(Entry("Dockerfile", content=dockerfile.encode()))
-    if job.image.python:
-        context.entries.append(Entry("requirements.txt", content=_requirements(job.image)))
-    context.entries.append(Entry("rsctl-launch", executable=True, content=_LAUNCH))
-    context.entries += runtime_entries("runtime/")
-    if job.image.source:
-        entries, context.left_out = source_entries(Path(job.image.source), "source/")
+    image, context = job.image, Context()
+    transport = choose_transport(job, target).transport
+    context.entries += requirement_entries(image, "requirements/")
+    contents = Contents(
+        base=str(image.base),
+        apt=tuple(image.apt),
+        has_requirements=bool(context.entries),
+        transport=transport,
+        launcher=job.run.launcher,
+        has_source=bool(image.source),
+    )
+    context.entries += _own_entries(contents)
+    if image.source:
+        entries, context.left_out = source_entries(Path(image.source), "source/")
         context.entries += entries
-    return Recipe(dockerfile, context, f"rsctl/{job.name}:{context.digest()}")
+    platform = CLOUD_PLATFORM if target in ("vertex", "sagemaker") else None
+    inputs = f"{platform}\n{make_dockerfile(contents)}"
+    return Recipe(
+        name=job.name,
+        contents=contents,
+        context=context,
+        platform=platform,
+        repository=repository_of(job, target),
+        digest=context.digest(inputs),
+    )
 
 
-def make_dockerfile(image: Image) -> str:
-    """The Dockerfile, with the source last so that a change of code rebuilds one layer."""
-    return "\n".join(_instructions(image)) + "\n"
+def repository_of(job: Job, target: str) -> str | None:
+    """Where the image of a target is pushed; None if the job does not say.
+
+    Raises RsctlError if no repository can have that name.
+    """
+    given = job.image.repository
+    repository: str | None = given if isinstance(given, str) else getattr(given, target, None)
+    if repository:
+        parse_repository(repository)
+    return repository
 
 
-def _instructions(image: Image) -> Iterator[str]:
-    yield f"FROM {image.base}"
-    if image.apt:
-        packages = " ".join(image.apt)
+def make_dockerfile(contents: Contents, cache_mounts: bool = True) -> str:
+    """The Dockerfile as text."""
+    text = "\n".join(_instructions(contents)) + "\n"
+    if cache_mounts:
+        return text
+    text = _CACHE_MOUNT.sub("", text)
+    return text.replace("-m pip install ", "-m pip install --no-cache-dir ")
+
+
+def _instructions(contents: Contents) -> Iterator[str]:
+    yield f"FROM {contents.base}"
+    yield "USER root"
+    if contents.apt:
         yield (
             "RUN apt-get update \\\n"
-            f" && apt-get install -y --no-install-recommends {packages} \\\n"
+            " && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \\\n"
+            f"      {' '.join(contents.apt)} \\\n"
             " && rm -rf /var/lib/apt/lists/*"
         )
-    if image.python:
-        yield "COPY requirements.txt /opt/rsctl/requirements.txt"
-        yield f"RUN {_PYTHON} -m pip install --no-cache-dir -r /opt/rsctl/requirements.txt"
-    yield "COPY rsctl-launch /usr/local/bin/rsctl-launch"
-    yield "COPY runtime/ /opt/rsctl/"
+    for name in TRANSPORTS[contents.transport].fragments:
+        yield fragment(name).rstrip("\n")
+    if contents.is_launched or contents.has_requirements:
+        yield "COPY rsctl-python /usr/local/bin/"
+    if contents.has_requirements:
+        yield "COPY requirements/ /opt/rsctl/requirements/"
+        yield (
+            "RUN --mount=type=cache,target=/root/.cache/pip \\\n"
+            "    PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install "
+            f"-r /opt/rsctl/requirements/{MAIN}"
+        )
+    if contents.is_launched:
+        yield "COPY rsctl-launch /usr/local/bin/"
+        yield "COPY runtime/ /opt/rsctl/"
+    yield "ARG BASE_USER=root"
+    yield "USER ${BASE_USER}"
+    if contents.is_launched:
+        yield 'ENTRYPOINT ["rsctl-launch"]'
+        launcher = f"--launcher {contents.launcher}"
+        yield f"RUN rsctl-launch --check --transport {contents.transport} {launcher}"
+    if contents.has_source:
+        yield "COPY --chown=${BASE_USER} source/ /app/"
     yield "WORKDIR /app"
-    yield 'ENTRYPOINT ["rsctl-launch"]'
-    if image.source:
-        yield "COPY source/ /app/"
 
 
-def _requirements(image: Image) -> bytes:
-    if isinstance(image.python, list):
-        return "".join(map(_requirement, image.python)).encode()
-    return Path(str(image.python)).read_bytes()
-
-
-def _requirement(text: str) -> str:
-    """One line of a requirements file; pip would take a line break for the end of one."""
-    if len(text.splitlines()) > 1 or text.endswith("\\"):
-        message = f"expected one requirement on one line, got {text!r}"
-        finding = error("requirement", message, "list each by itself", "image.python")
-        raise RsctlError(ExitCode.USAGE, finding)
-    return text.strip() + "\n"
+def _own_entries(contents: Contents) -> list[Entry]:
+    """What the Dockerfile copies of rsctl."""
+    python = Entry("rsctl-python", executable=True, content=_PYTHON)
+    if not contents.is_launched:
+        return [python] if contents.has_requirements else []
+    return [
+        python,
+        Entry("rsctl-launch", executable=True, content=_LAUNCH),
+        Entry("runtime/transport", content=f"{contents.transport}\n".encode()),
+        *runtime_entries("runtime/"),
+    ]

@@ -14,21 +14,24 @@ import operator
 import os
 import re
 import sys
-from typing import Protocol, SupportsFloat, SupportsIndex
+from typing import TYPE_CHECKING, SupportsFloat
 
 from rsctl.runtime.rank import LINE_BYTES, emit, line
+
+if TYPE_CHECKING:  # Python 3.7 has none of them: see interpreter.py.
+    from typing import Protocol, SupportsIndex
+
+    class Scalar(Protocol):
+        """A number in a box: a tensor or an array without dimensions."""
+
+        def item(self) -> object:
+            """The number as Python's own."""
+
 
 __all__ = ["log_metrics"]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _RESERVED = frozenset({"rsctl", "rank"})
-
-
-class Scalar(Protocol):
-    """A number in a box: a tensor or an array without dimensions."""
-
-    def item(self) -> object:
-        """The number as Python's own."""
 
 
 def log_metrics(

@@ -1,77 +1,46 @@
-"""`rsctl-launch`: a node's first process, from the platform's contract to the job's exit code.
+"""`rsctl-launch`: a node's first process, and the check of the image that it is in.
 
 Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--python] -- COMMAND...
+       rsctl-launch --check [--transport NAME] [--launcher torchrun|once]
+
+This file and what it imports at its head must parse on Python 3.7: see interpreter.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
-from collections.abc import Mapping
-from types import FrameType
-from typing import NoReturn
 
-from rsctl.runtime import processes, rank, work
-from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.peers import meet, wait_for_names
-from rsctl.runtime.refusal import Refusal
-from rsctl.runtime.settings import number
-from rsctl.runtime.shape import Network, shape
-from rsctl.runtime.telemetry import start_telemetry
-
-_RESOLVE_SECONDS = 300
-_TELEMETRY_SECONDS = 10
+from rsctl.runtime import interpreter, rank
+from rsctl.runtime.refusal import ENVIRONMENT
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run this node's part of the job and return the exit code of its command.
-
-    Where the job cannot start, a `finding` line says why; refusal.py has the exit codes.
-    """
+    """Do what the command line says and return the exit code; refusal.py has those of its own."""
+    outdated = interpreter.too_old()
+    if outdated is not None:
+        rank.emit("finding", outdated)
+        return ENVIRONMENT
     options = _parse(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _launch(options, os.environ)
-    except Refusal as refusal:
-        rank.emit("finding", refusal.finding())
-        return refusal.exit_code
+        from rsctl.runtime import node
 
-
-def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    _end_on_stop_signals()
-    if environ.get("RSCTL_TARGET") == "process":
-        _end_with_supervisor(environ)
-    cluster = Cluster.from_env(environ)
-    job = _work(cluster, options, environ)
-    telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
-    shape(Network.from_env(environ), cluster.interface)
-    _wait_for_peers(cluster, environ)
-
-    processes.adopt_orphans()
-    child = rank.start(job.argv, job.environ)
-    start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
-    ending = rank.wait(child)
-    if options.launcher == "once" and ending.is_failure:
-        rank.report(ending, rank=cluster.index, local_rank=0)
-    processes.kill_descendants()
-    return ending.code
-
-
-def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> None:
-    limit = number(environ, "RSCTL_RESOLVE_SECONDS", _RESOLVE_SECONDS)
-    wait_for_names(cluster.hosts, limit)
-    if "RSCTL_READY" in environ:
-        attempt, own = environ.get("RSCTL_ATTEMPT", ""), cluster.own_host
-        meet(environ["RSCTL_READY"], attempt, own, cluster.hosts, limit)
+        if options.check:
+            from rsctl.runtime.check import command
+    except ImportError as error:
+        rank.emit("finding", interpreter.incomplete(error))
+        return ENVIRONMENT
+    if options.check:
+        return command.main(options.transport or "none", options.launcher)
+    return node.main(options)
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     """The options, with the command as `command`."""
     parser = argparse.ArgumentParser(
         prog="rsctl-launch",
-        usage="%(prog)s [options] -- COMMAND...",
-        description="Run this node's part of a job.",
+        usage="%(prog)s [options] -- COMMAND...\n       %(prog)s --check [options]",
+        description="Run this node's part of a job, or check the image that it is in.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -86,48 +55,30 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--python", action="store_true", help="COMMAND is a script, or -m and a module"
     )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="run nothing: prove that this image can do its job, or say why not",
+    )
+    parser.add_argument(
+        "--transport",
+        choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
+        help="what --check is to prove of how gradients travel (default: none)",
+    )
     # Split by hand: what argparse makes of `--` differs between versions of Python.
     end = arguments.index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:end])
     command = arguments[end + 1 :]
-    if not command:
+    if options.check and command:
+        parser.error("--check runs no COMMAND")
+    if options.transport and not options.check:
+        parser.error("--transport is for --check; a job uses what its image has")
+    if not command and not options.check:
         parser.error("what to run? Give a COMMAND after --")
     if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
         parser.error(f"--processes {options.processes} is not possible with {options.launcher}")
     options.command = [sys.executable, "-u", *command] if options.python else command
     return options
-
-
-def _work(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> work.Work:
-    if cluster.role == "reducer":
-        return work.reducer()
-    if options.launcher == "once":
-        return work.once(cluster, options.command, environ)
-    return work.torchrun(cluster, options.processes, options.command, environ)
-
-
-def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
-    """The interface whose traffic is this replica's alone, if there is one."""
-    return None if environ.get("RSCTL_TARGET") == "process" else cluster.interface
-
-
-def _end_on_stop_signals() -> None:
-    """End when told to, until there is a command to pass the signals on to.
-
-    The kernel does not end a container's first process by a signal that it does not handle.
-    """
-
-    def end(signum: int, _: FrameType | None) -> NoReturn:
-        sys.exit(128 + signum)
-
-    for signum in rank.STOP_SIGNALS:
-        signal.signal(signum, end)
-
-
-def _end_with_supervisor(environ: Mapping[str, str]) -> None:
-    """Be told to stop when the process that started this replica dies, even by SIGKILL."""
-    supervisor = int(number(environ, "RSCTL_PARENT", os.getppid()))
-    rank.die_with_parent(signal.SIGTERM, supervisor)
 
 
 if __name__ == "__main__":

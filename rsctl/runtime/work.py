@@ -29,12 +29,7 @@ def torchrun(
     Raises Refusal if this interpreter has no torch.
     """
     if importlib.util.find_spec("torch") is None:
-        raise Refusal(
-            ENVIRONMENT,
-            "torch-missing",
-            f"the launcher torchrun needs torch, and {sys.executable} has none",
-            "Add torch to image.python, take an image.base that has it, or set run.launcher: once.",
-        )
+        raise no_torch()
     rendezvous = ["--nnodes", str(len(cluster.workers)), "--node-rank", str(cluster.index)]
     rendezvous += ["--master-addr", cluster.chief, "--master-port", str(cluster.port)]
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
@@ -47,6 +42,16 @@ def torchrun(
             *command,
         ],
         environ=_with_defaults(cluster, environ),
+    )
+
+
+def no_torch() -> Refusal:
+    """The refusal of torchrun where this interpreter has no torch."""
+    return Refusal(
+        ENVIRONMENT,
+        "torch-missing",
+        f"the launcher torchrun needs torch, and {sys.executable} has none",
+        "Add torch to image.python, take an image.base that has it, or set run.launcher: once.",
     )
 
 

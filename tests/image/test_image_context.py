@@ -119,7 +119,12 @@ def test_what_is_left_out_is_told_once_for_a_folder(source: Path) -> None:
     (source / ".env").touch()
     (source / ".dockerignore").write_text("*.sh\n")
     made = context(source)
-    assert made.left_out == [".env", ".git", "pkg/__pycache__", "run.sh"]
+    assert made.left_out == [
+        (".env", "may hold credentials"),
+        (".git", "version control"),
+        ("pkg/__pycache__", "made by tools, and made again where it is needed"),
+        ("run.sh", ".dockerignore says so"),
+    ]
     assert [entry.name for entry in made.entries] == [
         "source",
         "source/.dockerignore",
@@ -137,7 +142,7 @@ def test_a_file_of_a_folder_that_is_left_out_can_be_taken_back_in(source: Path) 
     names = [entry.name for entry in context(source).entries]
     assert "source/pkg/a.py" in names
     assert "source/pkg/b.py" not in names
-    assert context(source).left_out == [".dockerignore", "pkg"]
+    assert [path for path, _ in context(source).left_out] == [".dockerignore", "pkg"]
 
 
 def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
@@ -153,13 +158,42 @@ def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
     }
 
 
+KEY = '{"type": "service_account", "private_key": "x"}'
+
+
+def test_what_is_known_by_its_content_is_left_out(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RSCTL_HOME", str(source / "runs"))
+    (source / "key.json").write_text(KEY)
+    (source / "config.json").write_text('{"type": "service_account"}')
+    (source / "env" / "bin").mkdir(parents=True)
+    (source / "env" / "pyvenv.cfg").touch()
+    (source / "runs").mkdir()
+    made = context(source)
+    assert made.left_out == [
+        ("env", "a virtual environment"),
+        ("key.json", "the key of a service account"),
+        ("runs", "where rsctl keeps its runs"),
+    ]
+    assert "source/config.json" in [entry.name for entry in made.entries]
+
+
+def test_what_is_known_by_its_content_can_be_taken_back_in(source: Path) -> None:
+    (source / "key.json").write_text(KEY)
+    (source / ".dockerignore").write_text("!key.json\n")
+    assert context(source).left_out == []
+
+
 def test_sockets_and_pipes_are_left_out(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = context(source).digest()
     os.mkfifo(source / "pipe")
     monkeypatch.chdir(source)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
-    assert context(source).digest() == before
+    made = context(source)
+    assert made.digest() == before
+    assert made.left_out == [("pipe", "no regular file"), ("socket", "no regular file")]
 
 
 @pytest.mark.parametrize("name", [b"caf\xe9", b"two\nlines", "\u4e2d".encode(), b"x" * 200])
@@ -177,7 +211,7 @@ def test_any_name_is_hashed_and_sent(source: Path, name: bytes) -> None:
 def test_a_name_that_is_no_text_can_be_shown(source: Path) -> None:
     with open(os.path.join(os.fsencode(source), b"caf\xe9.pyc"), "wb"):
         pass
-    assert context(source).left_out == ["caf\\udce9.pyc"]
+    assert [path for path, _ in context(source).left_out] == ["caf\\udce9.pyc"]
 
 
 def test_a_large_file_is_not_read_into_memory(source: Path) -> None:

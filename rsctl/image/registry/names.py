@@ -1,0 +1,157 @@
+"""The name of a repository taken apart: which registry, whose, and what is asked for there."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+DOCKER_HUB = "docker.io"
+FIELD = "image.repository"
+
+_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_HOST = re.compile(rf"(?:{_LABEL}(?:\.{_LABEL})*|\[[0-9a-fA-F:]+\])(?::[0-9]{{1,5}})?")
+_COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_PATH = re.compile(f"{_COMPONENT}(?:/{_COMPONENT})*")
+_TAG = re.compile("[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
+_LONGEST = 255
+
+# The hosts that Amazon's own credential helper for docker knows, dual-stack ones included.
+_ECR = re.compile(
+    r"(?P<account>[0-9]{12})\.dkr[.-]ecr(?P<fips>-fips)?\.(?P<region>[a-z0-9][a-z0-9-]*)"
+    r"\.(?:amazonaws\.com(?:\.cn)?|amazonaws\.eu|on\.aws|on\.amazonwebservices\.com\.cn"
+    r"|sc2s\.sgov\.gov|c2s\.ic\.gov|cloud\.adc-e\.uk|csp\.hci\.ic\.gov)"
+)
+_ARTIFACT_REGISTRY = re.compile(r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev")
+_GCR = re.compile(r"(?:[a-z]+\.)?gcr\.io")
+
+
+class Kind(Enum):
+    """Who runs a registry, which decides how to log in."""
+
+    ECR = "Amazon ECR"
+    ECR_PUBLIC = "Amazon ECR Public"
+    GOOGLE = "Google Artifact Registry"
+    OTHER = "the registry"
+
+
+@dataclass(frozen=True)
+class Ecr:
+    """The private registry of one AWS account in one region."""
+
+    account: str
+    region: str
+    is_fips: bool
+
+
+@dataclass(frozen=True)
+class GoogleRepository:
+    """A repository of Artifact Registry; it holds images by further names."""
+
+    project: str
+    location: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The host of a registry, with its port if it has one, and the path of one image there."""
+
+    host: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.host}/{self.path}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the registry is on this machine, where docker too speaks plain HTTP."""
+        return is_loopback(re.sub(r":[0-9]+$", "", self.host))
+
+    @property
+    def kind(self) -> Kind:
+        """Whose registry it is, by its host."""
+        if _ECR.fullmatch(self.host):
+            return Kind.ECR
+        if self.host == "public.ecr.aws":
+            return Kind.ECR_PUBLIC
+        if _ARTIFACT_REGISTRY.fullmatch(self.host) or _GCR.fullmatch(self.host):
+            return Kind.GOOGLE
+        return Kind.OTHER
+
+    @property
+    def ecr(self) -> Ecr | None:
+        """The account and the region, for a private repository of Amazon ECR."""
+        found = _ECR.fullmatch(self.host)
+        return Ecr(found["account"], found["region"], bool(found["fips"])) if found else None
+
+    @property
+    def google(self) -> GoogleRepository | None:
+        """What must exist before a push to Artifact Registry; gcr.io makes its own."""
+        found = _ARTIFACT_REGISTRY.fullmatch(self.host)
+        if found is None:
+            return None
+        first, second, *rest = self.path.split("/")
+        # The project example.com:name of an organisation's domain is written example.com/name.
+        project, name = (f"{first}:{second}", rest[0]) if "." in first else (first, second)
+        return GoogleRepository(project, found["location"], name)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name without a port means this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def parse_repository(text: str) -> Repository:
+    """Read `HOST/PATH` by docker's rules: what does not look like a host is on Docker Hub.
+
+    Raises RsctlError (usage) naming what is wrong.
+    """
+    first, slash, rest = text.partition("/")
+    has_host = bool(slash) and (any(c in first for c in ".:") or first == "localhost")
+    host, path = (first, rest) if has_host else (DOCKER_HUB, text)
+    if not _HOST.fullmatch(host):
+        raise _invalid(text, f"{host!r} is not the name of a registry")
+    if len(text) > _LONGEST or not _PATH.fullmatch(path):
+        raise _invalid(
+            text, "a path is lower-case letters, digits and single . _ - between them, without tag"
+        )
+    repository = Repository(host.lower(), path)
+    _check_google(repository)
+    return repository
+
+
+def parse_reference(reference: str) -> tuple[Repository, str]:
+    """Read `HOST/PATH:TAG` into the repository and the tag. Raises RsctlError (usage)."""
+    name, _, tag = reference.rpartition(":")
+    if not name or not _TAG.fullmatch(tag):
+        raise _invalid(reference, "expected REPOSITORY:TAG")
+    return parse_repository(name), tag
+
+
+def at_digest(reference: str, digest: str) -> str:
+    """`REPOSITORY@sha256:...`, which is what gets submitted: it can mean only one image."""
+    return f"{reference.rpartition(':')[0]}@{digest}"
+
+
+def _check_google(repository: Repository) -> None:
+    found = _ARTIFACT_REGISTRY.fullmatch(repository.host)
+    needed = 4 if "." in repository.path.partition("/")[0] else 3
+    if found and len(repository.path.split("/")) < needed:
+        raise _invalid(
+            str(repository),
+            "Artifact Registry's names are LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE",
+        )
+
+
+def _invalid(text: str, why: str) -> RsctlError:
+    finding = error("repository", f"{text!r} names no repository: {why}", "correct it", FIELD)
+    return RsctlError(ExitCode.USAGE, finding)

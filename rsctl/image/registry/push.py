@@ -1,0 +1,150 @@
+"""Pushes an image and makes sure that it arrived."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.registry.client import Client, client
+from rsctl.image.registry.credentials import Login
+from rsctl.image.registry.lookup import find_pushed
+from rsctl.image.registry.names import FIELD, Repository, parse_reference
+from rsctl.image.registry.refusals import TAG_IMMUTABLE, PushFailed, explain
+
+PAUSES = (1.0, 4.0, 15.0)
+"""Seconds between attempts, give or take half. The engine itself tries a broken layer 5 times."""
+
+_LAST_LINES = 12
+_LONGEST_LINE = 1 << 14
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_PUSHED = re.compile(rf"\bdigest: ({_DIGEST.pattern})\b")
+
+Say = Callable[[str], None]
+
+
+def push(
+    program: str,
+    reference: str,
+    login: Login | None,
+    say: Say,
+    pauses: Sequence[float] = PAUSES,
+) -> str:
+    """Push `REPOSITORY:TAG` with `program` (docker or podman); returns the manifest's digest.
+
+    `login` is what `login_for` gave; None leaves it to the program's own stored log-in. `say` gets
+    the program's lines, without the secret should it be among them. What may pass, such as a
+    broken connection, is tried again. Raises RsctlError: refused (permission, missing repository,
+    quota, a tag that must stay), environment (network, log-in), usage (the name).
+    """
+    place, _ = parse_reference(reference)
+    with client(program, reference, place, login) as command:
+        try:
+            digest = _persist(command, reference, place, login, say, pauses)
+        except PushFailed as problem:
+            is_kept = problem.code == TAG_IMMUTABLE
+            found = _same_image(program, reference, login) if is_kept else None
+            if found is None:
+                raise
+            return found
+    return _arrived(reference, digest, login, pauses)
+
+
+def _persist(
+    command: Client,
+    reference: str,
+    place: Repository,
+    login: Login | None,
+    say: Say,
+    pauses: Sequence[float],
+) -> str | None:
+    """The digest that the program reports, after as many attempts as there are pauses, plus one."""
+    for pause in pauses:
+        try:
+            return _push_once(command, reference, place, login, say)
+        except PushFailed as problem:
+            if not problem.is_passing:
+                raise
+            seconds = pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
+            say(f"the push broke off; another attempt in {seconds:.0f} s")
+            time.sleep(seconds)
+    return _push_once(command, reference, place, login, say)
+
+
+def _push_once(
+    command: Client, reference: str, place: Repository, login: Login | None, say: Say
+) -> str | None:
+    last: deque[str] = deque(maxlen=_LAST_LINES)
+    command.digest_file.unlink(missing_ok=True)
+    try:
+        returned = _run(command, last, login, say)
+    except OSError as problem:
+        message = f"{command.push[0]} cannot be run: {problem.strerror}"
+        remedy = "install it, or choose another builder"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy)) from None
+    if returned:
+        raise explain(list(last), reference, place, login)
+    if command.digest_file.exists():
+        found = _DIGEST.fullmatch(command.digest_file.read_text().strip())
+        return found[0] if found else None
+    return next((found[1] for line in reversed(last) if (found := _PUSHED.search(line))), None)
+
+
+def _run(command: Client, last: deque[str], login: Login | None, say: Say) -> int:
+    """Run the push to its end, and end it with us, so that nothing goes on behind our back."""
+    with subprocess.Popen(
+        command.push,
+        env=command.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        try:
+            assert process.stdout is not None  # noqa: S101 - it is a pipe
+            while raw := process.stdout.readline(_LONGEST_LINE):
+                line = raw.decode(errors="replace").rstrip()
+                last.append(login.hide(line) if login else line)
+                say(last[-1])
+        except BaseException:
+            process.terminate()
+            raise
+    return process.returncode
+
+
+def _same_image(program: str, reference: str, login: Login | None) -> str | None:
+    """The digest in the registry, if the engine knows it for the very image that was to go there.
+
+    A registry whose tags are immutable refuses even what it has.
+    """
+    found = find_pushed(reference, login)
+    command = [program, "image", "inspect", "--format", "{{json .RepoDigests}}", reference]
+    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    try:
+        known = json.loads(done.stdout or b"[]") or []
+    except ValueError:
+        known = []
+    return found if any(str(name).endswith(f"@{found}") for name in known) else None
+
+
+def _arrived(
+    reference: str, digest: str | None, login: Login | None, pauses: Sequence[float]
+) -> str:
+    """The digest, once the registry shows it under the tag; some take a moment to."""
+    for pause in (*pauses, 0.0):
+        found = find_pushed(reference, login)
+        if found:
+            break
+        time.sleep(pause)
+    else:
+        message = f"{reference} was pushed, but the registry does not show it"
+        raise RsctlError(ExitCode.REFUSED, error("push", message, "try again later", FIELD))
+    if digest and found != digest:
+        message = f"{reference} was pushed as {digest}, but the registry shows {found} by that tag"
+        remedy = "somebody pushed at the same time: run the command again"
+        raise RsctlError(ExitCode.REFUSED, error("push-overtaken", message, remedy, FIELD))
+    return found

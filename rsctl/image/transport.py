@@ -1,0 +1,87 @@
+"""Which gradient transport goes into an image. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rsctl.data import containers_folder
+from rsctl.findings import Finding, error, note
+from rsctl.spec.job import Job
+
+
+class Transport(NamedTuple):
+    """Where a transport works, and the fragments in `containers/` that install it, in order."""
+
+    targets: frozenset[str]
+    fragments: tuple[str, ...]
+
+
+_EVERY_TARGET = frozenset({"vertex", "sagemaker", "compose", "process"})
+TRANSPORTS: Mapping[str, Transport] = {
+    "none": Transport(_EVERY_TARGET, ()),
+    "reduction-server": Transport(frozenset({"vertex"}), ("google-apt", "reduction-server")),
+    "fast-socket": Transport(frozenset({"vertex"}), ("google-apt", "fast-socket")),
+    "efa": Transport(frozenset({"sagemaker"}), ("efa",)),
+}
+
+
+class Choice(NamedTuple):
+    """The transport of an image, and what the user should know of how it was chosen."""
+
+    transport: str
+    findings: list[Finding]
+
+
+def choose_transport(job: Job, target: str) -> Choice:
+    """What `image.transport` means on a target; an impossible one is among the findings."""
+    wanted = job.image.transport
+    if wanted == "auto":
+        transport, why = _automatic(job, target)
+        chosen = note("transport", f"transport {transport}: {why}", None, "image.transport")
+        return Choice(transport, [chosen])
+    if wanted not in TRANSPORTS:
+        message = f"this version does not have the transport {wanted}"
+        remedy = "set image.transport: auto"
+        return Choice("none", [error("unsupported", message, remedy, "image.transport")])
+    if target in TRANSPORTS[wanted].targets:
+        return Choice(wanted, _unproven(job, wanted))
+    only = " and ".join(sorted(TRANSPORTS[wanted].targets))
+    if target in ("compose", "process"):  # the file is one for a cloud, and is rehearsed here
+        unused = f"target {target} builds without {wanted}, which works on {only} only"
+        return Choice("none", [note("unused", unused, None, "image.transport")])
+    message = f"{wanted} works on {only}, not on {target}"
+    remedy = "set image.transport: auto, which chooses by target"
+    return Choice("none", [error("unsupported", message, remedy, "image.transport")])
+
+
+def fragment(name: str) -> str:
+    """The instructions of a fragment, without the comment at its head, which is for its reader."""
+    lines = (containers_folder() / f"{name}.dockerfile").read_text().splitlines(keepends=True)
+    while lines and lines[0].startswith("#"):
+        lines.pop(0)
+    return f"# {name}: see containers/{name}.dockerfile\n" + "".join(lines)
+
+
+def _automatic(job: Job, target: str) -> tuple[str, str]:
+    """The transport for a target, and why, in words."""
+    if job.run.launcher == "none":
+        return "none", "launcher none leaves the image as it is"
+    if target == "vertex" and job.reducers.count:
+        if job.workers.accelerator:
+            return "reduction-server", "reducers for workers with GPUs on Vertex AI"
+        return "none", "Google's Reduction Server needs workers with GPUs"
+    if target == "sagemaker" and job.workers.accelerator and job.workers.count > 1:
+        return "efa", "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets"
+    if job.workers.count == 1:
+        return "none", "one node exchanges no gradients"
+    return "none", "gradients travel as the base image has it"
+
+
+def _unproven(job: Job, transport: str) -> list[Finding]:
+    """The proof of a transport is rsctl's, and launcher none leaves rsctl out."""
+    if transport == "none" or job.run.launcher != "none":
+        return []
+    message = f"launcher none leaves rsctl out of the image, so {transport} could not be proven"
+    remedy = "use launcher once or torchrun, or an image.uri that has the transport"
+    return [error("unsupported", message, remedy, "image.transport")]

@@ -1,0 +1,56 @@
+"""Runs what may crash or hang in a process of its own, with a deadline."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from typing import NamedTuple
+
+
+class Ended(NamedTuple):
+    """How a child ended: `returncode` is -n if signal n killed it, None if its time was up."""
+
+    returncode: int | None
+    out: str
+    err: str
+
+    @property
+    def said_last(self) -> str:
+        """The last line of stderr, or how it ended if it said nothing."""
+        lines = self.err.strip().splitlines()
+        return lines[-1].strip() if lines and self.returncode != 0 else self.how
+
+    @property
+    def how(self) -> str:
+        """How it ended, in words."""
+        if self.returncode is None:
+            return "did not end in time"
+        if self.returncode < 0:
+            name = signal.strsignal(-self.returncode)
+            return f"was killed by signal {-self.returncode} ({name})"
+        return f"ended with exit code {self.returncode}"
+
+
+def run(argv: list[str], seconds: float) -> Ended:
+    """Run a program to its end, or kill it and its group after `seconds`.
+
+    Raises OSError if it cannot be started.
+    """
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+            return Ended(process.returncode, out, err)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):  # It may end just now.
+                os.killpg(process.pid, signal.SIGKILL)
+            return Ended(None, "", "")

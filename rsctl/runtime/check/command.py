@@ -1,0 +1,49 @@
+"""`rsctl-launch --check`: the last step of an image's build, which fails where a job would."""
+
+from __future__ import annotations
+
+import os
+
+from rsctl.runtime import rank, work
+from rsctl.runtime.check.finding import Finding
+from rsctl.runtime.check.nccl import find_torch
+from rsctl.runtime.check.proof import import_failure, prove, time_limit
+from rsctl.runtime.check.transports import TRANSPORTS
+from rsctl.runtime.refusal import ENVIRONMENT, Refusal
+
+_TORCHRUN = ("torch", "rsctl.runtime.elastic")
+
+
+def main(transport: str, launcher: str) -> int:
+    """Print what is wrong as `finding` lines, and what is proven if nothing is; an exit code."""
+    try:
+        findings = _check_torch(launcher, time_limit(os.environ))
+        proof = prove(TRANSPORTS[transport], os.environ)
+    except Refusal as refusal:
+        rank.emit("finding", refusal.finding())
+        return refusal.exit_code
+    findings += proof.findings
+    for finding in findings:
+        rank.emit("finding", finding._asdict())
+    if any(finding.is_error for finding in findings):
+        return ENVIRONMENT
+    torch = find_torch() if launcher == "torchrun" else None
+    imported = f"; torch {torch.version} is imported" if torch else ""
+    print(f"rsctl: transport {transport}: {proof.proven}{imported}", flush=True)
+    return 0
+
+
+def _check_torch(launcher: str, seconds: float) -> list[Finding]:
+    """Whether torch loads: one of another ABI, or without a library it needs, is found by name."""
+    if launcher != "torchrun":
+        return []
+    torch = find_torch()
+    if torch is None:
+        refusal = work.no_torch()
+        return [Finding("error", refusal.code, refusal.message, refusal.remedy)]
+    failure = import_failure(_TORCHRUN, seconds)
+    if failure is None:
+        return []
+    message = f"torch {torch.version} cannot be imported: {failure}"
+    remedy = "Take versions in image.python that go together and with the base, or another base."
+    return [Finding("error", "torch-broken", message, remedy)]

@@ -1,0 +1,28 @@
+"""Which Debian packages an image has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+_FOLDER = "/var/lib/dpkg"
+
+
+def installed(names: Iterable[str], environ: Mapping[str, str]) -> set[str]:
+    """Those of the packages that are installed; none on an image without dpkg.
+
+    dpkg's folder is where DPKG_ADMINDIR says, as for dpkg itself: dpkg(1).
+    """
+    wanted = set(names)
+    status = os.path.join(environ.get("DPKG_ADMINDIR") or _FOLDER, "status")
+    found, package = set(), ""
+    try:
+        with open(status, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("Package: "):
+                    package = line.split()[1]
+                elif line.startswith("Status: ") and line.split()[-1] == "installed":
+                    found.add(package)
+    except OSError:
+        return set()
+    return wanted & found

@@ -1,0 +1,18 @@
+FROM ubuntu:24.04
+USER root
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+      python3 python3-pip \
+ && rm -rf /var/lib/apt/lists/*
+COPY rsctl-python /usr/local/bin/
+COPY requirements/ /opt/rsctl/requirements/
+RUN --mount=type=cache,target=/root/.cache/pip \
+    PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt
+COPY rsctl-launch /usr/local/bin/
+COPY runtime/ /opt/rsctl/
+ARG BASE_USER=root
+USER ${BASE_USER}
+ENTRYPOINT ["rsctl-launch"]
+RUN rsctl-launch --check --transport none --launcher torchrun
+COPY --chown=${BASE_USER} source/ /app/
+WORKDIR /app
