@@ -17,6 +17,7 @@ COMMANDS = {
     "init": "Start a job from a template.",
     "validate": "Show every mistake in job files.",
     "plan": "Show what a job would run, exactly; send nothing.",
+    "build-image": "Build a job's image, and push it if asked.",
     "submit": "Run a job and watch it to its end.",
     "list": "List runs.",
     "status": "Show a run and its replicas.",
@@ -39,7 +40,7 @@ class LazyGroup(click.Group):
         """Import the module of a command."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"rsctl.cli.{cmd_name}").command
+        command: click.Command = import_module(f"rsctl.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

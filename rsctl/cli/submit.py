@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from rsctl.cli import options
+from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.follow import follow, make_result
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
@@ -122,14 +123,17 @@ def send(store: Store, target: Target, plan: Plan, job: Job) -> None:
         metrics_spec=metric_specs(job),
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # from `rsctl cancel`, in a build
+    view = make_build_view() if plan.image.tag else QuietBuildView()
     try:
-        target.submit(plan, job, lambda: store.add(run), say)
+        target.submit(plan, job, lambda: store.add(run), view.show)
     except RsctlError as problem:
         _record_end(store, plan.run, JobState.FAILED, str(problem))
         raise
     except KeyboardInterrupt:
         _record_end(store, plan.run, JobState.CANCELLED, "interrupted while it was submitted")
         raise
+    finally:
+        view.finish()
 
 
 def _url(plan: Plan) -> str:

@@ -1,63 +1,199 @@
-"""Builds an image with the docker command, unless the same content has been built before."""
+"""Builds an image with docker or podman."""
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import IO
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.choose import choose
+from rsctl.image.engine import Base, Built, Layer, find_base, find_image
+from rsctl.image.events import Event, Output, Step
+from rsctl.image.failures import Trail, known_cause
+from rsctl.image.process import follow
+from rsctl.image.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
 from rsctl.image.recipe import Recipe
 
-_LAST_LINES = 12
+__all__ = ["BUILDERS", "Builder", "Built", "Layer", "Show", "choose_builder"]
+
+Show = Callable[[Event], None]
 
 
-def is_built(recipe: Recipe) -> bool:
-    """Whether the engine has the image already."""
-    command = ["docker", "image", "inspect", "--format", "{{.Id}}", recipe.reference]
-    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
-    return done.returncode == 0
+@dataclass(frozen=True)
+class Builder:
+    """A way to build: its command, what that needs in its environment, and how it is read.
 
-
-def build(recipe: Recipe, say: Callable[[str], None]) -> None:
-    """Build the image; `say` gets docker's progress line by line.
-
-    Raises RsctlError with the last lines if it fails.
+    `command` ends where the arguments begin that all builders share.
     """
-    last: deque[str] = deque(maxlen=_LAST_LINES)
-    with tempfile.TemporaryFile() as tar:
-        _write_context(recipe, tar)
-        tar.seek(0)
-        command = ["docker", "build", "--tag", recipe.reference, "-"]
-        with subprocess.Popen(
-            command, stdin=tar, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        ) as docker:
-            for raw in docker.stdout or ():
-                last.append(raw.decode(errors="replace").rstrip())
-                say(last[-1])
-    if docker.returncode:
-        raise _build_failed(recipe, list(last))
+
+    name: str
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    cache_mounts: bool
+    progress: Callable[[], Progress]
+
+    @property
+    def program(self) -> str:
+        """docker or podman."""
+        return self.command[0]
+
+    def argv(self, recipe: Recipe, user: str = "") -> list[str]:
+        """The command that builds a recipe, whose context it reads from standard input, on a base
+        that runs as `user`; empty if the base names none.
+        """
+        argv = list(self.command)
+        if recipe.platform:
+            argv += ["--platform", recipe.platform]
+        if user:
+            argv += ["--build-arg", f"BASE_USER={user}"]
+        for name, value in sorted(recipe.labels.items()):
+            argv += ["--label", f"{name}={value}"]
+        return [*argv, "--tag", recipe.reference, "-"]
+
+    def image(self, reference: str) -> Built | None:
+        """The image of this name in the builder's engine, or None. Raises RsctlError."""
+        return find_image(self.program, reference)
+
+    def base_user(self, recipe: Recipe, show: Show | None = None) -> str:
+        """The user that the base runs as, empty if it names none; pulls the base if need be.
+
+        Raises RsctlError if the base is not to be had, for the recipe's platform if it has one.
+        """
+        base = find_base(self.program, recipe.base)
+        if base is None or not _is_for(base, recipe.platform):
+            self._pull(recipe, show or _unseen)
+            base = find_base(self.program, recipe.base)
+        if base is None or not _is_for(base, recipe.platform):
+            raise _wrong_base(recipe, base)
+        return base.user
+
+    def build(self, recipe: Recipe, show: Show) -> None:
+        """Build the recipe's image and name it; `show` gets the progress.
+
+        Raises RsctlError, with the known cause if there is one, when the build fails.
+        """
+        user = self.base_user(recipe, show)
+        trail, progress = Trail(), self.progress()
+
+        def hear(line: str | None) -> None:
+            for event in progress.read(line):
+                _tell(event, trail, show)
+
+        with tempfile.TemporaryFile() as context:
+            self._write_context(recipe, context)
+            context.seek(0)
+            code = follow(self.argv(recipe, user), hear, dict(self.env), context)
+        for event in progress.end(failed=code != 0):
+            _tell(event, trail, show)
+        if code:
+            raise trail.error(recipe.reference, recipe.base, self.program)
+        for finding in trail.errors:
+            show(finding)
+
+    def _write_context(self, recipe: Recipe, out: IO[bytes]) -> None:
+        try:
+            recipe.write_context(out, self.cache_mounts)
+        except OSError as problem:
+            message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
+            remedy = "free space there, and do not change the files while they are copied"
+            raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+
+    def _pull(self, recipe: Recipe, show: Show) -> None:
+        """Have the engine fetch the base, for the recipe's platform."""
+        argv = [self.program, "pull"]
+        argv += ["--platform", recipe.platform] if recipe.platform else []
+        step = Step(0, 0, f"pull {recipe.base}")
+        lines: list[str] = []
+
+        def hear(line: str | None) -> None:
+            if line:
+                lines[:] = [*lines[-20:], line]
+                show(Output(line))
+
+        show(step)
+        code = follow([*argv, recipe.base], hear)
+        show(Step(0, 0, step.instruction, seconds=0.0, failed=code != 0))
+        if code:
+            raise _pull_failed(recipe, self.program, step.instruction, lines)
 
 
-def _write_context(recipe: Recipe, tar: IO[bytes]) -> None:
-    try:
-        recipe.context.write_tar(tar)
-    except OSError as problem:
-        message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
-        remedy = "free space there, and do not change the files while they are copied"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+BUILDERS = (
+    Builder(
+        "buildx",
+        ("docker", "buildx", "build", "--load", "--progress", "plain"),
+        # An attestation makes an index of the image, which SageMaker does not take.
+        (("BUILDX_NO_DEFAULT_ATTESTATIONS", "1"),),
+        cache_mounts=True,
+        progress=BuildKitProgress,
+    ),
+    Builder(
+        "buildkit",
+        ("docker", "build", "--progress", "plain"),
+        (("DOCKER_BUILDKIT", "1"), ("DOCKER_SCAN_SUGGEST", "false")),
+        cache_mounts=True,
+        progress=BuildKitProgress,
+    ),
+    Builder(
+        "classic",
+        ("docker", "build", "--force-rm"),
+        (("DOCKER_BUILDKIT", "0"), ("DOCKER_SCAN_SUGGEST", "false")),
+        cache_mounts=False,
+        progress=lambda: StepwiseProgress(CLASSIC),
+    ),
+    Builder(
+        "podman",
+        ("podman", "build", "--force-rm", "--format", "docker"),
+        (),
+        cache_mounts=True,
+        progress=lambda: StepwiseProgress(PODMAN),
+    ),
+)
+"""In the order in which they are preferred."""
 
 
-def _build_failed(recipe: Recipe, last: list[str]) -> RsctlError:
-    said = "\n".join(f"  {line}" for line in last)
-    return RsctlError(
-        ExitCode.ENVIRONMENT,
-        error(
-            "build",
-            f"docker could not build {recipe.reference}; its last lines:\n{said}",
-            "correct image.base, image.apt or image.python; check docker's network and disk",
-            "image",
-        ),
-    )
+def choose_builder(wanted: str = "auto") -> Builder:
+    """The builder of a name, or with `auto` the first that works here.
+
+    In their order these are buildx, BuildKit inside an older docker, docker's classic builder, and
+    podman where no Docker engine answers. With `auto`, DOCKER_BUILDKIT in the environment is
+    honoured. Raises RsctlError if there is none, saying what is missing.
+    """
+    name = choose(wanted)
+    return next(builder for builder in BUILDERS if builder.name == name)
+
+
+def _unseen(_event: Event) -> None:
+    """For one who does not watch."""
+
+
+def _tell(event: Event, trail: Trail, show: Show) -> None:
+    """Errors are told once, at the end."""
+    trail.note(event)
+    if not (isinstance(event, Finding) and event.is_error):
+        show(event)
+
+
+def _is_for(base: Base, platform: str | None) -> bool:
+    """Whether a base is for a platform; of variants, such as linux/arm64/v8, we know nothing."""
+    return platform is None or base.platform.split("/")[:2] == platform.split("/")[:2]
+
+
+def _wrong_base(recipe: Recipe, base: Base | None) -> RsctlError:
+    has = f"is for {base.platform}, not for {recipe.platform}" if base else "was pulled and is gone"
+    remedy = f"take a base for {recipe.platform}" if base else "try again"
+    finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
+    return RsctlError(ExitCode.USAGE, finding)
+
+
+def _pull_failed(recipe: Recipe, program: str, did: str, lines: list[str]) -> RsctlError:
+    known = known_cause(lines, did, recipe.base)
+    words = lines[-1] if lines else "it said nothing"
+    message = f"{program} cannot pull {recipe.base}: {words}"
+    if known is None:
+        remedy = "check its name, and that this machine may read it"
+        return RsctlError(ExitCode.ENVIRONMENT, error("base", message, remedy, "image.base"))
+    finding = known.finding
+    told = error(finding.code, message, f"{finding.message}; {finding.remedy}", "image.base")
+    return RsctlError(known.exit_code, told)

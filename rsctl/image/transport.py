@@ -23,6 +23,7 @@ TRANSPORTS: Mapping[str, Transport] = {
     "reduction-server": Transport(frozenset({"vertex"}), ("google-apt", "reduction-server")),
     "fast-socket": Transport(frozenset({"vertex"}), ("google-apt", "fast-socket")),
     "efa": Transport(frozenset({"sagemaker"}), ("efa",)),
+    "rsctl": Transport(_EVERY_TARGET, ()),
 }
 
 
@@ -40,10 +41,6 @@ def choose_transport(job: Job, target: str) -> Choice:
         transport, why = _automatic(job, target)
         chosen = note("transport", f"transport {transport}: {why}", None, "image.transport")
         return Choice(transport, [chosen])
-    if wanted not in TRANSPORTS:
-        message = f"this version does not have the transport {wanted}"
-        remedy = "set image.transport: auto"
-        return Choice("none", [error("unsupported", message, remedy, "image.transport")])
     if target in TRANSPORTS[wanted].targets:
         return Choice(wanted, _unproven(job, wanted))
     only = " and ".join(sorted(TRANSPORTS[wanted].targets))
@@ -67,10 +64,12 @@ def _automatic(job: Job, target: str) -> tuple[str, str]:
     """The transport for a target, and why, in words."""
     if job.run.launcher == "none":
         return "none", "launcher none leaves the image as it is"
-    if target == "vertex" and job.reducers.count:
-        if job.workers.accelerator:
+    if job.comm.backend == "rsctl":
+        return "rsctl", "comm.backend asks for it"
+    if job.reducers.count and job.workers.count > 1:
+        if target == "vertex" and job.workers.accelerator:
             return "reduction-server", "reducers for workers with GPUs on Vertex AI"
-        return "none", "Google's Reduction Server needs workers with GPUs"
+        return "rsctl", "the open transport, which uses reducers anywhere"
     if target == "sagemaker" and job.workers.accelerator and job.workers.count > 1:
         return "efa", "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets"
     if job.workers.count == 1:

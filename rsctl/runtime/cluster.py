@@ -12,6 +12,9 @@ from rsctl.runtime.settings import number
 DEFAULT_PORT = 29500
 """The rendezvous port of torchrun."""
 
+REDUCER_PORT = 29600
+"""Where a reducer listens, unless the platform says otherwise."""
+
 _ROLES = ("worker", "reducer")
 
 
@@ -21,7 +24,8 @@ class Cluster:
 
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
     `interface` is the network interface that leads to the others, or None where nobody knows.
-    `port` is where the first worker listens for the rendezvous.
+    `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
+    does.
     """
 
     role: str
@@ -30,6 +34,7 @@ class Cluster:
     reducers: tuple[str, ...]
     interface: str | None
     port: int
+    reducer_ports: tuple[int, ...] = ()
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Cluster:
@@ -58,13 +63,19 @@ class Cluster:
         return (self.workers if self.role == "worker" else self.reducers)[self.index]
 
     @property
+    def reducer_addresses(self) -> str:
+        """`host:port` of each reducer, with commas between: what RSCTL_REDUCERS has."""
+        places = zip(self.reducers, self.reducer_ports, strict=True)
+        return ",".join(f"{host}:{port}" for host, port in places)
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """Every node once, workers first."""
         return tuple(dict.fromkeys(self.workers + self.reducers))
 
 
 def _from_rsctl(environ: Mapping[str, str]) -> Cluster:
-    """The contract of rsctl's local targets: RSCTL_CLUSTER and RSCTL_PORT."""
+    """The contract of rsctl's local targets: RSCTL_CLUSTER, RSCTL_PORT and RSCTL_REDUCER_PORTS."""
     try:
         fields = json.loads(environ["RSCTL_CLUSTER"])
     except ValueError as error:
@@ -88,7 +99,18 @@ def _from_rsctl(environ: Mapping[str, str]) -> Cluster:
         reducers=pools["reducer"],
         interface=interface or None,
         port=int(number(environ, "RSCTL_PORT", DEFAULT_PORT)),
+        reducer_ports=_reducer_ports(environ, len(pools["reducer"])),
     )
+
+
+def _reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
+    """RSCTL_REDUCER_PORTS: numbers with commas between, where reducers share one host."""
+    if not environ.get("RSCTL_REDUCER_PORTS"):
+        return (REDUCER_PORT,) * count
+    texts = environ["RSCTL_REDUCER_PORTS"].split(",")
+    if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
+        raise _invalid(f"has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}")
+    return tuple(map(int, texts))
 
 
 def _hosts(fields: dict[str, object], key: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rsctl.runtime import rank
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import CONFIGURATION, ENVIRONMENT, Refusal
+from rsctl.runtime.refusal import ENVIRONMENT, Refusal
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,29 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Wo
     return Work(argv=command, environ=_with_defaults(cluster, environ) | place)
 
 
-def reducer() -> Work:
-    """The reducer's program. There is none yet: always raises Refusal."""
-    raise Refusal(
-        CONFIGURATION,
-        "reducer-missing",
-        "no reducer program is in this image",
-        "Set reducers.count: 0.",
+def reducer(cluster: Cluster, environ: Mapping[str, str]) -> Work:
+    """The reducer's program, on this node's interface alone.
+
+    Raises Refusal if this interpreter does not have it.
+    """
+    if importlib.util.find_spec("rsctl.transport") is None:
+        raise Refusal(
+            ENVIRONMENT,
+            "reducer-missing",
+            "no reducer program is in this image",
+            "Build the image with rsctl (image.base), or set reducers.count: 0.",
+        )
+    program = [sys.executable, "-m", "rsctl.transport.reduce"]
+    port = str(cluster.reducer_ports[cluster.index])
+    place = (
+        ["--interface", cluster.interface] if cluster.interface else ["--bind", cluster.own_host]
     )
+    return Work([*program, *place, "--port", port], _with_defaults(cluster, environ))
 
 
 def _with_defaults(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment, with what the user has not set: live output, and the interface to use."""
-    defaults = {"PYTHONUNBUFFERED": "1"}
+    defaults = {"PYTHONUNBUFFERED": "1", "RSCTL_REDUCERS": cluster.reducer_addresses}
     if cluster.interface is not None:
         defaults["GLOO_SOCKET_IFNAME"] = cluster.interface
         defaults["NCCL_SOCKET_IFNAME"] = cluster.interface

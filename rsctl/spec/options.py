@@ -29,6 +29,10 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     service_account: Annotated[Optional[Text], Meta(description="The job's service account.")] = (
         None
     )
+    build_service_account: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^[^/\s]+$")]],
+        Meta(description="The service account that builds images. Absent: Cloud Build's default."),
+    ] = None
     network: Annotated[Optional[Text], Meta(description="VPC network to peer with.")] = None
     tensorboard: Annotated[Optional[Text], Meta(description="TensorBoard resource name.")] = None
     experiment: Annotated[Optional[Text], Meta(description="Experiment to attach to.")] = None
@@ -43,6 +47,14 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     region: Annotated[Optional[Text], Meta(description="Region, such as us-east-1.")] = None
     role: Annotated[Optional[Text], Meta(description="ARN of the execution role.")] = None
+    staging: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^s3://.+")]],
+        Meta(description="s3:// folder for staged files, such as what an image is built from."),
+    ] = None
+    build_role: Annotated[
+        Optional[Text],
+        Meta(description="ARN of the role that builds images in CodeBuild. Absent: role."),
+    ] = None
     subnets: Annotated[list[str], Meta(description="Subnet ids.")] = field(default_factory=list)
     security_groups: Annotated[list[str], Meta(description="Security group ids.")] = field(
         default_factory=list

@@ -70,6 +70,15 @@ def seconds_in_words(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def bytes_in_words(count: int) -> str:
+    """`1.2 GB`, in powers of ten, as docker and disks are measured."""
+    power = min((len(str(count)) - 1) // 3, len(_UNITS) - 1)
+    return f"{count / 1000**power:.3g} {_UNITS[power]}"
+
+
 def number_in_words(value: float) -> str:
     """Four significant digits; thousands in full."""
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"

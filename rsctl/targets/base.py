@@ -8,23 +8,28 @@ from typing import Any, NamedTuple, Optional, Protocol
 import msgspec
 
 from rsctl.findings import Finding, error, note
+from rsctl.image.events import Event as BuildEvent
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Event
 from rsctl.stream.metrics import MetricSpec
 
-Say = Callable[[str], None]
-"""Takes one line of progress for the user."""
+Show = Callable[[BuildEvent], None]
+"""Shows the user the progress of what is made before a job can start."""
 
 Cursor = dict[str, int]
 """How far each replica's log has been read: resuming from it neither loses nor repeats a line."""
 
 
 class Unsupported(NamedTuple):
-    """Why a target cannot honour a key, and what to do instead."""
+    """Why a target cannot honour a key, and what to do instead.
+
+    `values` are those it cannot honour; without any it is every value but the default.
+    """
 
     reason: str
     remedy: str
+    values: frozenset[str] = frozenset()
 
 
 class Capabilities(NamedTuple):
@@ -85,12 +90,12 @@ class Target(Protocol):
     def preflight(self, job: Job) -> list[Finding]:
         """What this environment lacks to submit the job; changes nothing."""
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], say: Say) -> None:
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         """Send the plan's request; a second call for the same run finds the first's job.
 
         `record` writes the run down; it is called before anything is started, and once nobody
-        else can take the run for one that was killed. `say` gets progress for the user, such as
-        a build's. Raises RsctlError.
+        else can take the run for one that was killed. `show` gets the progress of a build. Raises
+        RsctlError.
         """
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
@@ -127,8 +132,8 @@ def metric_specs(job: Job) -> dict[str, MetricSpec]:
 
 def capability_findings(job: Job, target: str, supports: Capabilities) -> Iterator[Finding]:
     """Errors for keys that the target cannot honour, notes for those it does not use."""
-    for path, (reason, remedy) in supports.refused.items():
-        if _is_set(job, path):
+    for path, (reason, remedy, values) in supports.refused.items():
+        if _is_set(job, path) and (not values or _value(job, path) in values):
             yield error("unsupported", f"target {target}: {reason}", remedy, path)
     for path, reason in supports.unused.items():
         if _is_set(job, path):
@@ -148,6 +153,13 @@ def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterat
                 f"for this target: --set {path}=./PATH",
                 path,
             )
+
+
+def _value(job: Job, path: str) -> Any:
+    value: Any = job
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value
 
 
 def _is_set(job: Job, path: str) -> bool:

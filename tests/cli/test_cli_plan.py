@@ -67,7 +67,6 @@ commands:
     RSCTL_TARGET: process
     RSCTL_ROLE: worker
     RSCTL_REPLICA: worker-0
-    RSCTL_REDUCERS: ''
     RSCTL_CLUSTER: '{{{CLUSTER}}}'
 """
     )

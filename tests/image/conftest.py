@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
+
+from .engines import PROGRAM, Install
 
 ReadJob = Callable[..., Job]
 
@@ -25,3 +28,24 @@ def job(tmp_path: Path) -> ReadJob:
         return read(str(tmp_path / "job.yaml"), settings).require_job()
 
     return reader
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Puts programs on the PATH, alone, that answer as told and note their calls.
+
+    An answer is the start of the arguments, standard output, standard error and exit code.
+    """
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.delenv("DOCKER_BUILDKIT", raising=False)
+
+    def put(**programs: list[tuple[str, str, str, int]]) -> Path:
+        for name, answers in programs.items():
+            (folder / name).write_text(PROGRAM)
+            (folder / name).chmod(0o755)
+            (folder / f"{name}.json").write_text(json.dumps(answers))
+        return folder
+
+    return put

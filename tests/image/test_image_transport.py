@@ -12,6 +12,7 @@ from .conftest import ReadJob
 GPU = "workers.accelerator=l4:1"
 TWO = "workers.count=2"
 REDUCERS = "reducers.count=2"
+OPEN = "the open transport, which uses reducers anywhere"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,16 @@ REDUCERS = "reducers.count=2"
             "reduction-server",
             "reducers for workers with GPUs on Vertex AI",
         ),
-        ("vertex", [TWO, REDUCERS], "none", "Google's Reduction Server needs workers with GPUs"),
+        ("vertex", [TWO, REDUCERS], "rsctl", OPEN),
+        ("compose", [TWO, REDUCERS], "rsctl", OPEN),
+        (
+            "sagemaker",
+            [TWO, GPU, REDUCERS],
+            "rsctl",
+            "the open transport, which uses reducers anywhere",
+        ),
+        ("vertex", [TWO, GPU, REDUCERS, "comm.backend=rsctl"], "rsctl", "comm.backend asks for it"),
+        ("compose", [REDUCERS], "none", "one node exchanges no gradients"),
         (
             "sagemaker",
             [TWO, GPU],

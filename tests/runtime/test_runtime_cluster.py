@@ -18,13 +18,32 @@ def read(**environ: str) -> Cluster:
 
 def test_everything_given() -> None:
     fields = {**TWO_WORKERS, "reducers": ["reducer-0"], "interface": "eth0"}
-    assert read(RSCTL_CLUSTER=json.dumps(fields), RSCTL_PORT="29511") == Cluster(
+    places = {"RSCTL_PORT": "29511", "RSCTL_REDUCER_PORTS": "29601"}
+    assert read(RSCTL_CLUSTER=json.dumps(fields), **places) == Cluster(
         role="worker",
         index=1,
         workers=("worker-0", "worker-1"),
         reducers=("reducer-0",),
         interface="eth0",
         port=29511,
+        reducer_ports=(29601,),
+    )
+
+
+def test_reducers_have_addresses() -> None:
+    fields = {**TWO_WORKERS, "reducers": ["reducer-0", "reducer-1"]}
+    assert read(RSCTL_CLUSTER=json.dumps(fields)).reducer_addresses == (
+        "reducer-0:29600,reducer-1:29600"
+    )
+
+
+@pytest.mark.parametrize("ports", ["1,2", "x", "1,", "-1", "1 "])
+def test_ports_that_are_not_one_for_each_reducer_are_refused(ports: str) -> None:
+    fields = {**TWO_WORKERS, "reducers": ["reducer-0"]}
+    with pytest.raises(Refusal) as caught:
+        read(RSCTL_CLUSTER=json.dumps(fields), RSCTL_REDUCER_PORTS=ports)
+    assert caught.value.message == (
+        f"RSCTL_CLUSTER has 1 reducers, and RSCTL_REDUCER_PORTS is {ports!r}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import rsctl
 from rsctl.runtime import rank
 
 Launch = Callable[..., Any]
@@ -22,6 +23,7 @@ Gone = Callable[[int], None]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 ONCE = ("--launcher", "once", "--")
+REDUCER = {"role": "reducer", "reducers": ["127.0.0.1"]}
 
 PRINT_ENVIRON = """
 import json, os
@@ -216,16 +218,25 @@ def test_no_cluster(launch: Launch) -> None:
     assert finding["code"] == "cluster-missing"
 
 
-def test_reducers_are_not_there_yet(launch: Launch) -> None:
-    node = launch(*ONCE, "true", place={"role": "reducer", "reducers": ["127.0.0.1"]})
-    assert node.wait() == 78
-    assert json.loads(node.out) == {
-        "rsctl": "finding",
-        "severity": "error",
-        "code": "reducer-missing",
-        "message": "no reducer program is in this image",
-        "remedy": "Set reducers.count: 0.",
-    }
+def test_a_reducer_runs_until_it_is_told_to_stop(launch: Launch, free_port: int) -> None:
+    given = {"RSCTL_RUN": "r", "RSCTL_TOKEN": "0" * 32, "RSCTL_REDUCER_PORTS": str(free_port)}
+    node = launch(*ONCE, "true", place=REDUCER, **given)
+    assert node.next_line("reducer")["address"] == f"127.0.0.1:{free_port}"
+    node.process.terminate()
+    assert node.wait() == 0
+
+
+def test_an_image_without_the_reducers_program(launch: Launch, tmp_path: Path) -> None:
+    (tmp_path / "rsctl").mkdir()
+    for name in ("__init__.py", "runtime"):
+        (tmp_path / "rsctl" / name).symlink_to(Path(rsctl.__file__).with_name(name))
+    node = launch(*ONCE, "true", place=REDUCER, PYTHONPATH=str(tmp_path), via=without_torch())
+    assert node.wait() == 3
+    (finding,) = node.lines("finding")
+    assert (finding["code"], finding["message"]) == (
+        "reducer-missing",
+        "no reducer program is in this image",
+    )
 
 
 def test_torchrun_without_torch(launch: Launch) -> None:

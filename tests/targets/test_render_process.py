@@ -112,7 +112,6 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
                 "RSCTL_TARGET": "process",
                 "RSCTL_ROLE": "worker",
                 "RSCTL_REPLICA": f"worker-{index}",
-                "RSCTL_REDUCERS": "",
                 "RSCTL_CLUSTER": json.dumps(cluster),
                 "CUDA_VISIBLE_DEVICES": gpus,
             },
@@ -249,30 +248,34 @@ def test_arguments_become_words(plan: Render, args: str, words: list[str], targe
     assert found[found.index("train.py") + 1 :] == words
 
 
+FOREIGN = "run: {command: [x], launcher: none}"
 REFUSED = [
-    ("comm: {backend: nccl}", "comm.backend"),
-    ("comm: {bucket_mb: 25}", "comm.bucket_mb"),
-    ("comm: {compression: fp16}", "comm.compression"),
-    ("comm: {on_reducer_loss: fallback}", "comm.on_reducer_loss"),
-    ("inputs: {train: gs://bucket/x}", "inputs.train"),
-    ("inputs: {train: s3://bucket/x}", "inputs.train"),
-    ("outputs: gs://bucket/x", "outputs"),
-    ("checkpoints: s3://bucket/x", "checkpoints"),
-    ("workers: {count: 2}\nreducers: {count: 4}", "reducers.count"),
+    ("comm: {backend: smddp}", "unsupported", "comm.backend"),
+    ("comm: {backend: nccl}", "comm", "comm.backend"),
+    ("comm: {backend: rsctl}", "comm", "comm.backend"),
+    ("inputs: {train: gs://bucket/x}", "unsupported", "inputs.train"),
+    ("inputs: {train: s3://bucket/x}", "unsupported", "inputs.train"),
+    ("outputs: gs://bucket/x", "unsupported", "outputs"),
+    ("checkpoints: s3://bucket/x", "unsupported", "checkpoints"),
+    (f"workers: {{count: 2}}\nreducers: {{count: 4}}\n{FOREIGN}", "unsupported", "reducers.count"),
+    (f"comm: {{bucket_mb: 25}}\n{FOREIGN}", "unsupported", "comm"),
 ]
 
 
-@pytest.mark.parametrize(("keys", "path"), REFUSED)
+@pytest.mark.parametrize(("keys", "code", "path"), REFUSED)
 @pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])
 def test_what_a_local_target_cannot_do_is_an_error_with_place_and_remedy(
-    plan: Render, keys: str, path: str, target: Target
+    plan: Render, keys: str, code: str, path: str, target: Target
 ) -> None:
+    job = JOB.replace("src", "src, base: x")
+    if FOREIGN in keys:
+        job = "\n".join(line for line in job.splitlines() if not line.startswith("run:")) + "\n"
     with pytest.raises(RsctlError) as caught:
-        plan(JOB.replace("src", "src, base: x") + keys, target)
+        plan(job + keys, target)
     [finding] = (f for f in caught.value.findings if f.is_error)
     assert caught.value.exit_code == ExitCode.USAGE
-    assert (finding.code, finding.path) == ("unsupported", path)
-    assert (finding.line or 0) > 3
+    assert (finding.code, finding.path) == (code, path)
+    assert (finding.line or 0) > 2
     assert finding.remedy
 
 

@@ -59,12 +59,14 @@ class ProcessBackend:
         self._folder = folder
         self._commands = {c["replica"]: c for c in submission.request["commands"]}
         self._run = submission.run
-        self._port: ReservedPort | None = None
+        self._reducers = sum(1 for name in submission.replicas if name.startswith("reducer-"))
+        self._ports: list[ReservedPort] = []
 
     def prepare(self, attempt: int) -> None:
-        """Reserve a rendezvous port of its own for every attempt."""
-        self._release_port()
-        self._port = ReservedPort(self._folder.path.parent.parent / "ports")
+        """Reserve ports of its own for every attempt: for the rendezvous, and for each reducer."""
+        self._release_ports()
+        for _ in range(1 + self._reducers):
+            self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports"))
 
     def command(self, replica: str, attempt: int) -> Command:
         """The request's command, with what only this machine can tell added to its environment."""
@@ -76,7 +78,9 @@ class ProcessBackend:
         env |= given
         env["RSCTL_ATTEMPT"] = str(attempt)
         env["RSCTL_PARENT"] = str(os.getpid())
-        env["RSCTL_PORT"] = str(self._port.number if self._port else 0)
+        rendezvous, *reducers = (str(port.number) for port in self._ports)
+        env["RSCTL_PORT"] = rendezvous
+        env["RSCTL_REDUCER_PORTS"] = ",".join(reducers)
         env["TMPDIR"] = str(self._folder.path / replica / "tmp")
         return Command(command["argv"], command["cwd"], env)
 
@@ -100,12 +104,11 @@ class ProcessBackend:
             for pid in pids:
                 _signal(pid, signal.SIGKILL)
             sleep(_POLL_SECONDS)
-        self._release_port()
+        self._release_ports()
 
-    def _release_port(self) -> None:
-        if self._port:
-            self._port.release()
-            self._port = None
+    def _release_ports(self) -> None:
+        while self._ports:
+            self._ports.pop().release()
 
 
 def _belongs_to_contract(name: str) -> bool:

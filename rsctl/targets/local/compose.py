@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.findings import Finding, error
+from rsctl.image.findings import image_findings, recipe_of
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool, Say
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Show
 from rsctl.targets.local import docker, replicas
 from rsctl.targets.local.composefile import common_env, compose_file
 from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders
@@ -25,34 +26,36 @@ class ComposeTarget(LocalRun):
         cpus = options.cpus * job.workers.count if options.cpus else self.host.cpus
         share = replicas.share_out(job, gpus, cpus)
         findings = [
-            *_image_findings(job),
+            *image_findings(job, self.name),
             *replicas.share_findings(job, share),
-            *replicas.reducer_findings(job),
+            *replicas.comm_findings(job, share),
             *_foreign_findings(job),
         ]
         if any(finding.is_error for finding in findings):
-            return self._plan(job, run, share, "", findings)
-        reference, left_out = _image_reference(job)
-        return self._plan(job, run, share, reference, findings + left_out)
+            return self._plan(job, run, share, ImagePlan(tag=None, transport="none"), findings)
+        image, left_out = self._image(job)
+        return self._plan(job, run, share, image, findings + left_out)
+
+    def _image(self, job: Job) -> tuple[ImagePlan, list[Finding]]:
+        if job.image.uri:
+            return ImagePlan(tag=job.image.uri, transport="none"), []
+        recipe, left_out = recipe_of(job, self.name)
+        return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
 
     def _plan(
-        self, job: Job, run: str, share: replicas.Share, image: str, findings: list[Finding]
+        self, job: Job, run: str, share: replicas.Share, image: ImagePlan, findings: list[Finding]
     ) -> Plan:
         bandwidth = job.targets.compose.network.bandwidth
-        pool = Pool(
-            role="worker",
-            count=job.workers.count,
-            accelerator=share.accelerator,
-            gbps=bandwidth / 1e9 if bandwidth else None,
-        )
         return Plan(
             run=run,
             target=self.name,
-            image=ImagePlan(tag=image, transport="none"),
-            pools=[pool],
+            image=image,
+            pools=replicas.pools(job, share, bandwidth / 1e9 if bandwidth else None),
             world_size=job.workers.count * share.processes,
             env=common_env(job, share),
-            request={"compose": compose_file(job, run, image, share, self.host.may_lock_memory)},
+            request={
+                "compose": compose_file(job, run, image.tag or "", share, self.host.may_lock_memory)
+            },
             findings=findings,
         )
 
@@ -60,35 +63,15 @@ class ComposeTarget(LocalRun):
         """Whether docker, its engine and compose are there."""
         return docker.missing()
 
-    def provide(self, plan: Plan, job: Job, say: Say) -> None:
+    def provide(self, plan: Plan, job: Job, show: Show) -> None:
         """Make the folders that are mounted, and build the image unless it is there."""
-        from rsctl.image.builder import build, is_built
-        from rsctl.image.recipe import make_recipe
+        from rsctl.image.provide import provide
 
         make_run_folders(plan.run, job)
         make_open_folder(plan.run, "ready")
         if job.image.uri:
             return
-        recipe = make_recipe(job)
-        if not is_built(recipe):
-            say(f"building {recipe.reference}")
-            build(recipe, say)
-
-
-def _image_findings(job: Job) -> list[Finding]:
-    if not job.image.uri and not job.image.base:
-        remedy = "give image.base to build on, or image.uri to use as it is"
-        return [error("image", "target compose needs an image", remedy, "image")]
-    if job.image.transport not in ("auto", "none"):
-        return [
-            error(
-                "unsupported",
-                "this version does not install a transport into the image",
-                "set image.transport: none",
-                "image.transport",
-            )
-        ]
-    return []
+        provide(recipe_of(job, self.name)[0], job, show)
 
 
 def _foreign_findings(job: Job) -> list[Finding]:
@@ -104,23 +87,6 @@ def _foreign_findings(job: Job) -> list[Finding]:
             )
         ]
     return []
-
-
-def _image_reference(job: Job) -> tuple[str, list[Finding]]:
-    if job.image.uri:
-        return job.image.uri, []
-    from rsctl.image.recipe import make_recipe
-
-    try:
-        recipe = make_recipe(job)
-    except OSError as problem:
-        message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
-    left_out = recipe.context.left_out
-    if not left_out:
-        return recipe.reference, []
-    shown = ", ".join(left_out[:5]) + (f" and {len(left_out) - 5} more" if left_out[5:] else "")
-    return recipe.reference, [note("left-out", f"not in the image: {shown}", None, "image.source")]
 
 
 TARGET = ComposeTarget()

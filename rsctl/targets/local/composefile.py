@@ -30,10 +30,14 @@ def compose_file(
     """One service a replica, on a network of its own. `$` is doubled, as compose wants it."""
     limits = {"core": 0, **({"memlock": -1} if lock_memory else {})}
     services = {
-        name: {**_service(job, run, image, share, index), "ulimits": limits}
-        for index, name in enumerate(replicas.worker_names(job))
+        f"worker-{index}": _worker(job, run, image, share, index)
+        for index in range(job.workers.count)
     }
-    escaped = _escaped(services)
+    services |= {
+        f"reducer-{index}": _reducer(job, run, image, share, index)
+        for index in range(replicas.reducer_count(job))
+    }
+    escaped = _escaped({name: {**s, "ulimits": limits} for name, s in services.items()})
     return {
         "name": project_name(run),
         "services": escaped,
@@ -47,7 +51,13 @@ def common_env(job: Job, share: replicas.Share) -> dict[str, Optional[str]]:
     env |= {f"RSCTL_INPUT_{n.upper()}": f"{_INSIDE}/inputs/{n}" for n in job.inputs}
     env["RSCTL_OUTPUT_DIR"] = f"{_INSIDE}/outputs"
     env["RSCTL_CHECKPOINT_DIR"] = f"{_INSIDE}/checkpoints"
+    return env | _network_env(job)
+
+
+def _network_env(job: Job) -> dict[str, Optional[str]]:
+    """How rsctl-launch shapes the network of a container; bit/s and seconds."""
     network = job.targets.compose.network
+    env: dict[str, Optional[str]] = {}
     if network.bandwidth:
         env["RSCTL_NET_BANDWIDTH"] = str(int(network.bandwidth))
     if network.delay:
@@ -55,26 +65,53 @@ def common_env(job: Job, share: replicas.Share) -> dict[str, Optional[str]]:
     return env
 
 
-def _service(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
+def _worker(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
+    env = {**common_env(job, share), **_place(job, run, "worker", index)}
+    service = {
+        **_service(job, run, image, share, "worker", index),
+        "environment": env,
+        "volumes": _volumes(job, run),
+        "shm_size": _shm_bytes(job),
+    }
+    if share.gpus[index]:
+        service["deploy"] = _gpu_reservation(share.gpus[index])
+    return service
+
+
+def _reducer(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
+    """Neither the script's environment nor its data are a reducer's affair."""
+    return {
+        **_service(job, run, image, share, "reducer", index),
+        "environment": {**_network_env(job), **_place(job, run, "reducer", index)},
+        "volumes": [_ready(run)],
+    }
+
+
+def _place(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
+    """Who a container is, and who the others are."""
+    hosts = replicas.worker_names(job), replicas.reducer_names(job)
+    return {
+        **replicas.identity_env(job, run, "compose", role, f"{role}-{index}"),
+        "RSCTL_CLUSTER": replicas.cluster_json(role, index, *hosts, "eth0"),
+        "RSCTL_ATTEMPT": None,  # known only when the containers are created
+        "RSCTL_READY": f"{_INSIDE}/ready",
+    }
+
+
+def _service(
+    job: Job, run: str, image: str, share: replicas.Share, role: str, index: int
+) -> dict[str, Any]:
+    """What all containers have alike; rsctl-launch knows by its role what to start."""
     options = job.targets.compose
-    name = f"worker-{index}"
-    env = {**common_env(job, share), **replicas.identity_env(run, "compose", "worker", name)}
-    env["RSCTL_CLUSTER"] = replicas.cluster_json(
-        "worker", index, replicas.worker_names(job), "eth0"
-    )
-    env["RSCTL_ATTEMPT"] = None  # known only when the containers are created
-    env["RSCTL_READY"] = f"{_INSIDE}/ready"
+    name = f"{role}-{index}"
     service: dict[str, Any] = {
         "image": image,
         "pull_policy": "missing" if job.image.uri else "never",
         "container_name": container_name(run, name),
         "hostname": name,
         **_entry(job, share),
-        "environment": env,
-        "labels": {"rsctl.run": run, "rsctl.role": "worker", "rsctl.replica": name},
+        "labels": {"rsctl.run": run, "rsctl.role": role, "rsctl.replica": name},
         "networks": [NETWORK],
-        "volumes": _volumes(job, run),
-        "shm_size": _shm_bytes(job),
         "restart": "no",
         "logging": {"driver": "local", "options": _LOG_OPTIONS},
     }
@@ -85,8 +122,6 @@ def _service(job: Job, run: str, image: str, share: replicas.Share, index: int) 
         service["memswap_limit"] = int(options.memory)
     if options.network.bandwidth or options.network.delay:
         service["cap_add"] = ["NET_ADMIN"]
-    if share.gpus[index]:
-        service["deploy"] = _gpu_reservation(share.gpus[index])
     return service
 
 
@@ -110,11 +145,16 @@ def _volumes(job: Job, run: str) -> list[dict[str, Any]]:
     volumes = [
         _bind(job.outputs or directory / "outputs", "outputs"),
         _bind(job.checkpoints or directory / "checkpoints", "checkpoints"),
-        _bind(directory / "ready", "ready"),
+        _ready(run),
     ]
     for name, location in job.inputs.items():
         volumes.append({**_bind(location, f"inputs/{name}"), "read_only": True})
     return volumes
+
+
+def _ready(run: str) -> dict[str, Any]:
+    """Where the containers meet before they start the work."""
+    return _bind(run_directory(run) / "ready", "ready")
 
 
 def _bind(source: object, inside: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from rsctl.findings import Finding, error
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool
+from rsctl.targets.base import Capabilities, ImagePlan, Plan
 from rsctl.targets.local import replicas
 from rsctl.targets.local.run import LocalRun
 
@@ -37,20 +37,24 @@ class ProcessTarget(LocalRun):
         share = replicas.share_out(job, self.host.gpus, self.host.cpus)
         common = {**replicas.script_env(job, share), **_locations(job, run)}
         commands = [
-            self._command(job, run, index, share, common) for index in range(job.workers.count)
+            *(self._worker(job, run, index, share, common) for index in range(job.workers.count)),
+            *(
+                self._reducer(job, run, index, share)
+                for index in range(replicas.reducer_count(job))
+            ),
         ]
         return Plan(
             run=run,
             target=self.name,
-            image=ImagePlan(tag=None, transport="none"),
-            pools=[Pool(role="worker", count=job.workers.count, accelerator=share.accelerator)],
+            image=ImagePlan(tag=None, transport="rsctl" if replicas.reducer_count(job) else "none"),
+            pools=replicas.pools(job, share),
             world_size=job.workers.count * share.processes,
             env=common,
             request={"commands": commands},
-            findings=[*replicas.share_findings(job, share), *replicas.reducer_findings(job)],
+            findings=[*replicas.share_findings(job, share), *replicas.comm_findings(job, share)],
         )
 
-    def _command(
+    def _worker(
         self,
         job: Job,
         run: str,
@@ -58,20 +62,34 @@ class ProcessTarget(LocalRun):
         share: replicas.Share,
         common: dict[str, Optional[str]],
     ) -> dict[str, Any]:
-        name = f"worker-{index}"
-        workers = ["127.0.0.1"] * job.workers.count
-        env = {**common, **replicas.identity_env(run, self.name, "worker", name)}
-        env["RSCTL_CLUSTER"] = replicas.cluster_json("worker", index, workers, self.host.loopback)
+        env = {**common, **self._place(job, run, "worker", index)}
         if self.host.gpus:  # those of other replicas, or all if none is asked for, are hidden
             gpus = ",".join(str(gpu) for gpu in share.gpus[index])
             env = {"CUDA_VISIBLE_DEVICES": gpus, **env}
         return {
-            "replica": name,
+            "replica": f"worker-{index}",
             "role": "worker",
             "argv": self._argv(job, share),
-            "cwd": str(job.image.source or run_directory(run) / name),
+            "cwd": str(job.image.source or run_directory(run) / f"worker-{index}"),
             "env": env,
         }
+
+    def _reducer(self, job: Job, run: str, index: int, share: replicas.Share) -> dict[str, Any]:
+        """rsctl-launch knows by its role what to start."""
+        return {
+            "replica": f"reducer-{index}",
+            "role": "reducer",
+            "argv": self._argv(job, share),
+            "cwd": str(run_directory(run) / f"reducer-{index}"),
+            "env": self._place(job, run, "reducer", index),
+        }
+
+    def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
+        workers = ["127.0.0.1"] * job.workers.count
+        reducers = ["127.0.0.1"] * replicas.reducer_count(job)
+        env = replicas.identity_env(job, run, self.name, role, f"{role}-{index}")
+        contract = replicas.cluster_json(role, index, workers, reducers, self.host.loopback)
+        return {**env, "RSCTL_CLUSTER": contract}
 
     def _argv(self, job: Job, share: replicas.Share) -> list[str]:
         if job.run.launcher == "none":

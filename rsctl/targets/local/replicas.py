@@ -5,21 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.spec.checks import is_secret_name
-from rsctl.spec.job import Comm, Job
-from rsctl.targets.base import Unsupported
+from rsctl.spec.job import Job
+from rsctl.targets.base import Pool, Unsupported
 
-NO_TRANSPORT = Unsupported(
-    "this version has no transport that uses reducers here", "set reducers.count to 0"
-)
-_COMM = Unsupported(
-    "this version does not change how an unmodified script communicates",
-    "remove it and let the script choose",
-)
-REFUSED = {f"comm.{name}": _COMM for name in Comm.__struct_fields__}
+TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
+"""The variable that has the run's secret."""
+
+REFUSED = {
+    "comm.backend": Unsupported(
+        "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
+    )
+}
 UNUSED = {
     "workers.machine": "it runs on this machine",
     "workers.disk": "it runs on this machine",
@@ -70,12 +71,36 @@ def share_findings(job: Job, share: Share) -> Iterator[Finding]:
         )
 
 
-def reducer_findings(job: Job) -> Iterator[Finding]:
-    """What the plan says of a reducer pool as long as no transport here uses one."""
+def reducer_count(job: Job) -> int:
+    """The size of the reducer pool. `auto` is one for each worker.
+
+    All nodes here have links of one speed, and a pool is not the bottleneck if together it has as
+    much bandwidth as the workers. A worker alone exchanges nothing.
+    """
+    if job.reducers.count != "auto":
+        return job.reducers.count
+    return job.workers.count if job.workers.count > 1 else 0
+
+
+def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
+    """What the plan says of how gradients travel."""
+    reducers = reducer_count(job)
     if job.reducers.count == "auto":
-        yield note("reducers", f"no reducers: {NO_TRANSPORT.reason}", None, "reducers.count")
-    elif job.reducers.count:
-        yield error("unsupported", *NO_TRANSPORT, "reducers.count")
+        why = "as many as workers, since all links here are equally fast"
+        yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
+    if job.run.launcher == "none" and (reducers or _comm_env(job)):
+        yield error(
+            "unsupported",
+            "reducers and comm: are the work of rsctl-launch, which launcher none leaves out",
+            "use launcher torchrun or once",
+            "reducers.count" if reducers else "comm",
+        )
+    if job.comm.backend == "rsctl" and not reducers:
+        yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
+    if job.comm.backend == "nccl" and not share.gpus[0]:
+        yield error(
+            "comm", "backend nccl needs GPUs, and no node gets one", "set gloo", "comm.backend"
+        )
 
 
 def worker_names(job: Job) -> list[str]:
@@ -83,9 +108,23 @@ def worker_names(job: Job) -> list[str]:
     return [f"worker-{index}" for index in range(job.workers.count)]
 
 
-def cluster_json(role: str, index: int, workers: list[str], interface: str) -> str:
+def reducer_names(job: Job) -> list[str]:
+    """`reducer-0` … of the job."""
+    return [f"reducer-{index}" for index in range(reducer_count(job))]
+
+
+def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
+    """The pools of a plan; `gbps` is the bandwidth of every node in Gbit/s, if it is known."""
+    workers = Pool(role="worker", count=job.workers.count, accelerator=share.accelerator, gbps=gbps)
+    reducers = Pool(role="reducer", count=reducer_count(job), gbps=gbps)
+    return [workers, reducers] if reducers.count else [workers]
+
+
+def cluster_json(
+    role: str, index: int, workers: list[str], reducers: list[str], interface: str
+) -> str:
     """The local contract `RSCTL_CLUSTER`, which `rsctl-launch` reads."""
-    contract = {"role": role, "index": index, "workers": workers, "reducers": []}
+    contract = {"role": role, "index": index, "workers": workers, "reducers": reducers}
     return json.dumps({**contract, "interface": interface})
 
 
@@ -94,23 +133,42 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     env: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
     for name, value in job.run.env.items():
         env[name] = None if value.secret or is_secret_name(name) else str(value)
+    return env | _comm_env(job)
+
+
+def _comm_env(job: Job) -> dict[str, Optional[str]]:
+    """What the PyTorch binding reads of the spec's `comm:` block; nothing of its defaults."""
+    comm = job.comm
+    env: dict[str, Optional[str]] = {}
+    if comm.backend != "auto":
+        env["RSCTL_COMM_BACKEND"] = comm.backend
+    if comm.bucket_mb != "auto":
+        env["RSCTL_COMM_BUCKET_MB"] = str(comm.bucket_mb)
+    if comm.compression != "none":
+        env["RSCTL_COMM_COMPRESSION"] = comm.compression
+    if reducer_count(job):
+        env["RSCTL_ON_REDUCER_LOSS"] = comm.on_reducer_loss
     return env
 
 
 def secrets(job: Job) -> dict[str, str]:
-    """The values that `script_env` leaves out."""
+    """The values that a plan leaves out: the spec's, and a new token of the run's own."""
     env = job.run.env
-    return {n: str(v) for n, v in env.items() if v.secret or is_secret_name(n)}
+    token = {TOKEN: token_hex()} if reducer_count(job) else {}
+    return token | {n: str(v) for n, v in env.items() if v.secret or is_secret_name(n)}
 
 
-def identity_env(run: str, target: str, role: str, replica: str) -> dict[str, Optional[str]]:
-    """Who a replica is."""
+def identity_env(
+    job: Job, run: str, target: str, role: str, replica: str
+) -> dict[str, Optional[str]]:
+    """Who a replica is, and the secret by which workers and reducers know each other."""
+    token: dict[str, Optional[str]] = {TOKEN: None} if reducer_count(job) else {}
     return {
         "RSCTL_RUN": run,
         "RSCTL_TARGET": target,
         "RSCTL_ROLE": role,
         "RSCTL_REPLICA": replica,
-        "RSCTL_REDUCERS": "",
+        **token,
     }
 
 

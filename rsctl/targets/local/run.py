@@ -14,7 +14,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.spec.job import Job
 from rsctl.stream.events import Event
 from rsctl.stream.journal import tail_offset
-from rsctl.targets.base import Cursor, Plan, Say, metric_specs, replica_names
+from rsctl.targets.base import Cursor, Plan, Show, metric_specs, replica_names
 from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.replicas import secrets
@@ -35,7 +35,7 @@ class LocalRun:
         self._host = self._host or this_host()
         return self._host
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], say: Say) -> None:
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         """Write the submission down and start its supervisor; a run that has one is left alone."""
         from rsctl.targets.local.daemon import start_supervisor
 
@@ -50,12 +50,12 @@ class LocalRun:
             raise _no_folder(folder.path, problem) from None
         try:
             record()
-            self.provide(plan, job, say)
+            self.provide(plan, job, show)
             start_supervisor(folder, lock, secrets(job))
         finally:
             os.close(lock)  # the supervisor has its own hold on it
 
-    def provide(self, plan: Plan, job: Job, say: Say) -> None:
+    def provide(self, plan: Plan, job: Job, show: Show) -> None:
         """Make what the replicas need before they start. Raises RsctlError."""
         make_run_folders(plan.run, job)
 

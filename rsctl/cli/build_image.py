@@ -1,0 +1,120 @@
+"""`rsctl build-image JOB`: the training container of a job, built, proven and pushed."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from rsctl.cli import options
+from rsctl.cli.build_view import make_build_view, took_in_words
+from rsctl.cli.show import print_json, say, show_findings
+from rsctl.findings import ExitCode, error
+from rsctl.image.findings import image_findings, recipe_of
+from rsctl.image.provide import Provided, provide, provide_by_cloud
+from rsctl.image.recipe import Recipe
+from rsctl.image.record import Change
+from rsctl.spec.document import Document, read
+from rsctl.stream.text import bytes_in_words
+
+BUILDERS = ("auto", "buildx", "buildkit", "classic", "podman", "cloud")
+_SHOWN = 5
+
+
+@click.command("build-image", help="Build a job's image, and push it if asked.")
+@options.job_argument
+@options.job_options
+@click.option("--push", is_flag=True, help="Push it to image.repository too.")
+@click.option("--print", "print_only", is_flag=True, help="Print the Dockerfile; build nothing.")
+@click.option(
+    "--builder",
+    type=click.Choice(BUILDERS),
+    default="auto",
+    show_default=True,
+    help="What builds. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it always pushes.",
+)
+@options.output_option
+@options.talk_options
+def command(
+    job: str,
+    target: str | None,
+    settings: tuple[str, ...],
+    push: bool,
+    print_only: bool,
+    builder: str,
+    output: str,
+) -> int:
+    """Exit with 0 if the image is there, built now or before."""
+    document = read(job, settings)
+    place = target or (document.job.target if document.job else "process")
+    recipe = _recipe(document, place, push or builder == "cloud")
+    if print_only:
+        _print_recipe(recipe, document, output)
+    else:
+        _build(recipe, document, place, builder, push, output)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _recipe(document: Document, target: str, push: bool) -> Recipe:
+    """The recipe of an image that can be built, and pushed if it is to be; shows the findings."""
+    if document.job is not None:
+        document.add(image_findings(document.job, target))
+        if document.job.image.uri:
+            message = "image.uri is used as it is; there is nothing to build"
+            document.add([error("image", message, "give image.base to build on", "image.uri")])
+    recipe, findings = recipe_of(document.require_job(), target)
+    document.add(findings)
+    if push and not recipe.repository:
+        message = f"no repository to push the image of target {target} to"
+        remedy = f"set image.repository, or image.repository.{target}: HOST/PATH"
+        document.add([error("repository", message, remedy, "image.repository")])
+    document.require_job()
+    return recipe
+
+
+def _print_recipe(recipe: Recipe, document: Document, output: str) -> None:
+    text = recipe.dockerfile(cache_mounts=True)
+    if output == "text":
+        click.echo(text, nl=False)
+        return
+    shown = {"tag": recipe.reference, "transport": recipe.transport, "platform": recipe.platform}
+    print_json({**shown, "dockerfile": text, "findings": document.findings})
+
+
+def _build(
+    recipe: Recipe, document: Document, target: str, builder: str, push: bool, output: str
+) -> None:
+    job = document.require_job()
+    show_findings(document.findings, document)
+    view = make_build_view()
+    try:
+        if builder == "cloud":
+            provided = provide_by_cloud(recipe, job, target, view.show)
+        else:
+            provided = provide(recipe, job, view.show, builder, push)
+    finally:
+        view.finish()
+    if output == "json":
+        print_json({**msgspec.to_builtins(provided), "findings": document.findings})
+    else:
+        say(_in_words(provided))
+        click.echo(provided.reference)
+
+
+def _in_words(provided: Provided) -> str:
+    """What was done, and what it is."""
+    did = ["built"] if provided.built else []
+    did += ["pushed"] if provided.pushed else []
+    done = " and ".join(did) + f" in {took_in_words(provided.seconds)}" if did else "unchanged"
+    facts = [done, f"transport {provided.transport}"]
+    if provided.size is not None:
+        layers = sum(1 for layer in provided.layers if layer.size)
+        facts.insert(1, f"{bytes_in_words(provided.size)} in {layers} layers")
+    return "; ".join([", ".join(facts), *_changes_in_words(provided.changes)])
+
+
+def _changes_in_words(changes: list[Change] | None) -> list[str]:
+    if not changes:
+        return []
+    shown = ", ".join(f"{change.path} {change.change}" for change in changes[:_SHOWN])
+    more = f" and {len(changes) - _SHOWN} more" if changes[_SHOWN:] else ""
+    return [f"since the last build: {shown}{more}"]

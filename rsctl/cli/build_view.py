@@ -1,0 +1,111 @@
+"""How a build looks to the one who watches it, on standard error: as plain lines, or live."""
+
+from __future__ import annotations
+
+import sys
+from typing import Protocol
+
+from rsctl.cli.options import is_quiet
+from rsctl.cli.show import format_finding, remedy_line, say, styled, tell
+from rsctl.findings import Finding
+from rsctl.image.events import Event, Output, Step
+from rsctl.stream.text import seconds_in_words
+
+_NOTABLE_SECONDS = 1.0
+_MAX_INSTRUCTION = 160  # characters
+
+
+class BuildView(Protocol):
+    """Shows what a build tells. Nothing else may write to standard error until it is finished."""
+
+    def show(self, event: Event) -> None:
+        """Show an event."""
+        ...
+
+    def finish(self) -> None:
+        """The build has ended, however it did; harmless when called again."""
+        ...
+
+
+def make_build_view() -> BuildView:
+    """The view for what standard error is; with --quiet it shows errors only."""
+    if is_quiet():
+        return QuietBuildView()
+    if sys.stderr.isatty():
+        from rsctl.cli.live_build import LiveBuildView
+
+        return LiveBuildView()
+    return PlainBuildView()
+
+
+class QuietBuildView:
+    """For --quiet."""
+
+    def show(self, event: Event) -> None:
+        """Say errors."""
+        if isinstance(event, Finding) and event.is_error:
+            tell(finding_in_words(event))
+
+    def finish(self) -> None:
+        """There is nothing to take away."""
+
+
+class PlainBuildView:
+    """Lines that each tell their step, for a log, in which steps may overlap.
+
+    What the builder does besides the steps is named once it has taken a while.
+    """
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def show(self, event: Event) -> None:
+        """Write the event."""
+        if isinstance(event, Finding):
+            say(finding_in_words(event))
+        elif isinstance(event, Output):
+            say(f"{self._label(event.step)}   {event.line}")
+        else:
+            self._total = event.total or self._total
+            if text := _step_in_words(event):
+                say(f"{self._label(event.number)} {text}")
+
+    def finish(self) -> None:
+        """There is nothing to take away."""
+
+    def _label(self, number: int) -> str:
+        """`build 3/10 |`"""
+        return f"build {number}/{self._total} |" if number else "build |"
+
+
+def _step_in_words(step: Step) -> str | None:
+    """What is said of a step, None if it is not worth a line."""
+    text = step.instruction
+    if len(text) > _MAX_INSTRUCTION:
+        text = text[: _MAX_INSTRUCTION - 1] + "…"
+    if step.seconds is None:
+        return text if step.number else None
+    if step.cached:
+        return f"{text} (cached)"
+    if not is_notable(step):
+        return None
+    took = took_in_words(step.seconds)
+    if step.failed:
+        return styled(f"failed after {took}", fg="red")
+    return f"done in {took}" if step.number else f"{text} (done in {took})"
+
+
+def is_notable(step: Step) -> bool:
+    """Whether a step that ended, or work that is in no Dockerfile, is worth a line of its own."""
+    return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
+
+
+def took_in_words(seconds: float) -> str:
+    """`1.2 s`, or `1:30` of a minute and more."""
+    return f"{seconds:.1f} s" if seconds < 60 else seconds_in_words(seconds)
+
+
+def finding_in_words(finding: Finding) -> str:
+    """A finding with its remedy below."""
+    remedy = f"\n{remedy_line(finding.remedy)}" if finding.remedy else ""
+    return format_finding(finding) + remedy

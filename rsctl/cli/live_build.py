@@ -1,0 +1,113 @@
+"""The live view of a build: a line for each step that ended, and below them what goes on."""
+
+from __future__ import annotations
+
+import sys
+from time import monotonic
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from rsctl.cli.build_view import finding_in_words, is_notable, took_in_words
+from rsctl.cli.options import in_color
+from rsctl.findings import Finding
+from rsctl.image.events import Event, Output, Step
+from rsctl.stream.clean import clean, clean_line
+from rsctl.stream.text import seconds_in_words
+
+_REDRAWS_A_SECOND = 10
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class LiveBuildView:
+    """For a terminal. What goes on is left out of what stays on the screen."""
+
+    def __init__(self) -> None:
+        self._console = Console(
+            stderr=True,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            no_color=not in_color(sys.stderr),
+        )
+        self._running: dict[tuple[int, str], float] = {}
+        self._total = 0
+        self._line = ""
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._status,
+            refresh_per_second=_REDRAWS_A_SECOND,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start()
+        context = click.get_current_context(silent=True)
+        if context:
+            # Whatever happens, the terminal gets its cursor back.
+            context.call_on_close(self._live.stop)
+
+    def show(self, event: Event) -> None:
+        """Print what stays and note what goes on."""
+        if isinstance(event, Finding):
+            self._console.print(Text.from_ansi(clean(finding_in_words(event))), soft_wrap=True)
+        elif isinstance(event, Output):
+            self._line = clean_line(event.line) or self._line
+        elif event.seconds is None:
+            self._running[event.number, event.instruction] = monotonic()
+            self._total = event.total or self._total
+            self._line = ""
+        else:
+            self._end(event)
+
+    def finish(self) -> None:
+        """Take away what goes on."""
+        self._running = {}
+        self._live.stop()
+
+    def _end(self, step: Step) -> None:
+        self._running.pop((step.number, step.instruction), None)
+        self._total = step.total or self._total
+        if step.number or is_notable(step):
+            self._console.print(_ended(step))
+
+    def _status(self) -> Group | Text:
+        running = dict(self._running)
+        if not running:
+            return Text("")
+        (number, instruction), started = list(running.items())[-1]
+        elapsed = monotonic() - started
+        spinner = _SPINNER[int(elapsed * 10) % len(_SPINNER)]
+        number_of = f"{number:>{len(str(self._total))}}/{self._total} " if number else ""
+        head = _row(
+            Text(f"{spinner} {number_of}", "bold cyan"),
+            Text(clean_line(instruction)),
+            Text(seconds_in_words(elapsed)),
+        )
+        line = Text(f"  {self._line}", "dim", no_wrap=True, overflow="ellipsis")
+        return Group(head, line)
+
+
+def _ended(step: Step) -> Table:
+    mark, style = ("✗", "bold red") if step.failed else ("✓", "green")
+    number = f"{step.number:>{len(str(step.total))}}/{step.total} " if step.number else ""
+    took = "cached" if step.cached else took_in_words(step.seconds or 0.0)
+    return _row(
+        Text.assemble((f"{mark} ", style), (number, "bold")),
+        Text(clean_line(step.instruction), "dim" if step.cached else ""),
+        Text(took, "dim" if step.cached else ""),
+    )
+
+
+def _row(left: Text, middle: Text, right: Text) -> Table:
+    """One line as wide as the terminal: the middle is cut where it does not fit."""
+    table = Table.grid(expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(no_wrap=True, justify="right")
+    right.pad_left(2)
+    table.add_row(left, middle, right)
+    return table

@@ -1,0 +1,120 @@
+"""What Google's emulated services share: credentials, the token service, errors."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from rsctl.emulators.http import Emulator, Refused, Reply, Request, route
+
+_TOKEN_SECONDS = 3600
+
+
+class GoogleAccess:
+    """A service account and the access tokens that its key has obtained."""
+
+    def __init__(self, project: str) -> None:
+        from cryptography.hazmat.primitives.asymmetric import rsa
+
+        self.email = f"emulator@{project}.iam.gserviceaccount.com"
+        self._project = project
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._tokens: dict[str, float] = {}
+
+    def write_key(self, file: Path, token_uri: str) -> None:
+        """Write the key file that google-auth reads, for its owner only."""
+        from cryptography.hazmat.primitives import serialization
+
+        pem = self._key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        content = {
+            "type": "service_account",
+            "project_id": self._project,
+            "private_key_id": "emulator",
+            "private_key": pem.decode(),
+            "client_email": self.email,
+            "client_id": "1",
+            "token_uri": token_uri,
+        }
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(content), encoding="utf-8")
+
+    def grant(self, request: Request) -> Reply:
+        """The token service: an access token for a signed assertion (RFC 7523)."""
+        from cryptography.hazmat.primitives import serialization
+        from google.auth import jwt
+
+        assertion = parse_qs(request.body.decode(errors="replace")).get("assertion", [""])[0]
+        public = self._key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        try:
+            claims: Any = jwt.decode(assertion, certs=public)  # type: ignore[no-untyped-call]
+        except ValueError as problem:
+            body = {"error": "invalid_grant", "error_description": f"Invalid JWT: {problem}"}
+            return Reply.of(body, 400)
+        if claims.get("iss") != self.email:
+            return Reply.of({"error": "invalid_grant", "error_description": "unknown account"}, 400)
+        token = secrets.token_urlsafe(32)
+        self._tokens[token] = time.monotonic() + _TOKEN_SECONDS
+        return Reply.of(
+            {"access_token": token, "expires_in": _TOKEN_SECONDS, "token_type": "Bearer"}
+        )
+
+    def knows(self, authorization: str) -> bool:
+        """Whether this header has a token that is still good."""
+        kind, _, token = authorization.partition(" ")
+        return kind == "Bearer" and self._tokens.get(token, 0.0) > time.monotonic()
+
+    def expire(self) -> None:
+        """Make all tokens that were given so far expire now."""
+        self._tokens.clear()
+
+
+class GoogleEmulator(Emulator):
+    """Base of an emulator of Google's services: `access` opens it."""
+
+    def __init__(self, project: str) -> None:
+        super().__init__()
+        self.project = project
+        self.access = GoogleAccess(project)
+        self.routes.append(route("oauth2.token", "POST", "/token", self.access.grant, is_open=True))
+
+    def authorize(self, request: Request) -> None:
+        """Raise Refused without a good access token."""
+        if not self.access.knows(request.headers.get("authorization", "")):
+            message = "Request had invalid authentication credentials."
+            raise Refused(self.error(401, "UNAUTHENTICATED", message))
+
+    def error(
+        self, status: int, code: str, message: str, details: list[Any] | None = None
+    ) -> Reply:
+        """google.rpc.Status as JSON."""
+        body: dict[str, Any] = {"code": status, "message": message, "status": code}
+        if code == "SERVICE_DISABLED":
+            body["status"], details = "PERMISSION_DENIED", [_disabled(self.project)]
+        if details:
+            body["details"] = details
+        return Reply.of({"error": body}, status)
+
+
+def _disabled(project: str) -> dict[str, Any]:
+    service = "cloudbuild.googleapis.com"
+    console = "https://console.developers.google.com/apis/api"
+    return {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "SERVICE_DISABLED",
+        "domain": "googleapis.com",
+        "metadata": {
+            "service": service,
+            "consumer": f"projects/{project}",
+            "activationUrl": f"{console}/{service}/overview?project={project}",
+        },
+    }

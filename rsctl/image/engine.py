@@ -1,0 +1,124 @@
+"""What a container engine, docker's or podman, knows of images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.process import ask, require, said
+
+_ABSENT = ("no such image", "no such object", "image not known")
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer of an image: its size in bytes and the instruction that made it."""
+
+    size: int
+    instruction: str
+
+
+class Built(msgspec.Struct, frozen=True):
+    """An image that the engine has.
+
+    `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
+    `repo_digests` are names of the form REPOSITORY@sha256:..., there once it was pushed or pulled.
+    """
+
+    id: str
+    size: int
+    created: str
+    layers: list[Layer]
+    repo_digests: list[str]
+
+
+class Base(msgspec.Struct, frozen=True):
+    """What a build must know of the image it builds on; `user` is empty if it names none."""
+
+    user: str
+    platform: str
+
+
+class _Config(msgspec.Struct):
+    User: Optional[str] = None
+
+
+class _Inspected(msgspec.Struct):
+    """The part of `image inspect` that docker and podman share."""
+
+    Id: str
+    Created: str
+    Size: int
+    Os: str
+    Architecture: str
+    RepoDigests: Optional[list[str]] = None
+    Config: Optional[_Config] = None
+
+
+def find_image(program: str, reference: str) -> Built | None:
+    """An image of the engine, or None if it has none of this name. Raises RsctlError."""
+    found = _inspect(program, reference)
+    if found is None:
+        return None
+    layers = list(_layers(program, found.Id))
+    digests = found.RepoDigests or []
+    return Built(found.Id, found.Size, found.Created, layers[::-1], sorted(digests))
+
+
+def find_base(program: str, reference: str) -> Base | None:
+    """What an image is as a base, or None if the engine has none of this name.
+
+    Raises RsctlError.
+    """
+    found = _inspect(program, reference)
+    if found is None:
+        return None
+    user = (found.Config.User if found.Config else None) or ""
+    return Base(user, f"{found.Os}/{found.Architecture}")
+
+
+def _inspect(program: str, reference: str) -> _Inspected | None:
+    argv = [program, "image", "inspect", reference]
+    done = ask(argv)
+    if done.returncode == 0:
+        found: list[_Inspected] = _decoded(argv, done.stdout, list[_Inspected])
+        return found[0] if found else None
+    if any(word in done.stderr.lower() for word in _ABSENT):
+        return None
+    raise _unanswered(argv, said(done))
+
+
+def _layers(program: str, image: str) -> Iterator[Layer]:
+    """The layers of an image, the newest first."""
+    argv = [program, "history", "--human=false", "--no-trunc", "--format"]
+    if program == "podman":
+        argv += ["json", image]
+        for record in _decoded(argv, require(argv), list[dict[str, Any]]):
+            yield _layer(argv, record.get("size"), record.get("CreatedBy"))
+    else:
+        argv += ["{{json .}}", image]
+        for line in require(argv).splitlines():
+            record = _decoded(argv, line, dict[str, Any])
+            yield _layer(argv, record.get("Size"), record.get("CreatedBy"))
+
+
+def _layer(argv: list[str], size: object, instruction: object) -> Layer:
+    try:
+        return Layer(int(str(size)), str(instruction or ""))
+    except ValueError:
+        raise _unanswered(argv, f"{size!r} is no size") from None
+
+
+def _decoded(argv: list[str], text: str, form: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise _unanswered(argv, str(problem)) from None
+
+
+def _unanswered(argv: list[str], why: str) -> RsctlError:
+    message = f"{' '.join(argv[:3])}: {why}"
+    remedy = f"see that `{argv[0]} info` answers you"
+    return RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))

@@ -1,0 +1,64 @@
+"""What is told of a build while it works; the same for every builder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from rsctl.findings import Finding
+from rsctl.stream.clean import clean_line
+from rsctl.stream.metrics import structured
+
+_MAX_TEXT = 2000  # characters of what a finding says
+_TAKEN_OVER = ("severity", "code", "message", "remedy", "path")  # not that it points into files
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step has started, or has ended if `seconds` is not None; if it was cached, it only ends.
+
+    `number` counts from 1 up to `total`; both are 0 for work that is in no Dockerfile, such as
+    `exporting to image`.
+    """
+
+    number: int
+    total: int
+    instruction: str
+    cached: bool = False
+    seconds: float | None = None
+    failed: bool = False
+
+
+class Output(NamedTuple):
+    """A line from inside a step, or of the builder itself if `step` is 0."""
+
+    line: str
+    step: int = 0
+
+
+Event = Step | Output | Finding
+
+
+def output_or_finding(line: str, step: int) -> Output | Finding:
+    """A line that a step has printed; what rsctl's own commands in a build tell is a finding."""
+    record = structured(line)
+    if not record or record["rsctl"] != "finding":
+        return Output(line, step)
+    fields = {key: _tame(record[key]) for key in _TAKEN_OVER if key in record}
+    try:
+        return msgspec.convert(fields, Finding)
+    except msgspec.ValidationError:
+        return Output(line, step)
+
+
+def one_line(instruction: str) -> str:
+    """An instruction with its continued lines as one, without its mounts."""
+    return re.sub(r"\s+", " ", re.sub(r"--mount=\S+\s+", "", instruction)).strip()
+
+
+def _tame(value: object) -> object:
+    """Text from inside a build on one line, of bounded length and fit for a terminal."""
+    return clean_line(" ".join(value.split()))[:_MAX_TEXT] if isinstance(value, str) else value

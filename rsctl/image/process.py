@@ -1,0 +1,140 @@
+"""Runs the commands of docker and podman: to their end, or line by line while they work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
+from time import monotonic, sleep
+from typing import IO
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.stream.clean import clean_line
+
+_ANSWER_SECONDS = 60.0
+_IDLE_SECONDS = 0.2
+_GRACE_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+_BLOCK = 65536
+_MAX_LINE = 16384  # bytes; what is longer is cut, as the output of a build is anybody's
+
+
+def ask(argv: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command that answers soon and keep what it said. Never raises for its failure."""
+    try:
+        return subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_ANSWER_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        said = f"no answer within {_ANSWER_SECONDS:.0f} s"
+        return subprocess.CompletedProcess(argv, 124, "", said)
+    except OSError as problem:
+        return subprocess.CompletedProcess(argv, 127, "", str(problem))
+
+
+def require(argv: list[str]) -> str:
+    """The standard output of a command that must succeed. Raises RsctlError with its last words."""
+    done = ask(argv)
+    if done.returncode:
+        raise RsctlError(
+            ExitCode.ENVIRONMENT, error(argv[0], f"{' '.join(argv[:3])}: {said(done)}")
+        )
+    return done.stdout
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """The last words of a command that failed."""
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    return clean_line(lines[-1]) if lines else f"exit code {done.returncode}"
+
+
+def follow(
+    argv: list[str],
+    hear: Callable[[str | None], None],
+    env: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+) -> int:
+    """Run a command and hand on its output, both streams as one, line by line; its exit code.
+
+    Lines are fit for a terminal and of bounded length. None is handed on when nothing has come
+    for a moment. The command has a session of its own, so that whatever ends the reading, Ctrl-C
+    above all, ends it with its plugins. Raises RsctlError if it cannot be started.
+    """
+    try:
+        process = subprocess.Popen(
+            argv,
+            env={**os.environ, **(env or {})},
+            stdin=stdin or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        message = f"cannot start {argv[0]}: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error(argv[0], message)) from None
+    with process:
+        try:
+            for line in _lines(process.stdout.fileno() if process.stdout else -1):
+                hear(line)
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
+
+
+def _lines(descriptor: int) -> Iterator[str | None]:
+    rest = b""
+    with DefaultSelector() as selector:
+        selector.register(descriptor, EVENT_READ)
+        while True:
+            if not selector.select(_IDLE_SECONDS):
+                yield None
+                selector.select()
+            block = os.read(descriptor, _BLOCK)
+            if not block:
+                break
+            *whole, rest = (rest + block).split(b"\n")
+            yield from map(_text, whole)
+            rest = rest[: _MAX_LINE + 1]
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    text = clean_line(line[:_MAX_LINE].decode(errors="replace")).rstrip()
+    return text + "…" if len(line) > _MAX_LINE else text
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM for the command, which ends what it has started; SIGKILL for all that is left.
+
+    Docker with BuildKit does not always heed the first. Its engine stops a build whose client is
+    gone.
+    """
+    deadline = monotonic() + _GRACE_SECONDS
+    try:
+        process.terminate()
+        while _has_members(process) and monotonic() < deadline:
+            sleep(_POLL_SECONDS)
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _has_members(process: subprocess.Popen[bytes]) -> bool:
+    """Whether anything of the command's process group is left."""
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

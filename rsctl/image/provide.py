@@ -1,0 +1,118 @@
+"""An image for a job: found, built or pushed, whichever it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+from typing import Optional
+
+import msgspec
+
+from rsctl.image.builder import Builder, Layer, Show, choose_builder
+from rsctl.image.events import Output
+from rsctl.image.labels import make_labels
+from rsctl.image.recipe import Recipe
+from rsctl.image.record import Change, changes_since_last, record
+from rsctl.spec.job import Job
+
+
+class Provided(msgspec.Struct, kw_only=True):
+    """An image that is there to be used; what `rsctl build-image -o json` prints.
+
+    `digest` is the registry's, None for an image that was not pushed; `size` is in bytes. Of an
+    image that this machine does not have, id, size and layers are not known. `changes` are those
+    since the last build under this name here, None if there was none.
+    """
+
+    tag: str
+    digest: Optional[str] = None
+    id: Optional[str] = None
+    size: Optional[int] = None
+    layers: list[Layer] = []
+    transport: str
+    platform: Optional[str]
+    built: bool = False
+    pushed: bool = False
+    seconds: float
+    changes: Optional[list[Change]]
+
+    @property
+    def reference(self) -> str:
+        """What is submitted: by digest if the image was pushed, so that nobody can exchange it."""
+        return f"{self.tag.rpartition(':')[0]}@{self.digest}" if self.digest else self.tag
+
+
+def provide(
+    recipe: Recipe, job: Job, show: Show, wanted: str = "auto", push: bool = False
+) -> Provided:
+    """Have the image built on this machine, and pushed if asked; what is there is left as it is.
+
+    `wanted` names a builder or is `auto`. Raises RsctlError.
+    """
+    started, changes = monotonic(), changes_since_last(recipe)
+    digest = _find_pushed(recipe) if push else None
+    if digest:
+        return _provided(recipe, started, changes, digest=digest)
+    builder = choose_builder(wanted)
+    built = builder.image(recipe.reference)
+    is_new = built is None
+    if built is None:
+        builder.build(replace(recipe, labels=make_labels(job)), show)
+        built = builder.image(recipe.reference)
+    digest = _push(recipe, builder, show) if push else None
+    record(recipe)
+    facts = {"id": built.id, "size": built.size, "layers": built.layers} if built else {}
+    return _provided(recipe, started, changes, digest=digest, built=is_new, pushed=push, **facts)
+
+
+def provide_by_cloud(recipe: Recipe, job: Job, target: str, show: Show) -> Provided:
+    """Have the image built and pushed by the target's cloud. Raises RsctlError."""
+    from rsctl.image.remote import cloud_builder
+
+    started, changes = monotonic(), changes_since_last(recipe)
+    builder = cloud_builder(job, target)
+    digest = _find_pushed(recipe)
+    if digest:
+        return _provided(recipe, started, changes, digest=digest)
+    _ensure_repository(recipe)
+    digest = builder.build(replace(recipe, labels=make_labels(job)), show)
+    record(recipe)
+    return _provided(recipe, started, changes, digest=digest, built=True, pushed=True)
+
+
+def _provided(
+    recipe: Recipe, started: float, changes: list[Change] | None, **facts: object
+) -> Provided:
+    return Provided(
+        tag=recipe.reference,
+        transport=recipe.transport,
+        platform=recipe.platform,
+        seconds=round(monotonic() - started, 3),
+        changes=changes,
+        **facts,  # type: ignore[arg-type]
+    )
+
+
+def _find_pushed(recipe: Recipe) -> str | None:
+    from rsctl.image.registry.login import login_for
+    from rsctl.image.registry.lookup import find_pushed
+
+    return find_pushed(recipe.reference, login_for(str(recipe.repository)))
+
+
+def _ensure_repository(recipe: Recipe) -> None:
+    from rsctl.image.registry.login import login_for
+    from rsctl.image.registry.lookup import ensure_repository
+
+    repository = str(recipe.repository)
+    ensure_repository(repository, login_for(repository))
+
+
+def _push(recipe: Recipe, builder: Builder, show: Show) -> str:
+    """The digest of what was pushed. The log-in is made only now: a build may outlive it."""
+    from rsctl.image.registry.login import login_for
+    from rsctl.image.registry.push import push
+
+    _ensure_repository(recipe)
+    login = login_for(str(recipe.repository))
+    return push(builder.program, recipe.reference, login, lambda line: show(Output(line)))

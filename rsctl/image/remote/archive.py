@@ -1,0 +1,72 @@
+"""The context as one file that a cloud takes: a ZIP with the context's tar inside.
+
+Both services unpack a ZIP. The tar stays packed until docker reads it, so that names, modes and
+links reach docker as they were, whatever a service's unpacking makes of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.recipe import Recipe
+
+CONTEXT = "context.tar"
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file to upload; `digest` is the SHA-256 of its bytes, in hexadecimal; size in bytes."""
+
+    file: IO[bytes]
+    size: int
+    digest: str
+
+    @property
+    def name(self) -> str:
+        """Content-addressed, so that an unchanged context is uploaded once."""
+        return f"rsctl-context-{self.digest[:32]}.zip"
+
+
+@contextmanager
+def packed(recipe: Recipe) -> Iterator[Archive]:
+    """The recipe's context in a temporary file. Raises RsctlError if it cannot be written."""
+    with tempfile.TemporaryFile() as out:
+        try:
+            _write_zip(recipe, out)
+        except OSError as problem:
+            message = f"cannot pack the build's files in {tempfile.gettempdir()}: {problem}"
+            remedy = "free space there, and do not change the files while they are copied"
+            raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+        size = out.tell()
+        yield Archive(out, size, _digest(out))
+
+
+def _write_zip(recipe: Recipe, out: IO[bytes]) -> None:
+    with tempfile.TemporaryFile() as tar:
+        # A builder in the cloud starts empty: cache mounts would keep nothing there.
+        recipe.write_context(tar, cache_mounts=False)
+        member = zipfile.ZipInfo(CONTEXT)
+        member.file_size = tar.tell()
+        member.compress_type = zipfile.ZIP_DEFLATED
+        tar.seek(0)
+        with zipfile.ZipFile(out, "w") as archive, archive.open(member, "w") as packed_tar:
+            shutil.copyfileobj(tar, packed_tar, _BLOCK)
+    out.seek(0, 2)
+
+
+def _digest(file: IO[bytes]) -> str:
+    hashed = hashlib.sha256()
+    file.seek(0)
+    while block := file.read(_BLOCK):
+        hashed.update(block)
+    file.seek(0)
+    return hashed.hexdigest()

@@ -1,0 +1,136 @@
+"""Cloud Build by REST: upload, start once, follow, and end with the digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from rsctl.findings import ExitCode, RsctlError, error, note
+from rsctl.image.events import Event
+from rsctl.image.recipe import Recipe
+from rsctl.image.remote.archive import packed
+from rsctl.image.remote.cloudbuild_end import digest_of, failure
+from rsctl.image.remote.cloudbuild_request import Staging, build_request, staging_of, tag_of
+from rsctl.image.remote.google import Google, Lost, endpoint, unreachable
+from rsctl.image.remote.google_errors import refused
+from rsctl.image.remote.log import BuildLog
+from rsctl.image.remote.pace import Pace
+from rsctl.image.remote.storage import Storage
+from rsctl.spec.options import VertexOptions
+
+Build = dict[str, Any]
+
+_RUNNING = ("PENDING", "QUEUED", "WORKING")
+_QUIET_LOOKS = 5
+_LAST_WORDS = ("DONE", "ERROR", "CANCELLED", "TIMEOUT", "EXPIRED")
+_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+class CloudBuild:
+    """Builds in one project and region. Needs `project`, `region` and `staging`."""
+
+    def __init__(self, options: VertexOptions, pace: Pace | None = None) -> None:
+        self._options = options
+        self._staging: Staging = staging_of(options.staging or "")
+        self._pace = pace or Pace.of_environment()
+        self._google = Google(self._pace)
+        self._storage = Storage(self._google, self._staging.bucket, self._pace)
+        place = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
+        self._builds = f"{endpoint('cloudbuild')}/v1/{place}"
+
+    def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
+        """Build and push; the digest. Raises RsctlError.
+
+        A build of the same recipe that runs already is joined instead of starting another. Only a
+        build that this call started is cancelled by Ctrl-C.
+        """
+        log = BuildLog(show)
+        before = self._find(recipe)
+        build = next((b for b in before if b["status"] in _RUNNING), None)
+        is_ours = build is None
+        if build is None:
+            build = self._start(recipe, log, {_id(b) for b in before})
+        log.say(f"Cloud Build {_id(build)}: {build.get('logUrl', '')}")
+        try:
+            end = self._follow(_id(build), log)
+        except KeyboardInterrupt:
+            if is_ours:
+                self._cancel(_id(build))
+            raise
+        except RsctlError as problem:
+            message = f"build {_id(build)} may still run"
+            going_on = note("build-runs", message, "run the command again to join it")
+            raise RsctlError(problem.exit_code, *problem.findings, going_on) from None
+        if end["status"] != "SUCCESS":
+            raise failure(end, recipe, log)
+        return digest_of(end, recipe)
+
+    def _start(self, recipe: Recipe, log: BuildLog, before: set[str]) -> Build:
+        """The build that was started; where an answer is lost, the one that was not there before.
+
+        So no answer that is lost starts a second build.
+        """
+        with packed(recipe) as archive:
+            log.say(f"uploading the context to gs://{self._staging.bucket}, {archive.size} bytes")
+            name = self._staging.folder + archive.name
+            generation = self._storage.put(name, archive)
+        request = build_request(recipe, self._options, name, generation)
+        for attempt in range(1, self._pace.tries + 1):
+            if build := self._create(request):
+                return build
+            self._pace.before_retry(attempt)
+            if build := next((b for b in self._find(recipe) if _id(b) not in before), None):
+                return build
+        raise unreachable(self._builds, Lost("no build could be started"))
+
+    def _create(self, request: dict[str, Any]) -> Build | None:
+        """The build, or None if there is no telling whether it was created."""
+        try:
+            answer = self._google.once("POST", self._builds, json=request)
+        except Lost:
+            return None
+        if answer.status_code == 429 or answer.status_code >= 500:
+            return None
+        if answer.status_code != 200:
+            raise refused(answer, "targets.vertex")
+        build: Build = answer.json()["metadata"]["build"]
+        return build
+
+    def _find(self, recipe: Recipe) -> list[Build]:
+        """The last builds of this image, the newest first."""
+        answer = self._google.call(
+            "GET",
+            self._builds,
+            path="targets.vertex",
+            params={"filter": f'tags="{tag_of(recipe)}"', "pageSize": "50"},
+        )
+        builds: list[Build] = answer.json().get("builds", [])
+        return [build for build in builds if recipe.reference in build.get("images", ())]
+
+    def _follow(self, build: str, log: BuildLog) -> Build:
+        """Show the log until the build has ended and all of its log has come."""
+        name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
+        for _ in self._pace.looks():
+            state: Build = self._google.call("GET", f"{self._builds}/{build}").json()
+            quiet += 1
+            while block := self._storage.read(name, read):
+                read, quiet = read + len(block), 0
+                log.feed(block)
+            ended = state["status"] not in _RUNNING
+            if ended and (log.ends_with(_LAST_WORDS) or quiet >= _QUIET_LOOKS):
+                break
+        log.end()
+        return state
+
+    def _cancel(self, build: str) -> None:
+        self._google.call("POST", f"{self._builds}/{build}:cancel", ok=(200, 400, 404), json={})
+
+
+def _id(build: Build) -> str:
+    identity = str(build.get("id", ""))
+    if not _ID.fullmatch(identity):
+        message = f"Cloud Build gives a build without a usable id: {identity[:100]!r}"
+        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "try again later"))
+    return identity

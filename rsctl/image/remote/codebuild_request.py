@@ -1,0 +1,108 @@
+"""What CodeBuild is asked for: the project, once, and a build of a recipe. Pure."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from rsctl.image.recipe import Recipe
+from rsctl.image.remote.script import SCRIPT, script_arguments
+from rsctl.spec.options import SageMakerOptions
+
+PROJECT = "rsctl-build"
+DIGEST = "RSCTL_DIGEST"
+"""The variable that the build exports the digest by."""
+
+BUILDSPEC = f"""\
+version: 0.2
+env:
+  shell: bash
+  exported-variables: [{DIGEST}]
+phases:
+  pre_build:
+    commands:
+      - |
+        read -ra registries <<< "$RSCTL_REGISTRIES"
+        for registry in "${{registries[@]}}"; do
+          case "$registry" in *.dkr.ecr*.amazonaws.com|*.dkr.ecr*.amazonaws.com.cn)
+            region=${{registry#*.dkr.ecr*.}}
+            aws ecr get-login-password --region "${{region%%.*}}" |
+              docker login --username AWS --password-stdin "$registry" || exit 1 ;;
+          esac
+        done
+  build:
+    on-failure: ABORT
+    commands:
+      - |
+        words=()
+        while IFS= read -r -d '' word; do words+=("$word"); done \\
+          < <(printf %s "$RSCTL_ARGUMENTS" | base64 -d)
+        bash -c "$RSCTL_SCRIPT" rsctl-build "${{words[@]}}"
+      - export {DIGEST}="$(cat rsctl-digest)"
+"""
+"""Constant text. The arguments come as base64 of words that each end with a zero byte."""
+
+_IMAGE = "aws/codebuild/standard:7.0"
+_COMPUTE = "BUILD_GENERAL1_MEDIUM"  # 4 cores, 7 GB, 128 GB of disk
+_MINUTES = 120
+
+
+def project_request(options: SageMakerOptions) -> dict[str, Any]:
+    """The parameters of CreateProject."""
+    return {
+        "name": PROJECT,
+        "description": "Builds training images for rsctl; every build brings its own steps.",
+        "source": {"type": "NO_SOURCE", "buildspec": BUILDSPEC},
+        "artifacts": {"type": "NO_ARTIFACTS"},
+        "environment": {
+            "type": "LINUX_CONTAINER",
+            "image": _IMAGE,
+            "computeType": _COMPUTE,
+            "privilegedMode": True,
+        },
+        "serviceRole": build_role(options),
+        "timeoutInMinutes": _MINUTES,
+        "tags": [{"key": "created-by", "value": "rsctl"}],
+    }
+
+
+def build_request(
+    recipe: Recipe, options: SageMakerOptions, location: str, token: str
+) -> dict[str, Any]:
+    """The parameters of StartBuild for the archive at `location` (BUCKET/KEY).
+
+    `token` makes a repeated call the same call.
+    """
+    words = script_arguments(recipe, push=True)
+    packed = b"".join(word.encode() + b"\0" for word in words)
+    variables = {
+        "RSCTL_REGISTRIES": " ".join(_registries(recipe)),
+        "RSCTL_ARGUMENTS": base64.b64encode(packed).decode(),
+        "RSCTL_SCRIPT": SCRIPT,
+    }
+    return {
+        "projectName": PROJECT,
+        "sourceTypeOverride": "S3",
+        "sourceLocationOverride": location,
+        "buildspecOverride": BUILDSPEC,
+        "imageOverride": _IMAGE,
+        "computeTypeOverride": _COMPUTE,
+        "privilegedModeOverride": True,
+        "serviceRoleOverride": build_role(options),
+        "timeoutInMinutesOverride": _MINUTES,
+        "environmentVariablesOverride": [
+            {"name": name, "value": value, "type": "PLAINTEXT"} for name, value in variables.items()
+        ],
+        "logsConfigOverride": {"cloudWatchLogs": {"status": "ENABLED"}},
+        "idempotencyToken": token,
+    }
+
+
+def _registries(recipe: Recipe) -> list[str]:
+    """The hosts of the base, if it names one, and of the repository."""
+    return sorted({name.partition("/")[0] for name in (recipe.base, recipe.repository or "")})
+
+
+def build_role(options: SageMakerOptions) -> str:
+    """The role that CodeBuild takes."""
+    return options.build_role or options.role or ""

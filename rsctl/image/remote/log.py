@@ -1,0 +1,91 @@
+"""A cloud's log of a build as the events that a build on this machine gives too."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator
+
+from rsctl.image.events import Event, Output, output_or_finding
+from rsctl.image.failures import Trail
+from rsctl.image.progress import CLASSIC, BuildKitProgress, Progress, StepwiseProgress
+
+_LONGEST_LINE = 64 << 10
+_STEP_PREFIX = re.compile(r'Step #\d+(?: - "[^"]*")?: ?')  # Cloud Build's own, where it has steps
+_BUILDKIT = re.compile(r"#1 ")
+_CACHE = re.compile(r"#\d+ (?=importing cache manifest from )")  # its errors are no failures
+_CLASSIC = re.compile(
+    r"DEPRECATED: The legacy builder |Sending build context to Docker|Step 1/\d{1,6} : "
+)
+_BUILT = re.compile(r"Successfully tagged \S+$")  # the classic builder's last line
+
+
+class BuildLog:
+    """Takes a log in pieces of any size and shows it. Memory does not grow with its length."""
+
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        self._show = show
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._rest = ""
+        self._progress: Progress | None = None
+        self._cache: str | None = None
+        self._last = ""
+        self.trail = Trail()
+
+    def say(self, line: str) -> None:
+        """A line of our own, about the service rather than from it."""
+        self._show(Output(line))
+
+    def feed(self, block: bytes) -> None:
+        """The next piece of the log."""
+        *lines, self._rest = (self._rest + self._decode(block)).split("\n")
+        for line in lines:
+            self._line(line)
+        if len(self._rest) > _LONGEST_LINE:
+            self._line(self._rest)
+            self._rest = ""
+
+    def end(self) -> None:
+        """The log has ended; what of it has no end of line is shown too."""
+        if self._rest:
+            self._line(self._rest)
+            self._rest = ""
+        self._close(failed=True)
+
+    def ends_with(self, words: tuple[str, ...]) -> bool:
+        """Whether the last line that is not blank begins with one of these words."""
+        return (self._rest.strip() or self._last).startswith(words)
+
+    def _line(self, line: str) -> None:
+        line = _STEP_PREFIX.sub("", line.rstrip("\r")[:_LONGEST_LINE], count=1)
+        if line.strip():
+            self._last = line.strip()
+        for event in self._events(line):
+            self._note(event)
+        if _BUILT.match(line):
+            self._close(failed=False)
+
+    def _events(self, line: str) -> Iterator[Event]:
+        if self._progress is None:
+            if _BUILDKIT.match(line):
+                self._progress = BuildKitProgress()
+            elif _CLASSIC.match(line):
+                self._progress = StepwiseProgress(CLASSIC)
+        if found := _CACHE.match(line):
+            self._cache = found[0]
+        if self._cache and line.startswith(self._cache):
+            return
+        if self._progress is not None:
+            yield from self._progress.read(line)
+        elif line.strip():
+            yield output_or_finding(line, 0)
+
+    def _close(self, failed: bool) -> None:
+        if self._progress is not None:
+            for event in self._progress.end(failed):
+                self._note(event)
+            self._progress = None
+
+    def _note(self, event: Event) -> None:
+        self.trail.note(event)
+        self._show(event)

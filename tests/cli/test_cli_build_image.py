@@ -1,0 +1,115 @@
+"""`rsctl build-image` up to where a builder would start; builds are in tests/image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+JOB = """name: job
+run: {script: train.py, launcher: once}
+image: {base: "python:3.12-slim", apt: [git]}
+"""
+DOCKERFILE = """FROM python:3.12-slim
+USER root
+RUN apt-get update \\
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \\
+      git \\
+ && rm -rf /var/lib/apt/lists/*
+COPY rsctl-python /usr/local/bin/
+COPY rsctl-launch /usr/local/bin/
+COPY runtime/ /opt/rsctl/
+ARG BASE_USER=root
+USER ${BASE_USER}
+ENTRYPOINT ["rsctl-launch"]
+RUN rsctl-launch --check --transport none --launcher once
+COPY --chown=${BASE_USER} source/ /app/
+WORKDIR /app
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    (tmp_path / "train.py").touch()
+    (tmp_path / "job.yaml").write_text(JOB)
+    return str(tmp_path / "job.yaml")
+
+
+def test_print_shows_the_dockerfile_and_needs_no_builder(
+    rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = rsctl("build-image", job, "--print")
+    assert (done.code, done.out, done.err) == (0, DOCKERFILE, "")
+
+
+def test_print_in_json_has_what_is_known_before_a_build(rsctl: Cli, job: str) -> None:
+    shown = rsctl("build-image", job, "--print", "-t", "vertex", "-o", "json").json
+    assert shown["dockerfile"] == DOCKERFILE
+    assert (shown["transport"], shown["platform"]) == ("none", "linux/amd64")
+    assert shown["tag"].startswith("rsctl/job:")
+    assert [finding["code"] for finding in shown["findings"]] == ["transport"]
+
+
+def test_the_plan_has_the_tag_that_is_built(rsctl: Cli, job: str) -> None:
+    planned = rsctl("plan", job, "-t", "compose", "-o", "json").json["image"]
+    printed = rsctl("build-image", job, "--print", "-t", "compose", "-o", "json").json
+    assert planned == {"tag": printed["tag"], "transport": printed["transport"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "image", "message"),
+    [
+        ([], "uri: there", "image.uri: image.uri is used as it is; there is nothing to build"),
+        ([], "apt: [git]", "image: target process needs an image"),
+        (
+            ["--push", "-t", "vertex"],
+            "base: x",
+            "image: image.repository: no repository to push the image of target vertex to",
+        ),
+        (
+            ["--builder", "cloud", "-t", "vertex"],
+            "base: x",
+            "image: image.repository: no repository to push the image of target vertex to",
+        ),
+        (
+            ["-t", "vertex"],
+            "base: x, transport: efa",
+            "image.transport: efa works on sagemaker, not on vertex",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_an_error_with_its_place(
+    rsctl: Cli, job: str, arguments: list[str], image: str, message: str
+) -> None:
+    text = JOB.replace('base: "python:3.12-slim", apt: [git]', image)
+    Path(job).write_text(text.replace("  run", "run"))
+    done = rsctl("build-image", job, *arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert message.removeprefix("image: ") in done.err
+
+
+def test_a_builder_that_is_not_there(rsctl: Cli, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    done = rsctl("build-image", job, "-t", "compose")
+    assert (done.code, done.out) == (3, "")
+    assert "error: " in done.err
+    assert "    -> " in done.err
+
+
+def test_the_cloud_builds_for_clouds_only(rsctl: Cli, job: str) -> None:
+    done = rsctl(
+        "build-image",
+        job,
+        "-t",
+        "compose",
+        "--builder",
+        "cloud",
+        "--set",
+        "image.repository=a.example/b",
+    )
+    assert done.code == 2
+    assert "target compose has no cloud that could build its image" in done.err

@@ -1,0 +1,43 @@
+"""Emulators, and clients of the vendors' own that talk to them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from google.oauth2 import service_account
+
+from rsctl.emulators.cloudbuild import CloudBuildEmulator
+from rsctl.emulators.codebuild import CodeBuildEmulator
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No credentials but the emulator's, and no call to anywhere else."""
+    for name in [n for n in os.environ if n.startswith(("AWS_", "GOOGLE_", "CLOUDSDK_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(
+        service_account.Credentials,
+        "_is_regional_access_boundary_lookup_required",
+        lambda self: False,
+        raising=False,
+    )
+
+
+@pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[CloudBuildEmulator]:
+    with CloudBuildEmulator() as emulator:
+        assert isinstance(emulator, CloudBuildEmulator)
+        for name, value in emulator.environment().items():
+            monkeypatch.setenv(name, value)
+        yield emulator
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeBuildEmulator]:
+    with CodeBuildEmulator() as emulator:
+        assert isinstance(emulator, CodeBuildEmulator)
+        for name, value in emulator.environment().items():
+            monkeypatch.setenv(name, value)
+        yield emulator

@@ -1,0 +1,323 @@
+"""`rsctl build-image` with a real engine, on bases as others make them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BASE = "rsctl-test-base:1"
+REPOSITORY = Path(__file__).parents[2]
+
+
+def has_base() -> bool:
+    found = subprocess.run(["docker", "image", "inspect", BASE], capture_output=True)
+    return found.returncode == 0
+
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_base()),
+    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
+)
+
+
+@dataclass
+class Done:
+    """What a build printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        shown: dict[str, Any] = json.loads(self.out)
+        return shown
+
+    @property
+    def rebuilt(self) -> list[str]:
+        """The instructions that were not taken from the cache, but for labels."""
+        steps = re.findall(r"^build \d+/\d+ \| ([A-Z]+ .*)$", self.err, re.MULTILINE)
+        unseen = ("FROM", "LABEL")
+        return [s for s in steps if not s.endswith("(cached)") and not s.startswith(unseen)]
+
+
+class Workshop:
+    """Makes bases and builds jobs on them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = f"rsctl-test-{uuid.uuid4().hex[:8]}"
+        self.env = {**os.environ, "RSCTL_HOME": str(folder / "home"), "CI": ""}
+        self.source = folder / "source"
+        self.source.mkdir()
+        (self.source / "train.py").write_text("print('hello')\n")
+
+    def base(self, dockerfile: str, **files: Path) -> str:
+        """A base of this Dockerfile, `{base}` in it being the test base."""
+        context = self.folder / "base"
+        context.mkdir(exist_ok=True)
+        (context / "Dockerfile").write_text(dockerfile.format(base=BASE))
+        for name, path in files.items():
+            shutil.copy(path, context / name)
+        reference = f"{self.name}-base:1"
+        # Steps on a base that was built before would come from the cache, and say nothing.
+        with (context / "Dockerfile").open("a") as file:
+            file.write(f"LABEL name={self.name}\n")
+        argv = ["docker", "build", "--quiet", "--tag", reference, str(context)]
+        subprocess.run(argv, check=True, capture_output=True)
+        return reference
+
+    def build(self, *arguments: str, **keys: Any) -> Done:
+        """`rsctl build-image` of a job whose `image:` has these keys."""
+        launcher = keys.pop("launcher", "once")
+        job = {
+            "name": self.name[:40],
+            "run": {"script": "train.py", "launcher": launcher},
+            "image": {"base": BASE, "source": "source", **keys},
+            "workers": {"count": 2, "accelerator": "a100-40gb:8"},
+        }
+        (self.folder / "job.yaml").write_text(json.dumps(job))
+        return self.rsctl("build-image", "job.yaml", *("-t", "compose", *arguments))
+
+    def rsctl(self, *arguments: str) -> Done:
+        argv = [sys.executable, "-m", "rsctl.cli.app", *arguments]
+        done = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def run(self, reference: str, *command: str, **options: str) -> str:
+        """What a command in a container of an image prints."""
+        argv = ["docker", "run", "--rm", "--network", "none"]
+        argv += [f"--{name}={value}" for name, value in options.items()]
+        return subprocess.run(
+            [*argv, reference, *command], check=True, capture_output=True, text=True
+        ).stdout
+
+    def clear(self) -> None:
+        listed = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"]
+        images = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+        own = [image for image in images if self.name in image]
+        if own:
+            subprocess.run(["docker", "rmi", "--force", *own], check=True, capture_output=True)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Iterator[Workshop]:
+    made = Workshop(tmp_path)
+    yield made
+    made.clear()
+
+
+def test_what_is_rebuilt(workshop: Workshop) -> None:
+    """First all, then nothing, then one layer for the source, then from the requirements on."""
+    requirements = workshop.folder / "requirements.txt"
+    requirements.write_text("numpy\n")
+    keys: dict[str, Any] = {"python": "requirements.txt"}
+
+    first = workshop.build("-o", "json", **keys)
+    assert first.code == 0, first.err
+    assert first.json["built"] is True
+    assert first.json["changes"] is None
+    assert first.json["size"] > 100_000_000
+    assert first.json["layers"][-1]["instruction"]
+
+    again = workshop.build("-o", "json", **keys)
+    assert (again.json["built"], again.json["changes"], again.rebuilt) == (False, [], [])
+    assert again.json["tag"] == first.json["tag"]
+
+    (workshop.source / "train.py").write_text("print('changed')\n")
+    changed = workshop.build("-o", "json", **keys)
+    assert changed.rebuilt == ["COPY --chown=${BASE_USER} source/ /app/", "WORKDIR /app"]
+    assert changed.json["changes"] == [{"path": "source/train.py", "change": "changed"}]
+    assert changed.json["tag"] != first.json["tag"]
+
+    requirements.write_text("numpy\nscipy\n")
+    required = workshop.build("-o", "json", **keys)
+    assert required.rebuilt[0] == "COPY requirements/ /opt/rsctl/requirements/"
+    assert required.json["changes"] == [
+        {"path": "requirements/requirements.txt", "change": "changed"}
+    ]
+
+
+def test_the_labels_and_the_entrypoint(workshop: Workshop) -> None:
+    done = workshop.build()
+    assert done.code == 0, done.err
+    argv = ["docker", "image", "inspect", "--format", "{{json .Config}}", done.out.strip()]
+    config = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    assert config["Entrypoint"] == ["rsctl-launch"]
+    assert config["WorkingDir"] == "/app"
+    assert config["Labels"]["org.opencontainers.image.base.name"] == BASE
+
+
+WHO = ("sh", "-c", "id -un; pwd; touch made; stat -c %U train.py; rsctl-python -c 'print(1)'")
+BASES = {
+    "root": ("FROM {base}\n", "root"),
+    "a user": ("FROM {base}\nRUN useradd -m jo\nUSER jo\nWORKDIR /home/jo\n", "jo"),
+    "a user by number": ("FROM {base}\nRUN useradd -u 1234 jo\nUSER 1234:1234\n", "jo"),
+    "python3 only": (
+        "FROM {base}\nENV PATH=/usr/bin:/bin:/usr/local/bin\nRUN test ! -e /usr/bin/python\n",
+        "root",
+    ),
+    "an active environment": (
+        "FROM {base}\nENV PATH=/usr/bin:/bin:/usr/local/bin VIRTUAL_ENV=/opt/venv\n",
+        "root",
+    ),
+    "an entrypoint, a command and folders that have our names": (
+        "FROM {base}\nWORKDIR /app\nRUN mkdir torch rsctl && useradd jo\nUSER jo\n"
+        'ENTRYPOINT ["/bin/false"]\nCMD ["x"]\n',
+        "jo",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_bases_as_others_make_them(workshop: Workshop, name: str) -> None:
+    dockerfile, user = BASES[name]
+    done = workshop.build(base=workshop.base(dockerfile), python=["packaging"])
+    assert done.code == 0, done.err
+    said = workshop.run(done.out.strip(), *WHO[1:], entrypoint=WHO[0])
+    assert said.split() == [user, "/app", user, "1"]
+
+
+REFUSED = {
+    "no python": (
+        "FROM {base}\nENV PATH=/bin:/usr/local/bin:/usr/bin\n"
+        "RUN rm -rf /opt/venv /usr/bin/python3*\n",
+        "the base has no python and no python3",
+    ),
+    "no torch": ("FROM {base}\nRUN rm -rf /opt/venv/lib/python3*/site-packages/torch\n", "torch"),
+    "a base that is not there": ("", "image.base"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_base_that_cannot_do_it_is_refused_with_the_reason(workshop: Workshop, name: str) -> None:
+    dockerfile, reason = REFUSED[name]
+    base = workshop.base(dockerfile) if dockerfile else "localhost:1/no/such:base"
+    done = workshop.build(base=base, launcher="torchrun")
+    assert done.code in (2, 3)
+    assert done.out == ""
+    errors = done.err[done.err.index("error: ") :]
+    assert reason in errors
+    assert "    -> " in errors
+    assert "Traceback" not in done.err
+
+
+NCCL = """const char *texts[] = {"NCCL version 2.27.3", "ncclNetPlugin_v9", "ncclNetPlugin_v10"};
+int ncclGetVersion(int *version) { *version = 22703; return 0; }
+"""
+TORCH = """int ncclGetVersion(int *);
+int torch_nccl_version(int *version) { return ncclGetVersion(version); }
+"""
+AWS = """FROM {base}
+RUN mkdir -p /opt/amazon/ofi-nccl/lib /opt/amazon/efa/lib /opt/extra
+COPY plugin.so /opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so
+COPY other.so /opt/amazon/efa/lib/libfabric.so.1
+COPY nccl.so /opt/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2
+COPY torch.so /opt/venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so
+"""
+
+
+def library(folder: Path, name: str, source: str, *flags: str) -> Path:
+    """Compile a small library that looks like NCCL, a plugin of it, or a part of torch."""
+    path = folder / f"{name}.so"
+    argv = ["gcc", "-x", "c", "-shared", "-fPIC", "-o", str(path), "-", "-x", "none", *flags]
+    subprocess.run(argv, input=source, text=True, check=True)
+    return path
+
+
+def aws_base(workshop: Workshop, symbol: str, more: str = "") -> str:
+    """A base with CUDA's torch and the EFA software, as far as the proof looks at them."""
+    folder = workshop.folder
+    nccl = library(folder, "nccl", NCCL, "-Wl,-soname,libnccl.so.2")
+    rpath = "-Wl,-rpath,$ORIGIN/../../nvidia/nccl/lib"
+    files = {
+        "plugin": library(folder, "plugin", f'int {symbol}; const char *name = "NET/OFI";'),
+        "other": library(folder, "other", "int other;"),
+        "nccl": nccl,
+        "torch": library(folder, "torch", TORCH, str(nccl), rpath),
+    }
+    return workshop.base(AWS + more, **{f"{name}.so": path for name, path in files.items()})
+
+
+EFA = {"transport": "efa", "launcher": "once"}
+
+
+def test_a_plugin_that_the_base_brings_is_kept_and_proven(workshop: Workshop) -> None:
+    base = aws_base(workshop, "ncclNetPlugin_v10")
+    done = workshop.build("-t", "sagemaker", base=base, **EFA)
+    assert done.code == 0, done.err
+    assert "rsctl: kept the EFA software that the base brings" in done.err
+    proven = (
+        "rsctl: transport efa: /opt/amazon/ofi-nccl/lib/libnccl-net.so has ncclNetPlugin_v10, "
+        "NCCL 2.27.3 of torch 2.13.0+cpu takes v9, v10"
+    )
+    assert proven in done.err
+
+
+FAULTS = {
+    "wrong ABI": (
+        "ncclNetPlugin_v3",
+        "",
+        "/opt/amazon/ofi-nccl/lib/libnccl-net.so has v3 of ncclNetPlugin, and NCCL 2.27.3",
+    ),
+    "doubled": (
+        "ncclNetPlugin_v10",
+        "COPY plugin.so /opt/extra/libnccl-net.so\nRUN echo >> /opt/extra/libnccl-net.so\n"
+        "ENV LD_LIBRARY_PATH=/opt/extra\n",
+        "libnccl-net.so is more than one file, in the loader's order: /opt/extra/libnccl-net.so, "
+        "/opt/amazon/ofi-nccl/lib/libnccl-net.so; NCCL takes /opt/extra/libnccl-net.so",
+    ),
+    "missing": ("ncclNetPlugin_v10", "ENV NCCL_NET_PLUGIN=other\n", "libnccl-net-other.so"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_transport_that_cannot_work_fails_the_build(workshop: Workshop, fault: str) -> None:
+    symbol, more, reason = FAULTS[fault]
+    done = workshop.build("-t", "sagemaker", base=aws_base(workshop, symbol, more), **EFA)
+    assert (done.code, done.out) == (2, "")
+    errors = done.err[done.err.index("error: ") :]
+    assert errors.startswith("error: image.transport: ")
+    assert reason in errors
+    assert "    -> " in errors
+
+
+SECRET = "s3cr3t-Value-9876"
+
+
+def test_a_secret_of_the_builder_is_in_no_layer_no_history_and_no_log(workshop: Workshop) -> None:
+    source = workshop.source
+    (source / ".env").write_text(f"TOKEN={SECRET}\n")
+    (source / ".aws").mkdir()
+    (source / ".aws" / "credentials").write_text(f"aws_secret_access_key={SECRET}\n")
+    (source / "key.json").write_text(f'{{"type": "service_account", "private_key": "{SECRET}"}}')
+    home = workshop.folder / "user"
+    (home / ".aws").mkdir(parents=True)
+    (home / ".aws" / "credentials").write_text(f"aws_secret_access_key={SECRET}\n")
+    workshop.env |= {"HOME": str(home), "MY_TOKEN": SECRET, "PIP_INDEX_URL_TOKEN": SECRET}
+    done = workshop.build()
+    assert done.code == 0, done.err
+    assert SECRET not in done.out + done.err
+    image = done.out.strip()
+    for argv in (["history", "--no-trunc", image], ["image", "inspect", image]):
+        told = subprocess.run(["docker", *argv], capture_output=True, text=True, check=True)
+        assert SECRET not in told.stdout
+    # The layers of the base are not of this build, and are a gigabyte.
+    own = workshop.run(
+        image, "-c", f"! grep -rlF {SECRET} /app /opt/rsctl /usr/local /root /tmp", entrypoint="sh"
+    )
+    assert own == ""
+    assert ".env" in done.err
+    for path in (workshop.folder / "home").rglob("*"):
+        assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
