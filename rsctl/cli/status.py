@@ -8,13 +8,14 @@ from time import sleep
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run, look_again, shown
+from rsctl.cli.runs import find_run, gradients_of, look_again, shown
 from rsctl.cli.show import print_json
 from rsctl.cli.views import failure_block, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Run, Store
 from rsctl.stream.clean import clean
 from rsctl.stream.events import now, seconds_between
+from rsctl.stream.gradients import Gradients
 from rsctl.stream.text import seconds_in_words
 
 _WATCH_SECONDS = 0.5
@@ -34,26 +35,27 @@ def command(run: str, watch: bool, output: str) -> int:
     """Exit with 0; with --watch with the run's exit code."""
     store = Store()
     known, _ = find_run(store, run)
-    _print(known, output)
+    _print(store, known, output)
     if not watch:
         return int(ExitCode.SUCCEEDED)
     while not known.state.is_final:
         sleep(_WATCH_SECONDS)
         before, known = known, look_again(store, known)
         if known != before:
-            _print(known, output)
+            _print(store, known, output)
     return int(known.state.exit_code)
 
 
-def _print(run: Run, output: str) -> None:
+def _print(store: Store, run: Run, output: str) -> None:
+    travel = gradients_of(store, run)
     if output == "json":
-        print_json(shown(run))
+        print_json({**shown(run), "gradients": travel})
     else:
-        click.echo(clean("\n".join(_lines(run))))
+        click.echo(clean("\n".join(_lines(run, travel))))
     sys.stdout.flush()
 
 
-def _lines(run: Run) -> list[str]:
+def _lines(run: Run, travel: Gradients | None) -> list[str]:
     took = seconds_in_words(seconds_between(run.created, run.ended or now()))
     why = f": {run.reason}" if run.reason else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
@@ -66,4 +68,6 @@ def _lines(run: Run) -> list[str]:
         details += [replica.reason] if replica.reason else []
         state = state_on(sys.stdout, replica.state, 10)
         lines.append(f"  {replica.replica:<12}{state}  {', '.join(details)}".rstrip())
+    if travel:
+        lines.append(f"  {'gradients':<12}{travel.in_words()}")
     return lines + failure_block(run)

@@ -24,7 +24,8 @@ _BLOCK = 1 << 20
 class Entry:
     """One file of the context: its content, or the file on disk that has it, or what it links to.
 
-    With none of them it is a folder.
+    With none of them it is a folder. `made_from` stands for a file that a compiler made: machines
+    whose compilers differ are to have the same hash.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Entry:
     content: bytes | None = None
     path: Path | None = None
     link: str | None = None
+    made_from: bytes | None = None
 
     def open(self) -> IO[bytes]:
         """The content, to be read; links and folders have none. Raises OSError."""
@@ -95,7 +97,9 @@ def _tar_info(entry: Entry, file: IO[bytes]) -> tarfile.TarInfo:
 
 
 def _hash(entry: Entry) -> str:
-    hashed = hashlib.sha256()
+    hashed = hashlib.sha256(entry.made_from or b"")
+    if entry.made_from is not None:
+        return hashed.hexdigest()
     with entry.open() as file:
         while block := file.read(_BLOCK):
             hashed.update(block)
@@ -136,14 +140,3 @@ def _walk(
             yield Path(item.path), name
         if item.is_dir(follow_symlinks=False) and (ignore.can_return or not reason):
             yield from _walk(Path(item.path), name, ignore, [] if reason else left_out)
-
-
-def runtime_entries(prefix: str) -> list[Entry]:
-    """The runtime, from the very code that is running."""
-    import rsctl
-
-    package = Path(rsctl.__file__).parent
-    entries = [Entry(f"{prefix}rsctl/__init__.py", path=package / "__init__.py")]
-    for path in sorted((package / "runtime").rglob("*.py")):
-        entries.append(Entry(f"{prefix}rsctl/{path.relative_to(package)}", path=path))
-    return entries

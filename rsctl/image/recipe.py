@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from rsctl.image.context import Context, Entry, runtime_entries, source_entries
+from rsctl.image.context import Context, Entry, source_entries
+from rsctl.image.own import own_entries
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.transport import TRANSPORTS, choose_transport, fragment
@@ -195,5 +196,5 @@ def _own_entries(contents: Contents) -> list[Entry]:
         python,
         Entry("rsctl-launch", executable=True, content=_LAUNCH),
         Entry("runtime/transport", content=f"{contents.transport}\n".encode()),
-        *runtime_entries("runtime/"),
+        *own_entries("runtime/"),
     ]

@@ -157,6 +157,18 @@ class Store:
                 MetricEvent(time=time, replica=replica, name=name, step=step, value=float(value)),
             )
 
+    def latest(self, run: str, prefix: str) -> dict[str, dict[str, float]]:
+        """By replica, the last value of each metric whose name begins with `prefix`, less that."""
+        rows = self._rows(
+            "SELECT replica, name, value FROM metrics WHERE rowid IN (SELECT max(rowid)"
+            " FROM metrics WHERE run=? AND substr(name, 1, ?)=? GROUP BY replica, name)",
+            *(run, len(prefix), prefix),
+        )
+        found: dict[str, dict[str, float]] = {}
+        for replica, name, value in rows:
+            found.setdefault(replica, {})[name[len(prefix) :]] = float(value)
+        return found
+
     def get(self, run: str) -> Run | None:
         """One run with its replicas, or None."""
         return next(iter(self._runs("WHERE id=?", run)), None)

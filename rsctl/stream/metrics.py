@@ -16,6 +16,8 @@ STRUCTURED = '{"rsctl": "'
 _MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+_PARTS = ("transport", "reducer")
+_RANKS = range(1 << 16)
 _GPUS = range(1000)
 _STEPS = 2.0**63  # what the store and JSON readers take as an integer
 
@@ -69,6 +71,8 @@ class MetricReader:
         elif record["rsctl"] == "telemetry":
             yield from _named_values(line, record, "node.")
             yield from _gpu_values(line, record.get("gpus"))
+            for part in _PARTS:
+                yield from _part_values(line, part, record.get(part))
 
     def _matches(self, line: LogEvent) -> Iterator[MetricEvent]:
         text = line.text[:_MATCH_LIMIT]
@@ -99,6 +103,18 @@ def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
         if isinstance(gpu, dict) and type(gpu.get("index")) is int and gpu["index"] in _GPUS:
             named = {name: value for name, value in gpu.items() if name != "index"}
             yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
+
+
+def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
+    """What one part of a node tells; `late` has, for some ranks, how long others wait for them."""
+    if not isinstance(fields, dict):
+        return
+    yield from _named_values(line, fields, f"node.{part}.")
+    late = fields.get("late")
+    for rank in late if isinstance(late, list) else []:
+        if isinstance(rank, dict) and type(rank.get("rank")) is int and rank["rank"] in _RANKS:
+            waited = {"mean_ms": rank.get("mean_ms")}
+            yield from _named_values(line, waited, f"node.{part}.late.{rank['rank']}.")
 
 
 def _number(raw: Any) -> float | None:

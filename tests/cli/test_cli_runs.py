@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error, note
-from rsctl.stream.events import Failure
+from rsctl.runs.store import Store
+from rsctl.stream.events import Failure, MetricEvent
 from rsctl.targets.local import process
 
 from .conftest import Cli, MadeRun, at
@@ -69,7 +70,7 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
     assert [run["run"] for run in runs] == ["job-cccccc", "longer-name-bbbbbb", "job-aaaaaa"]
     assert all(list(run) == RUN_KEYS for run in runs)
     for run in runs:
-        assert rsctl("status", run["run"], "-o", "json").json == run
+        assert rsctl("status", run["run"], "-o", "json").json == {**run, "gradients": None}
 
 
 def test_the_status_of_a_run_that_succeeded(rsctl: Cli, three: None) -> None:
@@ -108,11 +109,31 @@ in its wake: worker-0
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
-    assert list(shown) == RUN_KEYS
+    assert list(shown) == [*RUN_KEYS, "gradients"]
     failure = ["replica", "time", "exit_code", "signal", "rank", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]
     assert [list(r) for r in shown["replicas"]] == [replica, replica]
+
+
+def test_the_status_of_a_run_with_reducers(rsctl: Cli, three: None) -> None:
+    told = {"operations": 12.0, "reduced_bytes": 5e6, "gbit_per_second": 0.5, "busy_seconds": 1.0}
+    events = [
+        MetricEvent(time="", replica="worker-0", name=f"node.transport.{name}", value=value)
+        for name, value in told.items()
+    ]
+    Store().add_metrics("job-aaaaaa", events)
+    line = "  gradients   12 all-reduces of 5 MB in all, 0.5 Gbit/s, stalled 0% of the time"
+    assert rsctl("status", "job-aaaaaa").out.splitlines()[-1] == line
+    assert rsctl("status", "job-aaaaaa", "-o", "json").json["gradients"] == {
+        "operations": 12,
+        "bytes": 5_000_000,
+        "gbps": 0.5,
+        "link_gbps": None,
+        "stalled": 0.0,
+        "latest_rank": None,
+        "late_ms": None,
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.image.context import Context, Entry, runtime_entries, source_entries
+from rsctl.image.context import Context, Entry, source_entries
 
 
 @pytest.fixture
@@ -99,6 +99,14 @@ def test_the_hash_depends_on_names_contents_modes_and_targets(source: Path, chan
     before = context(source).digest()
     change(source)  # type: ignore[operator]
     assert context(source).digest() != before
+
+
+def test_what_a_compiler_made_is_hashed_by_its_sources(tmp_path: Path) -> None:
+    def digest(content: bytes, made_from: bytes) -> str:
+        return Context([Entry("a.so", content=content, made_from=made_from)]).digest()
+
+    assert digest(b"by gcc", b"source") == digest(b"by clang", b"source")
+    assert digest(b"by gcc", b"source") != digest(b"by gcc", b"other")
 
 
 def test_a_known_hash_stays_the_same_on_every_machine() -> None:
@@ -248,10 +256,3 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_name(source: Path) -> N
     with pytest.raises(FileNotFoundError) as caught:
         made.digest()
     assert caught.value.filename == str(source / "train.py")
-
-
-def test_the_runtime_goes_alone() -> None:
-    names = [entry.name for entry in runtime_entries("runtime/")]
-    assert names[0] == "runtime/rsctl/__init__.py"
-    assert "runtime/rsctl/runtime/launch.py" in names
-    assert all(name.startswith("runtime/rsctl/runtime/") for name in names[1:])

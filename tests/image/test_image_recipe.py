@@ -19,7 +19,7 @@ def contents(recipe: Recipe) -> dict[str, bytes]:
     """The files of a recipe that are not the runtime's."""
     files = {}
     for entry in recipe.context.entries:
-        if entry.kind.startswith("file") and not entry.name.startswith("runtime/rsctl/"):
+        if entry.kind.startswith("file") and not entry.name.startswith("runtime/rsctl"):
             with entry.open() as file:
                 files[entry.name] = file.read()
     return files

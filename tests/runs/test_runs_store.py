@@ -98,6 +98,22 @@ def test_metrics_come_back_in_the_order_of_their_arrival(store: Store) -> None:
     assert list(store.metrics("job-3")) == []
 
 
+def test_the_latest_metrics_of_each_replica(store: Store) -> None:
+    def value(number: float, name: str, replica: str = "worker-0") -> MetricEvent:
+        return MetricEvent(time=at(1), replica=replica, name=name, value=number)
+
+    store.add(a_run("job-1"))
+    store.add(a_run("job-2"))
+    store.add_metrics("job-1", [value(1, "node.x.a"), value(2, "node.x.b"), value(3, "node.y")])
+    store.add_metrics("job-1", [value(4, "node.x.a"), value(5, "node.x.a", "worker-1")])
+    store.add_metrics("job-2", [value(6, "node.x.a")])
+    assert store.latest("job-1", "node.x.") == {
+        "worker-0": {"a": 4, "b": 2},
+        "worker-1": {"a": 5},
+    }
+    assert store.latest("job-1", "node.%.") == {}
+
+
 def test_a_failed_write_of_metrics_leaves_no_transaction_open(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,70 +1,89 @@
-"""Reducers in a local run. No spec leads to one yet, so the plan is made here."""
+"""Reducers in a local run: their start, their end, and what their loss means."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+from pathlib import Path
 
-import pytest
+from .conftest import Rsctl, wait_until
 
-from rsctl.findings import JobState
-from rsctl.runs.store import Run, Store
-from rsctl.spec.document import read
-from rsctl.stream.events import now
-from rsctl.targets.base import Pool
-from rsctl.targets.local.process import ProcessTarget
-
-from .conftest import Rsctl
-
-Submit = Callable[[str, list[str]], str]
+POOL = {"workers": {"count": 2}, "reducers": {"count": 2}}
+FOREVER = "echo up; while true; do sleep 0.1; done"
 
 
-@pytest.fixture
-def submit(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Submit:
-    """Submits a job whose worker runs a bash script and whose one reducer runs a command."""
-    monkeypatch.setenv("RSCTL_HOME", str(rsctl.home))
-
-    def submit_with(worker: str, reducer: list[str]) -> str:
-        path = rsctl.write_job(bash=worker)
-        job = read(os.path.join(rsctl.folder, path)).require_job()
-        target = ProcessTarget()
-        plan = target.render(job, "t-reduce")
-        (command,) = plan.request["commands"]
-        env = {**command["env"], "RSCTL_ROLE": "reducer", "RSCTL_REPLICA": "reducer-0"}
-        plan.request["commands"].append(
-            {**command, "replica": "reducer-0", "role": "reducer", "argv": reducer, "env": env}
-        )
-        plan.pools.append(Pool(role="reducer", count=1))
-        run = Run(
-            run=plan.run,
-            name=job.name,
-            target="process",
-            url=f"process://{plan.run}",
-            state=JobState.QUEUED,
-            created=now(),
-        )
-        target.submit(plan, job, lambda: Store().add(run), print)
-        return plan.run
-
-    return submit_with
+def token_of(rsctl: Rsctl, run: str) -> str:
+    """The secret that the replicas of a run have in their environment."""
+    environ = Path(f"/proc/{rsctl.processes(run)[0]}/environ").read_bytes().split(b"\0")
+    [token] = [entry for entry in environ if entry.startswith(b"RSCTL_TOKEN=")]
+    return token.decode().partition("=")[2]
 
 
-def test_reducers_are_ended_when_the_workers_have_ended(rsctl: Rsctl, submit: Submit) -> None:
-    run = submit("echo trained", ["sleep", "600"])
-    assert rsctl("status", run, "--watch").exit_code == 0
-    replicas = rsctl.status(run)["replicas"]
-    assert [(r["replica"], r["state"], r["reason"]) for r in replicas] == [
-        ("worker-0", "succeeded", None),
-        ("reducer-0", "cancelled", "stopped after the workers had ended"),
-    ]
+def kill(rsctl: Rsctl, run: str, replica: str) -> None:
+    from rsctl.targets.local.backend import processes_of
+
+    for pid in processes_of(run, replica):
+        os.kill(pid, signal.SIGKILL)
+
+
+def states(rsctl: Rsctl, run: str) -> dict[str, tuple[str, str | None]]:
+    return {r["replica"]: (r["state"], r["reason"]) for r in rsctl.status(run)["replicas"]}
+
+
+def wait_for_reducers(rsctl: Rsctl, run: str) -> None:
+    wait_until(lambda: rsctl.log(run).count('{"rsctl": "reducer"') == 2, "two reducers")
+
+
+def test_reducers_end_with_the_workers(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash='echo "$RSCTL_REDUCERS"', **POOL)
+    done = rsctl("submit", job, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    logs = {e["replica"]: e["text"] for e in done.events if e["type"] == "log"}
+    assert logs["worker-0"] == logs["worker-1"]
+    addresses = logs["worker-0"].split(",")
+    assert len(set(addresses)) == 2
+    assert all(address.startswith("127.0.0.1:") for address in addresses)
+    after = states(rsctl, done.result["run"])
+    assert after["worker-0"] == ("succeeded", None)
+    assert after["reducer-0"] == ("cancelled", "stopped after the workers had ended")
+    assert rsctl.processes(done.result["run"]) == []
+
+
+def test_the_token_is_in_no_file_no_plan_and_no_command_line(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, **POOL))
+    wait_for_reducers(rsctl, run)
+    token = token_of(rsctl, run)
+    assert len(token) == 64
+    for path in rsctl.home.rglob("*"):
+        assert not path.is_file() or token.encode() not in path.read_bytes(), path
+    for pid in rsctl.processes(run):
+        assert token.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert token not in rsctl("plan", "job.yaml", "-o", "json").stdout
+    other = rsctl.detach("job.yaml")
+    wait_for_reducers(rsctl, other)
+    assert token_of(rsctl, other) != token
+
+
+def test_a_reducer_that_is_killed_ends_the_job_and_is_named(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, **POOL))
+    wait_for_reducers(rsctl, run)
+    kill(rsctl, run, "reducer-1")
+    assert rsctl("status", run, "--watch").exit_code == 1
+    failure = rsctl.status(run)["first_failure"]
+    assert (failure["replica"], failure["exit_code"]) == ("reducer-1", 137)
+    assert states(rsctl, run)["worker-0"] == ("cancelled", "stopped after reducer-1 had failed")
     assert rsctl.processes(run) == []
 
 
-def test_a_reducer_that_fails_ends_the_job(rsctl: Rsctl, submit: Submit) -> None:
-    run = submit("sleep 600", ["bash", "-c", "echo no memory; exit 9"])
-    assert rsctl("status", run, "--watch").exit_code == 1
-    after = rsctl.status(run)
-    failure = after["first_failure"]
-    assert (failure["replica"], failure["exit_code"]) == ("reducer-0", 9)
-    assert failure["lines"] == ["no memory"]
-    assert after["replicas"][0]["reason"] == "stopped after reducer-0 had failed"
+def test_a_reducer_that_may_be_lost_does_not_end_the_job(rsctl: Rsctl) -> None:
+    go = rsctl.folder / "go"
+    waits = f"echo up; while [ ! -e {go} ]; do sleep 0.05; done"
+    job = rsctl.write_job(bash=waits, comm={"on_reducer_loss": "fallback"}, **POOL)
+    run = rsctl.detach(job)
+    wait_for_reducers(rsctl, run)
+    kill(rsctl, run, "reducer-1")
+    wait_until(lambda: states(rsctl, run)["reducer-1"][0] == "failed", "the reducer's end")
+    assert states(rsctl, run)["worker-0"][0] == "running"
+    go.touch()
+    assert rsctl("status", run, "--watch").exit_code == 0
+    assert states(rsctl, run)["reducer-1"] == ("failed", "the workers go on without it")

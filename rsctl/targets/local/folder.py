@@ -26,7 +26,10 @@ _PROBE_SECONDS = 0.2
 
 
 class Submission(msgspec.Struct, kw_only=True):
-    """What a supervisor runs. Times in seconds."""
+    """What a supervisor runs. Times in seconds.
+
+    `may_lose_reducers` says that the workers go on by themselves when a reducer is lost.
+    """
 
     run: str
     target: str
@@ -35,6 +38,7 @@ class Submission(msgspec.Struct, kw_only=True):
     timeout: Optional[float] = None
     retries: int = 0
     metrics: dict[str, MetricSpec] = {}
+    may_lose_reducers: bool = False
 
 
 class RunFolder:

@@ -169,6 +169,7 @@ def _submission(plan: Plan, job: Job) -> Submission:
         timeout=float(job.limits.timeout) if job.limits.timeout else None,
         retries=job.limits.retries,
         metrics=metric_specs(job),
+        may_lose_reducers=job.comm.on_reducer_loss == "fallback",
     )
 
 

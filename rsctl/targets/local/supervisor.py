@@ -165,6 +165,9 @@ class Supervisor:
             self._recorder.state(JobState.CANCELLED, replica.name, code, self._why_stopped())
         elif code == 0:
             self._recorder.state(JobState.SUCCEEDED, replica.name, code)
+        elif self._submission.may_lose_reducers and replica.name.startswith("reducer-"):
+            reason = ", ".join(filter(None, [ending.reason, "the workers go on without it"]))
+            self._recorder.state(JobState.FAILED, replica.name, code, reason)
         else:
             self._recorder.state(JobState.FAILED, replica.name, code, ending.reason)
             self._failed.append(replica.name)

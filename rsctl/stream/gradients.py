@@ -1,0 +1,83 @@
+"""How the gradients of a run travel, from the telemetry of its transport."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Optional
+
+import msgspec
+
+from rsctl.stream.text import bytes_in_words
+
+TRANSPORT = "node.transport."
+REDUCER = "node.reducer."
+"""What the names of the metrics begin with that workers and reducers tell."""
+
+_LATE = re.compile(r"late\.(\d+)\.mean_ms")
+_WORTH_TELLING_MS = 1.0
+
+Figures = Mapping[str, Mapping[str, float]]
+"""By replica, the last value of each metric."""
+
+
+class Gradients(msgspec.Struct, kw_only=True):
+    """What the reducers have done for a run so far.
+
+    `operations` and `bytes` are of one rank, the one that has most; `gbps` is what the slowest
+    rank sent while a gradient was under way, in Gbit/s, and `link_gbps` what its link has, None if
+    nobody knows. `stalled` is the part of that time, of 1, in which a rank had to wait for room.
+    `latest_rank` is the one that the reducers wait for most, by `late_ms` a block.
+    """
+
+    operations: int
+    bytes: int
+    gbps: float
+    link_gbps: Optional[float]
+    stalled: float
+    latest_rank: Optional[int] = None
+    late_ms: Optional[float] = None
+
+    def in_words(self) -> str:
+        """One line for people."""
+        link = f" of {self.link_gbps:.3g}" if self.link_gbps else ""
+        words = [
+            f"{self.operations} all-reduces of {bytes_in_words(self.bytes)} in all",
+            f"{self.gbps:.3g}{link} Gbit/s",
+            f"stalled {self.stalled:.0%} of the time",
+        ]
+        if self.late_ms is not None and self.late_ms >= _WORTH_TELLING_MS:
+            words.append(f"rank {self.latest_rank} comes last, by {self.late_ms:.3g} ms a block")
+        return ", ".join(words)
+
+
+def gradients(workers: Figures, reducers: Figures, link_gbps: float | None) -> Gradients | None:
+    """The figures of a run; None if no gradient went over reducers yet."""
+    ranks = [figures for figures in workers.values() if figures.get("operations")]
+    if not ranks:
+        return None
+    late = _latest(reducers)
+    return Gradients(
+        operations=int(max(rank["operations"] for rank in ranks)),
+        bytes=int(max(rank.get("reduced_bytes", 0) for rank in ranks)),
+        gbps=min(rank.get("gbit_per_second", 0.0) for rank in ranks),
+        link_gbps=link_gbps,
+        stalled=max(_part(rank, "stalled_seconds", "busy_seconds") for rank in ranks),
+        latest_rank=late[1] if late else None,
+        late_ms=late[0] if late else None,
+    )
+
+
+def _part(figures: Mapping[str, float], part: str, whole: str) -> float:
+    return min(1.0, figures.get(part, 0.0) / figures[whole]) if figures.get(whole) else 0.0
+
+
+def _latest(reducers: Figures) -> tuple[float, int] | None:
+    """The longest mean wait for a rank, in milliseconds, and that rank."""
+    waits = [
+        (value, int(match[1]))
+        for figures in reducers.values()
+        for name, value in figures.items()
+        if (match := _LATE.fullmatch(name))
+    ]
+    return max(waits, default=None)
