@@ -7,16 +7,25 @@ what there is to say of a failed rank, `rank.py` has said.
 from __future__ import annotations
 
 import sys
+from time import sleep
 
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.run import parse_args, run
 
 
+_LINGER_SECONDS = 0.5
+
+
 def main() -> int:
     """Run torchrun with the arguments of the command line; returns the node's exit code."""
+    options = parse_args(sys.argv[1:])  # type: ignore[no-untyped-call]
     try:
-        run(parse_args(sys.argv[1:]))  # type: ignore[no-untyped-call]
+        run(options)  # type: ignore[no-untyped-call]
+        if options.node_rank == 0 and options.nnodes != "1":
+            # The nodes' store is in this process. One that still waits for its answer, that all
+            # have come to the end, would print two tracebacks about a lost connection.
+            sleep(_LINGER_SECONDS)
     except ChildFailedError as failed:
         _, failure = failed.get_first_failure()
         return int(failure.exitcode) if failure.exitcode > 0 else 128 - int(failure.exitcode)
