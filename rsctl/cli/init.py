@@ -16,7 +16,7 @@ def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> 
     return [name for name in template_names() if name.startswith(incomplete)]
 
 
-@click.command("init", help="Start a job from a template: ddp (default), fsdp or single.")
+@click.command("init", help="Start from a template: ddp (default), fsdp, single or allreduce.")
 @click.argument("template", default="ddp", shell_complete=_complete)
 @click.argument("directory", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
 @options.talk_options

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from rsctl.findings import SECRET, Finding, error, warning
 from rsctl.spec.job import Image, Job, Run, Workers
 
+TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
+"""What the names of variables begin with that are rsctl's, and for the user to set."""
+
 RESERVED_ENV = frozenset(
     [
         "RANK",
@@ -87,7 +90,8 @@ def _check_image(image: Image) -> Iterator[Finding]:
 def _check_env(run: Run) -> Iterator[Finding]:
     for name, value in run.env.items():
         path = f"run.env.{name}"
-        if name in RESERVED_ENV or name.startswith("RSCTL_"):
+        is_own = name.startswith("RSCTL_") and not name.startswith(TUNING_ENV)
+        if name in RESERVED_ENV or is_own:
             yield error("env", f"{name} is set by rsctl", "choose another name", path)
         elif is_secret_name(name) and value and not value.secret:
             yield warning(

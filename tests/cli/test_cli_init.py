@@ -12,19 +12,20 @@ from .conftest import Cli
 
 
 def test_the_templates_that_help_names(rsctl: Cli) -> None:
-    assert template_names() == ["ddp", "fsdp", "single"]
-    assert "ddp (default), fsdp or single" in rsctl("init", "--help").out
+    assert template_names() == ["allreduce", "ddp", "fsdp", "single"]
+    assert "ddp (default), fsdp, single or allreduce" in rsctl("init", "--help").out
 
 
 @pytest.mark.parametrize("template", template_names())
 def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     done = rsctl("init", template)
-    files = sorted(path.name for path in (templates_folder() / template).iterdir())
+    folder = templates_folder() / template
+    files = sorted(path.name for path in folder.iterdir() if path.is_file())
     assert done.code == 0
     assert done.out.splitlines() == [f"{template}/{name}" for name in files]
     assert done.err == f"now: rsctl submit {template}/job.yaml\n"
     for name in files:
-        original = (templates_folder() / template / name).read_bytes()
+        original = (folder / name).read_bytes()
         assert (rsctl.folder / template / name).read_bytes() == original
     for target in ("process", "compose"):
         planned = rsctl("plan", f"{template}/job.yaml", "-t", target, "-o", "json")
@@ -56,7 +57,7 @@ def test_nothing_is_overwritten(rsctl: Cli) -> None:
 def test_an_unknown_template(rsctl: Cli) -> None:
     done = rsctl("init", "ddq")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: no template 'ddq'\n    -> use one of: ddp, fsdp, single\n"
+    assert done.err == "error: no template 'ddq'\n    -> use one of: allreduce, ddp, fsdp, single\n"
 
 
 def test_a_folder_that_cannot_be_made(rsctl: Cli) -> None:

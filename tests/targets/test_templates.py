@@ -16,7 +16,7 @@ QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "job.yaml"
 
 
 def test_there_are_the_templates_that_init_names() -> None:
-    assert template_names() == ["ddp", "fsdp", "single"]
+    assert template_names() == ["allreduce", "ddp", "fsdp", "single"]
 
 
 @pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])

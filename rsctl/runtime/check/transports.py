@@ -82,7 +82,7 @@ TRANSPORTS: Mapping[str, Transport] = {
         remedy="Install the package google-reduction-server, or set image.transport: none.",
     ),
     "rsctl": Transport(
-        module="rsctl.transport",
+        module="rsctl.transport.ready",
         remedy="Build the image with a version of rsctl that has it, or set image.transport: none.",
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from rsctl.runtime.check.proof import prove
 from rsctl.runtime.check.transports import TRANSPORTS, Transport
 
 FAST, SERVER = "google-fast-socket", "google-reduction-server"
+ROOT = Path(__file__).parents[3]
 TWO_NAMED = f"{FAST} and {SERVER} are both installed, with plugins of the same name"
 
 
@@ -172,23 +174,29 @@ def test_two_plugins_of_the_base(gpu_image: Any) -> None:
     )
 
 
-def test_rsctls_own_transport(image: Any, tmp_path: Path) -> None:
-    """Its module is looked for in the very rsctl that runs."""
+def test_rsctls_own_transport(image: Any) -> None:
+    """It is looked for in the very rsctl that runs, and one of its engines must work."""
+    ready = ["rsctl: transport rsctl: rsctl.transport.ready is imported"]
+    assert image.check("rsctl") == (0, [], ready)
     root = image.without_transport()
     code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
-    missing = "Python cannot import rsctl.transport: "
+    missing = "Python cannot import rsctl.transport.ready: "
     missing += "ModuleNotFoundError: No module named 'rsctl.transport'"
     assert (code, findings) == (3, [("error", "transport-missing", missing)])
     (root / "rsctl" / "transport").mkdir()
-    empty = "Python cannot import rsctl.transport: rsctl.transport is a folder without code"
+    (root / "rsctl" / "transport" / "ready.py").mkdir()
     code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
-    assert (code, findings) == (3, [("error", "transport-missing", empty)])
-    (root / "rsctl" / "transport" / "__init__.py").touch()
-    assert image.check("rsctl", PYTHONPATH=str(root)) == (
-        0,
-        [],
-        ["rsctl: transport rsctl: rsctl.transport is imported"],
-    )
+    assert (code, findings[0][:2]) == (3, ("error", "transport-missing"))
+
+
+def test_the_transport_without_core_needs_numpy(image: Any) -> None:
+    root = image.without_transport()
+    shutil.copytree(ROOT / "rsctl" / "transport", root / "rsctl" / "transport")
+    (root / "rsctl" / "transport" / "librsctl_core.so").unlink(missing_ok=True)
+    (root / "numpy.py").write_text("raise ImportError('no numpy here')")
+    code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
+    message = "Python cannot import rsctl.transport.ready: ImportError: no numpy here"
+    assert (code, findings) == (3, [("error", "transport-missing", message)])
 
 
 def test_a_plugin_that_the_installer_has_put_where_nobody_looks(image: Any) -> None:
