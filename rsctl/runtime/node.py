@@ -84,7 +84,7 @@ def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> None:
 
 def _work(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> work.Work:
     if cluster.role == "reducer":
-        return work.reducer(cluster, environ)
+        return work.reducer(cluster, options.processes, environ)
     if options.launcher == "once":
         return work.once(cluster, options.command, environ)
     return work.torchrun(cluster, options.processes, options.command, environ)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rsctl.runtime import rank
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import ENVIRONMENT, Refusal
+from rsctl.runtime.refusal import CONFIGURATION, ENVIRONMENT, Refusal
+
+_FIRST_AUTOLOAD = (2, 5)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ def torchrun(
     """
     if importlib.util.find_spec("torch") is None:
         raise no_torch()
+    if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
+        _require_binding(environ)
     rendezvous = ["--nnodes", str(len(cluster.workers)), "--node-rank", str(cluster.index)]
     rendezvous += ["--master-addr", cluster.chief, "--master-port", str(cluster.port)]
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
@@ -68,8 +73,8 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Wo
     return Work(argv=command, environ=_with_defaults(cluster, environ) | place)
 
 
-def reducer(cluster: Cluster, environ: Mapping[str, str]) -> Work:
-    """The reducer's program, on this node's interface alone.
+def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Work:
+    """The reducer's program, on this node's interface alone, with a lane for each rank of a node.
 
     Raises Refusal if this interpreter does not have it.
     """
@@ -85,7 +90,31 @@ def reducer(cluster: Cluster, environ: Mapping[str, str]) -> Work:
     place = (
         ["--interface", cluster.interface] if cluster.interface else ["--bind", cluster.own_host]
     )
-    return Work([*program, *place, "--port", port], _with_defaults(cluster, environ))
+    lanes = ["--lanes", str(processes)] if processes > 1 else []
+    return Work([*program, *place, "--port", port, *lanes], _with_defaults(cluster, environ))
+
+
+def _require_binding(environ: Mapping[str, str]) -> None:
+    """Raises Refusal where torch would not load the binding, which nothing else would notice."""
+    if environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        raise Refusal(
+            CONFIGURATION,
+            "binding-off",
+            "reducers and comm: reach the script by torch's autoload, and "
+            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns that off",
+            "Remove the variable from run.env or from the image.",
+        )
+    from importlib.metadata import version  # costs a launch that has no reducers 15 ms
+
+    found = version("torch")
+    if tuple(map(int, re.findall(r"\d+", found)[:2])) < _FIRST_AUTOLOAD:
+        raise Refusal(
+            ENVIRONMENT,
+            "binding-off",
+            f"reducers and comm: reach the script by torch's autoload, which torch {found} "
+            "does not have",
+            "Take an image.base with torch 2.5 or later.",
+        )
 
 
 def _with_defaults(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from typing import NamedTuple, Optional, Protocol
 
 from rsctl.targets.local.folder import RunFolder, Submission
-from rsctl.targets.local.ports import ReservedPort
+from rsctl.targets.local.ports import MOST, ReservedPort
 
 _KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.01
@@ -63,10 +63,13 @@ class ProcessBackend:
         self._ports: list[ReservedPort] = []
 
     def prepare(self, attempt: int) -> None:
-        """Reserve ports of its own for every attempt: for the rendezvous, and for each reducer."""
+        """Reserve ports of its own for every attempt: for the rendezvous, and for each reducer.
+
+        A reducer has one more for each further rank of a node.
+        """
         self._release_ports()
         for _ in range(1 + self._reducers):
-            self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports"))
+            self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports", MOST))
 
     def command(self, replica: str, attempt: int) -> Command:
         """The request's command, with what only this machine can tell added to its environment."""

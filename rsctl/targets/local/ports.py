@@ -10,20 +10,27 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 
-_RANGE = range(20000, 30000)  # below the ports that the kernel hands out by itself
+MOST = 16
+"""How many ports in a row can be had."""
+
+_RANGE = range(20000, 30000, MOST)  # below the ports that the kernel hands out by itself
 _TRIES = 200
 
 
 class ReservedPort:
-    """A free TCP port, reserved among all runs of this user by a locked file while it lives."""
+    """A free TCP port, reserved among all runs of this user by a locked file while it lives.
 
-    def __init__(self, directory: Path) -> None:
+    `span` ports from it on, `MOST` at the most, are free and reserved with it.
+    """
+
+    def __init__(self, directory: Path, span: int = 1) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for number in random.sample(_RANGE, _TRIES):
             lock = os.open(directory / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _bind(number)
+                for port in range(number, number + span):
+                    _bind(port)
             except OSError:
                 os.close(lock)
                 continue

@@ -1,0 +1,90 @@
+"""A star of network namespaces: each node has a shaped link to a switch that is a bridge.
+
+The switch has a namespace of its own: where Docker runs, the kernel passes bridged packets through
+the firewall of their namespace. Links are shaped in both directions, each by itself, where the
+packets leave: on the node's end and on the switch's port.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SWITCH = "rsbench-switch"
+_SMALLEST_BURST_BYTES = 72 * 1024
+_BURST_SECONDS = 0.001
+_SENDER_QUEUE_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Link:
+    """A node's link: bit/s in each direction, MTU, and bytes that the switch's port can hold."""
+
+    bits: float
+    mtu: int = 1500
+    buffer: int = 3_000_000
+
+
+class Star:
+    """Makes the nodes and takes them away again."""
+
+    def __init__(self, links: Sequence[Link], loss: float = 0) -> None:
+        self._nodes = [f"rsbench-{i}" for i in range(len(links))]
+        self._links = links
+        self._loss = loss
+
+    def __enter__(self) -> Star:
+        self.__exit__()
+        _run("ip", "netns", "add", SWITCH)
+        _inside(SWITCH, "ip", "link", "add", "bridge", "type", "bridge")
+        mtu = max(link.mtu for link in self._links)
+        _inside(SWITCH, "ip", "link", "set", "bridge", "mtu", str(mtu), "up")
+        for number, link in enumerate(self._links):
+            self._plug_in(number, link)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        known = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+        for name in [SWITCH, *self._nodes]:
+            if name in known.split():
+                _run("ip", "netns", "del", name)
+
+    def _plug_in(self, number: int, link: Link) -> None:
+        node, port, mtu = self._nodes[number], f"port{number}", str(link.mtu)
+        _run("ip", "netns", "add", node)
+        ends = ["eth0", "mtu", mtu, "netns", node, "type", "veth"]
+        _run("ip", "link", "add", *ends, "peer", port, "mtu", mtu, "netns", SWITCH)
+        _inside(SWITCH, "ip", "link", "set", port, "master", "bridge", "up")
+        _inside(node, "ip", "address", "add", f"{self.address(number)}/16", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            _inside(node, "ip", "link", "set", device, "up")
+        queue = round(link.bits / 8 * _SENDER_QUEUE_SECONDS)
+        _inside(node, *_tbf("eth0", link, queue))
+        _inside(SWITCH, *_tbf(port, link, link.buffer))
+        if self._loss:
+            match = ["-m", "statistic", "--mode", "random", "--probability", str(self._loss)]
+            _inside(node, "iptables", "-A", "INPUT", "-i", "eth0", *match, "-j", "DROP")
+
+    def address(self, number: int) -> str:
+        """The address of a node."""
+        return f"10.77.{number // 200}.{number % 200 + 1}"
+
+    def command(self, number: int, command: Sequence[str]) -> list[str]:
+        """The command that runs this one on a node."""
+        return ["ip", "netns", "exec", self._nodes[number], *command]
+
+
+def _tbf(device: str, link: Link, queue: int) -> list[str]:
+    burst = max(_SMALLEST_BURST_BYTES, round(link.bits / 8 * _BURST_SECONDS))
+    rate = f"{round(link.bits)}bit"
+    shape = ["tbf", "rate", rate, "burst", str(burst), "limit", str(burst + queue)]
+    return ["tc", "qdisc", "add", "dev", device, "root", *shape]
+
+
+def _inside(namespace: str, *command: str) -> None:
+    _run("ip", "netns", "exec", namespace, *command)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, text=True)

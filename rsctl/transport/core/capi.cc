@@ -1,0 +1,135 @@
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "client.h"
+#include "reducer.h"
+#include "rsctl_core.h"
+#include "sums.h"
+
+#define RSCTL_EXPORT extern "C" __attribute__((visibility("default")))
+
+using rsctl::Client;
+using rsctl::Code;
+using rsctl::Reducer;
+
+namespace {
+
+// No exception may leave through the C interface.
+template <typename Function>
+auto guarded(Function function) -> decltype(function()) {
+  try {
+    return function();
+  } catch (...) {
+    return {};
+  }
+}
+
+void copy_text(char* to, const std::string& text) {
+  const size_t size = std::min<size_t>(text.size(), RSCTL_TEXT_BYTES - 1);
+  std::memcpy(to, text.data(), size);
+  to[size] = 0;
+}
+
+Reducer* reducer_of(void* handle) { return static_cast<Reducer*>(handle); }
+Client* client_of(void* handle) { return static_cast<Client*>(handle); }
+
+}  // namespace
+
+RSCTL_EXPORT uint32_t rsctl_core_abi(void) { return RSCTL_CORE_ABI; }
+
+RSCTL_EXPORT void* rsctl_reducer_start(const rsctl_group* group) {
+  return guarded([&]() -> void* { return new Reducer(*group); });
+}
+
+RSCTL_EXPORT int rsctl_reducer_adopt(void* reducer, int fd, uint32_t rank) {
+  return guarded([&] { return reducer_of(reducer)->adopt(fd, rank), 1; });
+}
+
+RSCTL_EXPORT int rsctl_reducer_ending(void* reducer, uint32_t* code, char* text) {
+  return guarded([&] {
+    std::string message;
+    const bool ended = reducer_of(reducer)->ending(code, &message);
+    copy_text(text, message);
+    return int{ended};
+  });
+}
+
+RSCTL_EXPORT void rsctl_reducer_read(void* reducer, rsctl_reducer_stats* stats, double* late_mean,
+                                     double* late_most) {
+  Reducer& self = *reducer_of(reducer);
+  *stats = self.stats();
+  for (uint32_t rank = 0; rank < self.world(); ++rank) {
+    const rsctl::Lateness& late = self.lateness(rank);
+    const uint64_t blocks = std::max<uint64_t>(1, late.blocks.load());
+    late_mean[rank] = late.seconds.load() / static_cast<double>(blocks);
+    late_most[rank] = late.most.load();
+  }
+}
+
+RSCTL_EXPORT void rsctl_reducer_stop(void* reducer, uint32_t code, const char* message) {
+  guarded([&] { return reducer_of(reducer)->stop(static_cast<Code>(code), message), 1; });
+}
+
+RSCTL_EXPORT void rsctl_reducer_free(void* reducer) { delete reducer_of(reducer); }
+
+RSCTL_EXPORT void* rsctl_client_start(const rsctl_membership* membership, const uint32_t* slots,
+                                      const uint32_t* windows, const int* fds) {
+  return guarded([&]() -> void* { return new Client(*membership, slots, windows, fds); });
+}
+
+RSCTL_EXPORT uint64_t rsctl_client_submit(void* client, void* data, uint64_t bytes,
+                                          uint32_t chunk_bytes, uint8_t dtype, uint8_t op) {
+  return guarded(
+      [&] { return client_of(client)->submit(data, bytes, chunk_bytes, dtype, op); });
+}
+
+RSCTL_EXPORT int rsctl_client_wait(void* client, uint64_t sequence, double timeout) {
+  return guarded([&] { return int{client_of(client)->wait(sequence, timeout)}; });
+}
+
+RSCTL_EXPORT uint64_t rsctl_client_completed(void* client) {
+  return client_of(client)->completed();
+}
+
+RSCTL_EXPORT uint64_t rsctl_client_committed(void* client) {
+  return client_of(client)->committed();
+}
+
+RSCTL_EXPORT int rsctl_client_failure(void* client, rsctl_failure* failure) {
+  return guarded([&] {
+    rsctl::Failure found{};
+    if (!client_of(client)->failure(&found)) return 0;
+    failure->code = static_cast<uint32_t>(found.code);
+    failure->server = found.server;
+    failure->rank = found.rank;
+    failure->remote = found.remote;
+    failure->sequence = found.sequence;
+    copy_text(failure->detail, found.detail);
+    return 1;
+  });
+}
+
+RSCTL_EXPORT void rsctl_client_read(void* client, rsctl_client_stats* stats) {
+  *stats = client_of(client)->stats();
+}
+
+RSCTL_EXPORT void rsctl_client_stop(void* client) {
+  guarded([&] { return client_of(client)->stop(), 1; });
+}
+
+RSCTL_EXPORT void rsctl_client_free(void* client) { delete client_of(client); }
+
+RSCTL_EXPORT void rsctl_reduce_blocks(const uint8_t* blocks, uint32_t ranks, uint64_t count,
+                                      uint8_t dtype, uint8_t op, uint8_t* result) {
+  guarded([&] {
+    const uint64_t bytes = count * rsctl::item_bytes(dtype);
+    std::vector<float> sum(count);
+    rsctl::widen(sum.data(), blocks, count, dtype);
+    for (uint32_t rank = 1; rank < ranks; ++rank)
+      rsctl::add(sum.data(), blocks + rank * bytes, count, dtype);
+    if (op == rsctl::kAvg) rsctl::average(sum.data(), count, ranks);
+    rsctl::narrow(result, sum.data(), count, dtype);
+    return 1;
+  });
+}

@@ -1,0 +1,287 @@
+#include "client.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "sums.h"
+#include "text.h"
+
+namespace rsctl {
+namespace {
+
+constexpr double kHeartbeats = 4;
+constexpr uint32_t kKinds = 1u << kResult | 1u << kHeartbeat | 1u << kError;
+
+// The code for the reducers: the cause, where the protocol has it.
+Code wire_code(Code code) { return code <= Code::kStopped ? code : Code::kGaveUp; }
+
+void raise_to(std::atomic<uint64_t>& value, uint64_t least) {
+  if (least > value.load()) value.store(least);  // one thread writes
+}
+
+}  // namespace
+
+std::string message(const Failure& failure) {
+  const std::string during =
+      failure.sequence ? " during operation " + std::to_string(failure.sequence) : "";
+  if (failure.code == Code::kClosed) return "the transport was closed" + during;
+  const std::string who = "reducer " + std::to_string(failure.server);
+  if (failure.remote) return who + " ended the run" + during + ": " + failure.detail;
+  if (failure.code == Code::kSilent)
+    return who + " has been silent for " + failure.detail + during;
+  if (failure.code == Code::kDeadline)
+    return "operation " + std::to_string(failure.sequence) + " has made no progress for " +
+           failure.detail +
+           (failure.rank == kNobody ? ""
+                                    : "; " + who + " waits for rank " +
+                                          std::to_string(failure.rank));
+  if (failure.code == Code::kLost) return who + " was lost" + during + ": " + failure.detail;
+  return who + " broke the protocol" + during + ": " + failure.detail;
+}
+
+Client::Client(const rsctl_membership& membership, const uint32_t* slots, const uint32_t* windows,
+               const int* fds)
+    : membership_(membership),
+      operations_(membership, std::vector<uint32_t>(slots, slots + membership.row)),
+      progress_(now()) {
+  const Check check{kKinds, membership.frame, membership.epoch, membership.job, kNobody};
+  for (uint32_t i = 0; i < membership.servers; ++i)
+    servers_.push_back({i, windows[i], kNobody,
+                        std::make_unique<Connection>(fds[i], membership.frame, check)});
+  thread_ = std::thread([this] { run(); });
+}
+
+Client::~Client() { stop(); }
+
+uint64_t Client::submit(void* data, uint64_t bytes, uint32_t chunk_bytes, uint8_t dtype,
+                        uint8_t op) {
+  uint64_t sequence;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    submissions_.push_back({data, bytes, chunk_bytes, dtype, op});
+    sequence = ++submitted_;
+  }
+  wake_.rouse();
+  return sequence;
+}
+
+bool Client::wait(uint64_t sequence, double timeout) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto ready = [&] { return completed_.load() >= sequence || has_failed_; };
+  const auto until = std::chrono::system_clock::now() + std::chrono::microseconds(
+                                                            static_cast<int64_t>(timeout * 1e6));
+  changed_.wait_until(lock, until, ready);
+  return completed_.load() >= sequence;
+}
+
+bool Client::failure(Failure* failure) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (has_failed_) *failure = failure_;
+  return has_failed_;
+}
+
+rsctl_client_stats Client::stats() {
+  rsctl_client_stats stats{0, 0, completed(), reduced_.load(), busy_.load(), stalled_.load()};
+  for (const Server& server : servers_) {
+    stats.bytes_in += server.connection->bytes_in();
+    stats.bytes_out += server.connection->bytes_out();
+  }
+  return stats;
+}
+
+void Client::stop() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.rouse();
+  std::lock_guard<std::mutex> joining(joining_);  // more than one thread may stop it
+  if (thread_.joinable()) thread_.join();
+}
+
+void Client::run() {
+  set_plain_arithmetic();
+  Failure failure{Code::kClosed, 0, kNobody, false, 0, ""};
+  try {
+    while (turn()) {
+    }
+    failure.sequence = operations_.oldest();
+  } catch (const Failed& failed) {
+    failure = failed.failure;
+  } catch (const std::exception& error) {
+    failure = {Code::kProtocol, 0, kNobody, false, operations_.oldest(), error.what()};
+  }
+  end(failure);
+}
+
+// One round; false when this client is to stop.
+bool Client::turn() {
+  std::vector<pollfd> polled{{wake_.fd(), POLLIN, 0}};
+  for (const Server& server : servers_) {
+    const bool busy = server.connection->busy();
+    polled.push_back(
+        {server.connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
+  }
+  const int pause = static_cast<int>(membership_.silence / kHeartbeats / 2 * 1000) + 1;
+  bool goes_on = true;
+  if (poll(polled.data(), polled.size(), pause) > 0) {
+    if (polled[0].revents) goes_on = take_submissions();
+    for (size_t i = 0; i < servers_.size(); ++i)
+      if (polled[i + 1].revents) serve(servers_[i], polled[i + 1].revents);
+  }
+  pump();
+  keep_alive();
+  return goes_on;
+}
+
+bool Client::take_submissions() {
+  wake_.clear();
+  std::vector<Submission> submissions;
+  bool stopping;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    submissions.swap(submissions_);
+    stopping = stopping_;
+  }
+  for (const Submission& s : submissions) {
+    if (!operations_.oldest()) progress_ = busy_since_ = now();
+    operations_.begin(s.data, s.bytes, s.chunk_bytes, s.dtype, s.op);
+  }
+  return !stopping;
+}
+
+void Client::serve(Server& server, short events) {
+  if (events & POLLOUT) flush(server);
+  if (events & ~POLLOUT) receive(server);
+}
+
+void Client::receive(Server& server) {
+  try {
+    if (!server.connection->read()) return;
+    Header header;
+    const uint8_t* payload;
+    while (server.connection->next(&header, &payload)) handle(server, header, payload);
+    server.connection->expect_more();
+  } catch (const Ended& ended) {
+    throw failed(Code::kLost, server, ended.what());
+  } catch (const FrameError& error) {
+    throw failed(Code::kProtocol, server, error.what());
+  }
+}
+
+void Client::handle(Server& server, const Header& header, const uint8_t* payload) {
+  raise_to(committed_, header.completed);
+  if (header.kind == kResult) {
+    progress_ = now();
+    const bool finished = operations_.receive(header, payload, server.number);
+    ++server.room;
+    if (finished) finish(header.total);
+  } else if (header.kind == kHeartbeat) {
+    server.waits_for = header.rank;
+  } else {
+    const auto code = static_cast<Code>(header.code);
+    throw failed(code, server, printable(payload, header.payload), header.rank, true);
+  }
+}
+
+void Client::finish(uint64_t total) {
+  reduced_.fetch_add(total);
+  if (!operations_.oldest()) busy_.store(busy_.load() + now() - busy_since_);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    completed_.store(operations_.completed());
+  }
+  changed_.notify_all();
+}
+
+// Queues blocks in their order as far as the windows allow.
+void Client::pump() {
+  Operation* operation;
+  uint32_t chunk, number;
+  while (operations_.next(&operation, &chunk, &number)) {
+    Server& server = servers_[number];
+    if (server.room == 0) {
+      if (stalled_since_ == 0) stalled_since_ = now();
+      return;
+    }
+    if (stalled_since_ != 0) {
+      stalled_.store(stalled_.load() + now() - stalled_since_);
+      stalled_since_ = 0;
+    }
+    --server.room;
+    const Header header = operation->block_header(chunk, operations_.completed());
+    server.connection->queue(header, operation->block(chunk));
+    operations_.sent(*operation, chunk);
+    flush(server);
+  }
+}
+
+void Client::flush(Server& server) {
+  try {
+    server.connection->flush();
+  } catch (const Ended& ended) {
+    // What the reducer said before it closed is worth more than how the sending failed.
+    receive(server);
+    throw failed(Code::kLost, server, ended.what());
+  }
+}
+
+void Client::keep_alive() {
+  const double time = now();
+  for (Server& server : servers_) {
+    Connection& connection = *server.connection;
+    if (time - connection.heard() > membership_.silence)
+      throw failed(Code::kSilent, server, seconds(membership_.silence));
+    if (time - connection.told() > membership_.silence / kHeartbeats && !connection.busy()) {
+      connection.queue(about_us(kHeartbeat));
+      flush(server);
+    }
+  }
+  if (!operations_.oldest() || time - progress_ <= membership_.timeout) return;
+  const auto waiting = std::find_if(servers_.begin(), servers_.end(),
+                                    [](const Server& s) { return s.waits_for != kNobody; });
+  const Server& server = waiting == servers_.end() ? servers_.front() : *waiting;
+  throw failed(Code::kDeadline, server, seconds(membership_.timeout), server.waits_for);
+}
+
+Header Client::about_us(uint8_t kind) const {
+  Header header;
+  header.kind = kind;
+  header.rank = membership_.rank;
+  header.epoch = membership_.epoch;
+  header.job = membership_.job;
+  header.completed = operations_.completed();
+  return header;
+}
+
+Client::Failed Client::failed(Code code, const Server& server, const std::string& detail,
+                              uint32_t rank, bool remote) const {
+  return {{code, server.number, rank, remote, operations_.oldest(), detail}};
+}
+
+// Tells whoever waits here, and the reducers.
+void Client::end(const Failure& failure) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    has_failed_ = true;
+    failure_ = failure;
+  }
+  changed_.notify_all();
+  const bool clean = failure.code == Code::kClosed && !failure.sequence;
+  std::vector<Connection*> connections;
+  for (Server& server : servers_) {
+    Header header = about_us(clean ? kGoodbye : kError);
+    header.sequence = failure.sequence;
+    if (!clean && failure.code != Code::kClosed) header.rank = failure.rank;
+    if (clean)
+      server.connection->queue(header);
+    else
+      server.connection->queue_error(header, wire_code(failure.code), message(failure));
+    connections.push_back(server.connection.get());
+  }
+  part_with(connections);
+}
+
+}  // namespace rsctl

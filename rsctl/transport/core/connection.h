@@ -1,0 +1,85 @@
+// One connection of an engine: frames in, frames out, never blocking. The twin is connection.py.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frames.h"
+
+namespace rsctl {
+
+using Bytes = std::shared_ptr<std::vector<uint8_t>>;
+
+double now();  // seconds, monotonic
+
+// The peer has closed the connection, or it broke.
+struct Ended : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// A frame to be sent. `owner` keeps the payload alive; without one it is the caller's to keep.
+struct Outgoing {
+  Header header;
+  const uint8_t* payload;
+  Bytes owner;
+};
+
+class Connection {
+ public:
+  Connection(int fd, uint32_t frame, const Check& check);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int fd() const { return fd_; }
+  bool busy() const { return !out_.empty(); }
+  size_t queued() const { return out_.size(); }
+  double heard() const { return heard_; }
+  double told() const { return told_; }
+  uint64_t bytes_in() const { return bytes_in_.load(std::memory_order_relaxed); }
+  uint64_t bytes_out() const { return bytes_out_.load(std::memory_order_relaxed); }
+
+  void queue(const Header& header, const uint8_t* payload = nullptr, Bytes owner = nullptr);
+  void queue_error(Header header, Code code, const std::string& text);
+  void flush();              // sends as much as the system takes now; throws Ended
+  bool read();               // one read; false if there was nothing; throws Ended
+  bool next(Header* header, const uint8_t** payload) { return reader_.next(header, payload); }
+  void expect_more();        // to be called when `next` has returned false
+  void finish_sending();     // says that no more comes
+  bool discard();            // reads and drops; false when the peer has closed
+
+ private:
+  void drop(size_t sent);
+
+  int fd_;
+  FrameReader reader_;
+  std::deque<Outgoing> out_;
+  size_t sent_of_first_ = 0;
+  double heard_;
+  double told_;
+  size_t expected_ = 1;
+  std::atomic<uint64_t> bytes_in_{0};
+  std::atomic<uint64_t> bytes_out_{0};
+};
+
+// Waits a moment until the peers have read what is queued, so that closing does not reset the
+// connections and lose the frames that say why.
+void part_with(const std::vector<Connection*>& connections);
+
+// Wakes a loop that waits in poll.
+class Wake {
+ public:
+  Wake();
+  ~Wake();
+  int fd() const { return fds_[0]; }
+  void rouse();
+  void clear();
+
+ private:
+  int fds_[2];
+};
+
+}  // namespace rsctl

@@ -1,0 +1,281 @@
+#include "reducer.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "sums.h"
+#include "text.h"
+
+namespace rsctl {
+namespace {
+
+constexpr double kHeartbeats = 4;
+constexpr uint32_t kKinds = 1u << kData | 1u << kHeartbeat | 1u << kError | 1u << kGoodbye;
+
+std::string rank_text(uint32_t rank) { return "rank " + std::to_string(rank); }
+
+}  // namespace
+
+Reducer::Reducer(const rsctl_group& group)
+    : group_(group), slots_(group.world, group.window), members_(group.world) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Reducer::~Reducer() {
+  stop(Code::kStopped, "the reducer was stopped");
+  for (const auto& arrival : arrivals_) close(arrival.first);
+}
+
+void Reducer::adopt(int fd, uint32_t rank) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    arrivals_.emplace_back(fd, rank);
+  }
+  wake_.rouse();
+}
+
+bool Reducer::ending(uint32_t* code, std::string* text) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  *code = ending_code_;
+  *text = ending_text_;
+  return ended_;
+}
+
+rsctl_reducer_stats Reducer::stats() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  rsctl_reducer_stats stats{closed_in_, closed_out_, blocks_.load(), 0};
+  for (const auto& member : members_) {
+    if (!member || !member->connection) continue;
+    stats.bytes_in += member->connection->bytes_in();
+    stats.bytes_out += member->connection->bytes_out();
+    ++stats.members;
+  }
+  return stats;
+}
+
+void Reducer::stop(Code code, const std::string& message) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ordered_ = true;
+    ordered_code_ = static_cast<uint32_t>(code);
+    ordered_text_ = message;
+  }
+  wake_.rouse();
+  std::lock_guard<std::mutex> joining(joining_);  // more than one thread may stop it
+  if (thread_.joinable()) thread_.join();
+}
+
+void Reducer::run() {
+  set_plain_arithmetic();
+  try {
+    while (!ended_here_) turn();
+  } catch (const Refused& refused) {
+    end(refused.code, refused.what(), refused.rank);
+  } catch (const std::exception& error) {
+    end(Code::kStopped, std::string("the reducer failed: ") + error.what(), kNobody);
+  }
+  for (auto& member : members_)
+    if (member && member->connection) drop(*member);
+}
+
+void Reducer::turn() {
+  std::vector<pollfd> polled{{wake_.fd(), POLLIN, 0}};
+  std::vector<Member*> polled_members{nullptr};
+  for (auto& member : members_) {
+    if (!member || !member->connection) continue;
+    const bool busy = member->connection->busy();
+    polled.push_back(
+        {member->connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
+    polled_members.push_back(member.get());
+  }
+  const int pause = static_cast<int>(group_.silence / kHeartbeats / 2 * 1000) + 1;
+  if (poll(polled.data(), polled.size(), pause) > 0) {
+    if (polled[0].revents) take_orders();
+    for (size_t i = 1; i < polled.size() && !ended_here_; ++i)
+      if (polled[i].revents) serve(*polled_members[i], polled[i].revents);
+  }
+  if (!ended_here_) keep_alive();
+}
+
+void Reducer::take_orders() {
+  wake_.clear();
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (const auto& [fd, rank] : arrivals_) {
+    const Check check{kKinds, group_.frame, group_.epoch, group_.job, rank};
+    auto member = std::make_unique<Member>();
+    member->rank = rank;
+    member->connection = std::make_unique<Connection>(fd, group_.frame, check);
+    members_[rank] = std::move(member);
+  }
+  arrivals_.clear();
+  if (!ordered_) return;
+  const auto code = static_cast<Code>(ordered_code_);
+  const std::string text = ordered_text_;
+  lock.unlock();
+  end(code, text, kNobody);
+}
+
+void Reducer::serve(Member& member, short events) {
+  try {
+    if (events & POLLOUT) flush(member);
+    if (!(events & ~POLLOUT) || !member.connection->read()) return;
+    Header header;
+    const uint8_t* payload;
+    while (member.connection && member.connection->next(&header, &payload))
+      handle(member, header, payload);
+    if (member.connection) member.connection->expect_more();
+  } catch (const Ended& ended) {
+    throw lost(member, Code::kLost, std::string("was lost: ") + ended.what());
+  } catch (const FrameError& error) {
+    throw Refused(Code::kProtocol, member.rank,
+                  rank_text(member.rank) + " broke the protocol: " + error.what());
+  }
+}
+
+void Reducer::handle(Member& member, const Header& header, const uint8_t* payload) {
+  member.completed = std::max(member.completed, header.completed);
+  if (header.kind == kData) {
+    reduce(header, payload);
+  } else if (header.kind == kError) {
+    throw Refused(static_cast<Code>(header.code), header.rank,
+                  rank_text(member.rank) + " gave up: " + printable(payload, header.payload));
+  } else if (header.kind == kGoodbye) {
+    leave(member);
+  }
+}
+
+void Reducer::reduce(const Header& header, const uint8_t* payload) {
+  if (const Bytes result = slots_.add(header, payload))
+    broadcast(header, result);
+  else if (left_ > 0)
+    refuse_without(header.sequence);
+}
+
+// To the ranks in turn, from another first one for each block, so that reducers that finish at the
+// same time do not all send to the same worker.
+void Reducer::broadcast(Header header, const Bytes& result) {
+  header.kind = kResult;
+  header.rank = kNobody;
+  header.completed = completed();
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  for (uint32_t turn = 0; turn < group_.world; ++turn) {
+    auto& member = members_[(header.sequence + header.chunk + turn) % group_.world];
+    if (!member || !member->connection) continue;
+    member->connection->queue(header, result->data(), result);
+    slots_.delivered(member->rank);
+    flush(*member);
+  }
+}
+
+void Reducer::flush(Member& member) {
+  try {
+    member.connection->flush();
+  } catch (const Ended& ended) {
+    throw lost(member, Code::kLost, std::string("was lost: ") + ended.what());
+  }
+  if (member.connection->queued() > group_.window + 2)
+    throw Refused(Code::kLimit, member.rank,
+                  rank_text(member.rank) + " does not read its results");
+}
+
+void Reducer::leave(Member& member) {
+  uint64_t sequence;
+  if (slots_.lacks(member.rank, &sequence))
+    throw Refused(Code::kLeft, member.rank,
+                  rank_text(member.rank) + " left before operation " + std::to_string(sequence));
+  member.left = true;
+  if (++left_ == group_.world) {
+    set_ending(0, "all workers have left");
+    ended_here_ = true;
+  }
+  // A worker waits for this: when it goes on, everyone can see that all have left.
+  drop(member);
+}
+
+void Reducer::refuse_without(uint64_t sequence) {
+  uint64_t lacked;
+  for (const auto& member : members_)
+    if (member && member->left && slots_.lacks(member->rank, &lacked))
+      throw Refused(Code::kLeft, member->rank,
+                    rank_text(member->rank) + " left before operation " +
+                        std::to_string(sequence));
+}
+
+void Reducer::keep_alive() {
+  const double time = now();
+  for (auto& member : members_) {
+    if (!member || !member->connection) continue;
+    Connection& connection = *member->connection;
+    if (time - connection.heard() > group_.silence)
+      throw lost(*member, Code::kSilent, "has been silent for " + seconds(group_.silence));
+    if (time - connection.told() > group_.silence / kHeartbeats && !connection.busy()) {
+      connection.queue(heartbeat());
+      flush(*member);
+    }
+  }
+}
+
+Header Reducer::heartbeat() {
+  Header header;
+  header.kind = kHeartbeat;
+  header.epoch = group_.epoch;
+  header.job = group_.job;
+  header.completed = completed();
+  if (const Slot* oldest = slots_.oldest()) {
+    header.sequence = oldest->header().sequence;
+    header.chunk = oldest->header().chunk;
+    header.rank = oldest->missing(group_.world);
+  }
+  return header;
+}
+
+uint64_t Reducer::completed() const {
+  uint64_t least = UINT64_MAX;
+  for (const auto& member : members_) least = std::min(least, member ? member->completed : 0);
+  return least;
+}
+
+Refused Reducer::lost(Member& member, Code code, const std::string& what) {
+  const Slot* oldest = slots_.oldest();
+  const std::string during =
+      oldest ? " during operation " + std::to_string(oldest->header().sequence) : "";
+  drop(member);
+  return Refused(code, member.rank, rank_text(member.rank) + " " + what + during);
+}
+
+void Reducer::drop(Member& member) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  closed_in_ += member.connection->bytes_in();
+  closed_out_ += member.connection->bytes_out();
+  member.connection.reset();
+}
+
+void Reducer::end(Code code, const std::string& message, uint32_t rank) {
+  set_ending(static_cast<uint32_t>(code), message);
+  ended_here_ = true;
+  Header header;
+  header.epoch = group_.epoch;
+  header.job = group_.job;
+  header.rank = rank;
+  header.sequence = slots_.oldest() ? slots_.oldest()->header().sequence : 0;
+  slots_.clear();
+  std::vector<Connection*> rest;
+  for (auto& member : members_) {
+    if (!member || !member->connection) continue;
+    member->connection->queue_error(header, code, message);
+    rest.push_back(member->connection.get());
+  }
+  part_with(rest);
+}
+
+void Reducer::set_ending(uint32_t code, const std::string& message) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  ending_code_ = code;
+  ending_text_ = message;
+}
+
+}  // namespace rsctl

@@ -1,0 +1,77 @@
+// The reducer's loop: one thread, one poll, until everyone has left or one is lost. The twin is
+// twin_reducer.py.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "rsctl_core.h"
+#include "slots.h"
+
+namespace rsctl {
+
+class Reducer {
+ public:
+  explicit Reducer(const rsctl_group& group);
+  ~Reducer();
+
+  void adopt(int fd, uint32_t rank);
+  bool ending(uint32_t* code, std::string* text);
+  rsctl_reducer_stats stats();
+  const Lateness& lateness(uint32_t rank) const { return slots_.lateness(rank); }
+  uint32_t world() const { return group_.world; }
+  void stop(Code code, const std::string& message);
+
+ private:
+  struct Member {
+    uint32_t rank;
+    std::unique_ptr<Connection> connection;
+    uint64_t completed = 0;
+    bool left = false;
+  };
+
+  void run();
+  void turn();
+  void take_orders();
+  void serve(Member& member, short events);
+  void handle(Member& member, const Header& header, const uint8_t* payload);
+  void reduce(const Header& header, const uint8_t* payload);
+  void broadcast(Header header, const Bytes& result);
+  void flush(Member& member);
+  void leave(Member& member);
+  void refuse_without(uint64_t sequence);
+  void keep_alive();
+  Header heartbeat();
+  uint64_t completed() const;
+  Refused lost(Member& member, Code code, const std::string& what);
+  void drop(Member& member);
+  void end(Code code, const std::string& message, uint32_t rank);
+  void set_ending(uint32_t code, const std::string& message);
+
+  const rsctl_group group_;
+  Slots slots_;
+  std::vector<std::unique_ptr<Member>> members_;  // by rank; null until it has come
+  uint32_t left_ = 0;
+  bool ended_here_ = false;  // the thread's own view of the ending
+  std::atomic<uint64_t> blocks_{0};
+  Wake wake_;
+
+  std::mutex mutex_;  // guards what follows, and the list of members against `stats`
+  std::vector<std::pair<int, uint32_t>> arrivals_;
+  bool ordered_ = false;
+  uint32_t ordered_code_ = 0;
+  std::string ordered_text_;
+  bool ended_ = false;
+  uint32_t ending_code_ = 0;
+  std::string ending_text_;
+  uint64_t closed_in_ = 0;
+  uint64_t closed_out_ = 0;
+
+  std::mutex joining_;
+  std::thread thread_;
+};
+
+}  // namespace rsctl

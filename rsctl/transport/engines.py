@@ -1,0 +1,40 @@
+"""Which engine reduces: the C++ core where it is there, else its twin in Python."""
+
+from __future__ import annotations
+
+from rsctl.transport.group import (
+    ClientEngine,
+    Group,
+    Membership,
+    ReducerEngine,
+    Sockets,
+)
+
+
+def reducer_engine(group: Group, core: bool) -> ReducerEngine:
+    """A running reducer for one epoch; `core` false forces the twin."""
+    from rsctl.transport import native
+
+    if core and native.library() is not None:
+        return native.CoreReducer(group)
+    from rsctl.transport.twin_reducer import TwinReducer
+
+    return TwinReducer(group)
+
+
+def client_engine(membership: Membership, sockets: Sockets, core: bool) -> ClientEngine:
+    """A running client on these opened connections; `core` false forces the twin."""
+    from rsctl.transport import native
+
+    if core and native.library() is not None:
+        return native.CoreClient(membership, sockets)
+    from rsctl.transport.twin_client import TwinClient
+
+    return TwinClient(membership, sockets)
+
+
+def engine_name(core: bool) -> str:
+    """`core` or `twin`: what a call with this choice would take."""
+    from rsctl.transport import native
+
+    return "core" if core and native.library() is not None else "twin"

@@ -1,0 +1,121 @@
+"""What can go wrong between workers and reducers, and how it is told."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+NOBODY = 0xFFFFFFFF
+"""The rank in a frame that is about no rank."""
+
+
+class Code(enum.IntEnum):
+    """Why a connection or an operation failed; 1 to 10 are ERROR codes of the protocol."""
+
+    AUTHENTICATION = 1
+    MISMATCH = 2
+    LOST = 3
+    LIMIT = 4
+    PROTOCOL = 5
+    SUPERSEDED = 6
+    SILENT = 7
+    LEFT = 8
+    GAVE_UP = 9
+    STOPPED = 10
+    DEADLINE = 100
+    UNREACHABLE = 101
+    CLOSED = 102
+    SETTINGS = 103
+
+
+class TransportError(Exception):
+    """The transport cannot go on.
+
+    `code` says why, `reducer` is the index of the reducer concerned, `rank` the worker concerned,
+    `sequence` the operation that was under way; each None where there is none.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        reducer: int | None = None,
+        rank: int | None = None,
+        sequence: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reducer = reducer
+        self.rank = rank
+        self.sequence = sequence
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's words.
+
+    `server` is the reducer that it was noticed at, `rank` the worker concerned or NOBODY,
+    `sequence` the oldest unfinished operation, 0 if there was none.
+    """
+
+    code: Code
+    server: int
+    rank: int
+    sequence: int
+    detail: str
+    remote: bool = False
+
+    @property
+    def wire_code(self) -> Code:
+        """The code for the reducers: the cause, where the protocol has it."""
+        return self.code if self.code <= Code.STOPPED else Code.GAVE_UP
+
+    def error(self, names: Sequence[str]) -> TransportError:
+        """The exception for a caller; `names` are the reducers' addresses."""
+        return TransportError(
+            self.code,
+            self.message(names),
+            reducer=self.server if self.server < len(names) else None,
+            rank=None if self.rank == NOBODY else self.rank,
+            sequence=self.sequence or None,
+        )
+
+    def message(self, names: Sequence[str] = ()) -> str:
+        """What happened, in words; with the reducer's address where it is known."""
+        during = f" during operation {self.sequence}" if self.sequence else ""
+        if self.code is Code.CLOSED:
+            return f"the transport was closed{during}"
+        who = f"reducer {self.server}"
+        if names:
+            who += f" ({names[self.server]})"
+        if self.remote:
+            return f"{who} ended the run{during}: {self.detail}"
+        if self.code is Code.SILENT:
+            return f"{who} has been silent for {self.detail}{during}"
+        if self.code is Code.DEADLINE:
+            waits = f"; {who} waits for rank {self.rank}" if self.rank != NOBODY else ""
+            return f"operation {self.sequence} has made no progress for {self.detail}{waits}"
+        if self.code is Code.LOST:
+            return f"{who} was lost{during}: {self.detail}"
+        return f"{who} broke the protocol{during}: {self.detail}"
+
+
+def printable(text: bytes | memoryview) -> str:
+    """A peer's words, safe to show: control characters and what is no UTF-8 become `?`."""
+    return "".join(c if c.isprintable() else "?" for c in bytes(text).decode("utf-8", "replace"))
+
+
+def known_code(number: int) -> Code:
+    """A peer's reason; one that we do not know is a breach of the protocol."""
+    try:
+        return Code(number)
+    except ValueError:
+        return Code.PROTOCOL
+
+
+def system_words(error: OSError) -> str:
+    """The system's words for an error, without Python's additions to them."""
+    return os.strerror(error.errno) if error.errno else str(error)

@@ -1,0 +1,240 @@
+"""What a training process sees: connect, all_reduce, wait."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from rsctl.transport import frames, schedule
+from rsctl.transport.engines import client_engine, engine_name, reducer_engine
+from rsctl.transport.errors import Code, TransportError, system_words
+from rsctl.transport.group import ClientEngine, ClientStats, Membership
+from rsctl.transport.opening import Endpoint, open_all, own_address
+from rsctl.transport.schedule import Schedule
+from rsctl.transport.server import Reducer
+from rsctl.transport.settings import Address, Settings, address, shown
+from rsctl.transport.work import Work, Works
+
+DTYPES = {name: number for number, name in frames.DTYPE_NAMES.items()}
+OPS = {name: number for number, name in frames.OP_NAMES.items()}
+
+_LEAVING_SECONDS = 30.0
+
+T = TypeVar("T")
+
+Exchange = Callable[[str], list[str]]
+"""Gives this worker's text to all workers, and returns everyone's by rank."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An operation that is not known to be finished everywhere, with its untouched input."""
+
+    sequence: int
+    dtype: str
+    op: str
+    data: bytes
+
+
+class Transport:
+    """A worker's connections to its reducers. Thread-safe; operations are in the order of calls.
+
+    All workers must start the same operations in the same order.
+    """
+
+    def __init__(
+        self,
+        engine: ClientEngine,
+        schedule: Schedule,
+        names: list[str],
+        kind: str,
+        own: Reducer | None,
+    ) -> None:
+        self.schedule = schedule
+        self.engine = kind
+        """`core` or `twin`."""
+        self.reducers = tuple(names)
+        """The reducers' addresses."""
+        self._engine = engine
+        self._own = own
+        self._works = Works(engine, names)
+        self._kept: dict[int, Kept] = {}
+        self._buffers: dict[int, memoryview] = {}
+        self._lock = threading.Lock()
+
+    def all_reduce(
+        self,
+        buffer: bytearray | memoryview,
+        dtype: str = "fp32",
+        op: str = "sum",
+        keep: bool = False,
+    ) -> Work:
+        """Begin to reduce a writable, contiguous buffer in place, and return at once.
+
+        `dtype` is fp32, bf16 or fp16, `op` sum or avg. Until the work is done the buffer must not
+        be touched. `keep` copies the input first, for `uncommitted`. Raises ValueError for what
+        cannot be reduced, TransportError if the transport has failed before.
+        """
+        data = memoryview(buffer)
+        if data.readonly or not data.c_contiguous:
+            raise ValueError("the buffer must be writable and contiguous")
+        data = data.cast("B") if data.nbytes else memoryview(bytearray())
+        if dtype not in DTYPES or op not in OPS:
+            raise ValueError(f"cannot reduce {dtype} by {op}: fp32, bf16, fp16 by sum, avg")
+        if data.nbytes % frames.ITEM_BYTES[DTYPES[dtype]]:
+            raise ValueError(f"{data.nbytes} bytes are no whole number of {dtype}")
+        with self._lock:
+            self._works.check()
+            self._forget_finished()
+            kept = bytes(data) if keep else None
+            sequence = self._engine.submit(data, DTYPES[dtype], OPS[op])
+            # The engine writes there, whether the caller still holds the buffer or not.
+            self._buffers[sequence] = data
+            if kept is not None:
+                self._kept[sequence] = Kept(sequence, dtype, op, kept)
+            return Work(self._works, sequence)
+
+    @property
+    def completed(self) -> int:
+        """The last operation such that it and all before it are finished on this worker."""
+        return self._engine.completed
+
+    @property
+    def committed(self) -> int:
+        """The last operation such that it and all before it are finished on all workers, as far
+        as is known here; those after it may be finished on some."""
+        return self._engine.committed
+
+    def uncommitted(self) -> list[Kept]:
+        """The operations begun with `keep` that some worker may not have finished, in order."""
+        with self._lock:
+            self._forget_finished()
+            return list(self._kept.values())
+
+    def _forget_finished(self) -> None:
+        _drop_up_to(self._buffers, self.completed)
+        _drop_up_to(self._kept, self.committed)
+
+    def stats(self) -> ClientStats:
+        """Bytes, seconds and stalls so far."""
+        return self._engine.stats()
+
+    def failure(self) -> TransportError | None:
+        """Why the transport has failed; None while it works."""
+        failure = self._engine.failure()
+        return None if failure is None else failure.error(self.reducers)
+
+    def close(self) -> None:
+        """Take leave of the reducers. Operations that are not finished fail on all workers."""
+        with self._lock:
+            self._engine.stop()
+            self._works.stop()
+            self._buffers.clear()
+        if self._own is not None:
+            self._serve_the_others()
+            self._own.close()
+
+    def _serve_the_others(self) -> None:
+        """Others may still need this worker's own reducer for their last operations."""
+        until = time.monotonic() + _LEAVING_SECONDS
+        failure = self._engine.failure()
+        if failure is not None and failure.sequence:
+            return
+        while self._own is not None and self._own.ending() is None and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def __enter__(self) -> Transport:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _drop_up_to(waiting: dict[int, T], sequence: int) -> None:
+    for finished in [number for number in waiting if number <= sequence]:
+        del waiting[finished]
+
+
+def connect(settings: Settings | None = None, exchange: Exchange | None = None) -> Transport:
+    """Connect this worker to the reducers of its run; all workers do so together.
+
+    `settings` come from the environment unless given. Where the dedicated reducers are too few,
+    the workers reduce a share themselves, if they can learn each other's addresses: by
+    `settings.peers`, or by `exchange`. Raises TransportError, which names what is wrong.
+    """
+    settings = settings or Settings.from_env(os.environ)
+    plan = _plan(settings, can_share=bool(settings.peers or exchange))
+    with contextlib.ExitStack() as undo:
+        endpoints = [
+            Endpoint(reducer, number, flow)
+            for flow in range(settings.flows)
+            for number, reducer in enumerate(settings.reducers)
+        ]
+        own = None
+        if plan.hybrid:
+            own = _own_reducer(settings)
+            undo.callback(own.close)
+            hosted = _peers(settings, own, exchange)
+            endpoints += [
+                Endpoint(peer, len(settings.reducers) + rank) for rank, peer in enumerate(hosted)
+            ]
+        sockets = open_all(settings, plan, endpoints)
+        membership = Membership(
+            schedule=plan,
+            rank=settings.rank,
+            epoch=settings.epoch,
+            job=frames.job_number(settings.run),
+            silence=settings.silence,
+            timeout=settings.timeout,
+        )
+        engine = client_engine(membership, sockets, settings.core)
+        undo.pop_all()
+    names = [shown(endpoint.address) for endpoint in endpoints]
+    return Transport(engine, plan, names, engine_name(settings.core), own)
+
+
+def _plan(settings: Settings, can_share: bool) -> Schedule:
+    links = settings.links
+    # Each further flow is one more connection to the same card.
+    flows = tuple(bandwidth / settings.flows for bandwidth in links.reducers) * settings.flows
+    links = replace(links, reducers=flows)
+    try:
+        choose = schedule.plan if can_share else schedule.pure
+        return choose(links, settings.frame, settings.window)
+    except (ValueError, ZeroDivisionError):
+        text = "RSCTL_REDUCERS names no reducer, and the workers know no addresses of each other"
+        raise TransportError(Code.SETTINGS, text) from None
+
+
+def _own_reducer(settings: Settings) -> Reducer:
+    port = settings.peers[settings.rank][1] if settings.peers else 0
+    towards = (settings.reducers or settings.peers or (("127.0.0.1", 0),))[0]
+    host = settings.bind or own_address(towards)
+    try:
+        return Reducer(
+            host,
+            port,
+            settings.token,
+            settings.run,
+            lambda group: reducer_engine(group, settings.core),
+            congestion=settings.congestion,
+        )
+    except OSError as error:
+        text = f"this worker cannot listen on {shown((host, port))}: {system_words(error)}"
+        raise TransportError(Code.SETTINGS, text) from None
+
+
+def _peers(settings: Settings, own: Reducer, exchange: Exchange | None) -> list[Address]:
+    if exchange is None:
+        peers = list(settings.peers)
+    else:
+        peers = [address(text, "the exchange") for text in exchange(shown(own.address))]
+    if len(peers) != settings.world:
+        text = f"there are {len(peers)} addresses of workers for {settings.world} workers"
+        raise TransportError(Code.SETTINGS, text)
+    return peers

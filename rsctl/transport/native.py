@@ -1,0 +1,262 @@
+"""The C++ core by way of ctypes: no compiler, no Python or torch ABI when it is used."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import socket
+import time
+from ctypes import POINTER, Structure, c_char, c_char_p, c_double, c_int, c_uint8, c_uint32
+from ctypes import c_uint64 as u64
+from ctypes import c_void_p as handle
+from functools import cache
+from pathlib import Path
+
+from rsctl.transport.errors import Code, Failure, known_code, printable
+from rsctl.transport.group import (
+    ClientStats,
+    Ending,
+    Group,
+    Membership,
+    ReducerStats,
+    Sockets,
+)
+
+LIBRARY = Path(__file__).parent / "librsctl_core.so"
+"""Where the package's build puts the core."""
+
+_ABI = 1
+_TEXT_BYTES = 2048
+_SLICE_SECONDS = 0.5  # a wait inside C holds signals back for no longer than this
+
+
+class _Group(Structure):
+    _fields_ = [
+        *((name, c_uint32) for name in ("world", "frame", "window", "epoch")),
+        ("job", u64),
+        ("silence", c_double),
+    ]
+
+
+class _ReducerStats(Structure):
+    _fields_ = [("bytes_in", u64), ("bytes_out", u64), ("blocks", u64), ("members", c_uint32)]
+
+
+class _Membership(Structure):
+    _fields_ = [
+        *((name, c_uint32) for name in ("rank", "world", "servers", "row", "frame", "epoch")),
+        ("job", u64),
+        ("silence", c_double),
+        ("timeout", c_double),
+    ]
+
+
+class _ClientStats(Structure):
+    _fields_ = [
+        *((name, u64) for name in ("bytes_in", "bytes_out", "operations", "reduced")),
+        ("busy", c_double),
+        ("stalled", c_double),
+    ]
+
+
+class _Failure(Structure):
+    _fields_ = [
+        *((name, c_uint32) for name in ("code", "server", "rank", "remote")),
+        ("sequence", u64),
+        ("detail", c_char * _TEXT_BYTES),
+    ]
+
+
+_SIGNATURES = {
+    "core_abi": (c_uint32,),
+    "reducer_start": (handle, POINTER(_Group)),
+    "reducer_adopt": (c_int, handle, c_int, c_uint32),
+    "reducer_ending": (c_int, handle, POINTER(c_uint32), c_char_p),
+    "reducer_read": (
+        None,
+        handle,
+        POINTER(_ReducerStats),
+        POINTER(c_double),
+        POINTER(c_double),
+    ),
+    "reducer_stop": (None, handle, c_uint32, c_char_p),
+    "reducer_free": (None, handle),
+    "client_start": (
+        handle,
+        POINTER(_Membership),
+        POINTER(c_uint32),
+        POINTER(c_uint32),
+        POINTER(c_int),
+    ),
+    "client_submit": (u64, handle, handle, u64, c_uint32, c_uint8, c_uint8),
+    "client_wait": (c_int, handle, u64, c_double),
+    "client_completed": (u64, handle),
+    "client_committed": (u64, handle),
+    "client_failure": (c_int, handle, POINTER(_Failure)),
+    "client_read": (None, handle, POINTER(_ClientStats)),
+    "client_stop": (None, handle),
+    "client_free": (None, handle),
+    "reduce_blocks": (None, c_char_p, c_uint32, u64, c_uint8, c_uint8, handle),
+}
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The loaded core; None where it was not built, or cannot run here."""
+    try:
+        core = ctypes.CDLL(str(LIBRARY))
+        for name, (result, *arguments) in _SIGNATURES.items():
+            function = getattr(core, f"rsctl_{name}")
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError):
+        return None
+    return core if core.rsctl_core_abi() == _ABI else None
+
+
+def _loaded() -> ctypes.CDLL:
+    core = library()
+    if core is None:
+        raise OSError("the transport's core is not built")
+    return core
+
+
+class CoreReducer:
+    """A ReducerEngine in C++."""
+
+    def __init__(self, group: Group) -> None:
+        """Raises OSError if the core is not there, MemoryError if it cannot start."""
+        self._core = _loaded()
+        self._world = group.world
+        fields = _Group(
+            group.world, group.frame, group.window, group.epoch, group.job, group.silence
+        )
+        self._handle = self._core.rsctl_reducer_start(ctypes.byref(fields))
+        if not self._handle:
+            raise MemoryError("the reducer could not start")
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._core.rsctl_reducer_free(self._handle)
+
+    def adopt(self, sock: socket.socket, rank: int) -> None:
+        """See ReducerEngine."""
+        self._core.rsctl_reducer_adopt(self._handle, sock.detach(), rank)
+
+    def ending(self) -> Ending | None:
+        """See ReducerEngine."""
+        code, text = c_uint32(), ctypes.create_string_buffer(_TEXT_BYTES)
+        if not self._core.rsctl_reducer_ending(self._handle, ctypes.byref(code), text):
+            return None
+        return Ending(known_code(code.value) if code.value else None, printable(text.value))
+
+    def stats(self) -> ReducerStats:
+        """See ReducerEngine."""
+        stats, late = _ReducerStats(), [(c_double * self._world)() for _ in range(2)]
+        self._core.rsctl_reducer_read(self._handle, ctypes.byref(stats), *late)
+        return ReducerStats(
+            stats.bytes_in,
+            stats.bytes_out,
+            stats.blocks,
+            stats.members,
+            list(late[0]),
+            list(late[1]),
+        )
+
+    def stop(self, code: Code, message: str) -> None:
+        """See ReducerEngine."""
+        self._core.rsctl_reducer_stop(self._handle, int(code), message.encode())
+
+
+class CoreClient:
+    """A ClientEngine in C++. `sockets` are opened, in the schedule's order."""
+
+    def __init__(self, membership: Membership, sockets: Sockets) -> None:
+        """Raises OSError if the core is not there, MemoryError if it cannot start."""
+        self._core = _loaded()
+        self._schedule = schedule = membership.schedule
+        fields = _Membership(
+            membership.rank,
+            schedule.workers,
+            schedule.servers,
+            len(schedule.slots),
+            schedule.frame,
+            membership.epoch,
+            membership.job,
+            membership.silence,
+            membership.timeout,
+        )
+        self._handle = self._core.rsctl_client_start(
+            ctypes.byref(fields),
+            (c_uint32 * len(schedule.slots))(*schedule.slots),
+            (c_uint32 * schedule.servers)(*schedule.windows),
+            (c_int * schedule.servers)(*(sock.detach() for sock in sockets)),
+        )
+        if not self._handle:
+            raise MemoryError("the client could not start")
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self._core.rsctl_client_free(self._handle)
+
+    def submit(self, data: memoryview, dtype: int, op: int) -> int:
+        """See ClientEngine."""
+        size = len(data)
+        memory = (c_char * size).from_buffer(data) if size else None
+        chunk_bytes = self._schedule.chunk_bytes(size)
+        sequence: int = self._core.rsctl_client_submit(
+            self._handle, memory, size, chunk_bytes, dtype, op
+        )
+        return sequence
+
+    def wait(self, sequence: int, timeout: float | None) -> bool:
+        """See ClientEngine."""
+        until = math.inf if timeout is None else time.monotonic() + timeout
+        while True:
+            left = max(0.0, min(until - time.monotonic(), _SLICE_SECONDS))
+            if self._core.rsctl_client_wait(self._handle, sequence, left):
+                return True
+            if left < _SLICE_SECONDS or self.failure() is not None:
+                return False
+
+    @property
+    def completed(self) -> int:
+        """See ClientEngine."""
+        completed: int = self._core.rsctl_client_completed(self._handle)
+        return completed
+
+    @property
+    def committed(self) -> int:
+        """See ClientEngine."""
+        committed: int = self._core.rsctl_client_committed(self._handle)
+        return committed
+
+    def failure(self) -> Failure | None:
+        """See ClientEngine."""
+        found = _Failure()
+        if not self._core.rsctl_client_failure(self._handle, ctypes.byref(found)):
+            return None
+        return Failure(
+            known_code(found.code),
+            found.server,
+            found.rank,
+            found.sequence,
+            printable(found.detail),
+            bool(found.remote),
+        )
+
+    def stats(self) -> ClientStats:
+        """See ClientEngine."""
+        found = _ClientStats()
+        self._core.rsctl_client_read(self._handle, ctypes.byref(found))
+        return ClientStats(
+            found.bytes_in,
+            found.bytes_out,
+            found.operations,
+            found.reduced,
+            found.busy,
+            found.stalled,
+        )
+
+    def stop(self) -> None:
+        """See ClientEngine."""
+        self._core.rsctl_client_stop(self._handle)

@@ -1,0 +1,47 @@
+"""How the spec's `comm:` block and the reducers reach an unmodified PyTorch script.
+
+`import torch` calls `autoload`, the entry point of the group `torch.backends`. Every torch program
+of this interpreter pays for this file, so it imports nothing that Python has not already.
+"""
+
+from __future__ import annotations
+
+import os
+
+ACTIVATES = (
+    "RSCTL_REDUCERS",
+    "RSCTL_COMM_BACKEND",
+    "RSCTL_COMM_BUCKET_MB",
+    "RSCTL_COMM_COMPRESSION",
+)
+"""The variables of which one must ask for something, or this package does nothing at all."""
+
+
+def autoload() -> None:
+    """Attach the binding if the environment asks for it; raises nothing.
+
+    A failure is told once more, as an exception, when the script starts a process group.
+    """
+    if not any(os.environ.get(name) for name in ACTIVATES):
+        return
+    try:
+        from rsctl.transport.pytorch.attach import attach
+
+        attach(os.environ)
+    except Exception as error:  # noqa: BLE001 - whatever it is, `import torch` must go on
+        _refuse_later(error)
+
+
+def _refuse_later(error: Exception) -> None:
+    """Make `init_process_group` raise, so that training never starts without what was asked for."""
+    import sys
+
+    message = f"rsctl cannot attach to PyTorch: {type(error).__name__}: {error}"
+    os.write(2, f"{message}\n".encode(errors="replace"))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError(message)
+
+    for name in ("torch.distributed", "torch.distributed.distributed_c10d"):
+        if hasattr(sys.modules.get(name), "init_process_group"):
+            setattr(sys.modules[name], "init_process_group", refuse)  # noqa: B010

@@ -1,0 +1,80 @@
+"""One gradient under way, and those that may have to be repeated."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import torch
+
+from rsctl.transport import Work
+from rsctl.transport.pytorch.levels import Inside
+
+
+@dataclass(eq=False)
+class Operation:
+    """One all-reduce of a flat tensor, in place.
+
+    `wire` is the dtype in which it travels. `last` says that nothing follows for a while. `ready`
+    is the moment on the GPU's stream at which the tensor is complete. `part` is what this rank
+    carries of it, `sent` the same in the host's memory, which becomes its result.
+    """
+
+    tensor: torch.Tensor
+    wire: torch.dtype
+    average: bool
+    last: bool
+    future: torch.futures.Future[torch.Tensor]
+    inside: Inside
+    ready: torch.cuda.Event | None = None
+    number: int = 0
+    part: torch.Tensor | None = None
+    sent: torch.Tensor | None = None
+    work: Work | None = None
+    settled: bool = False
+
+    @property
+    def carried(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """`part` and `sent`, once it has begun."""
+        assert self.part is not None  # noqa: S101
+        assert self.sent is not None  # noqa: S101
+        return self.part, self.sent
+
+
+class Ledger:
+    """Operations by number, from 1, until it is known that nobody needs them any more."""
+
+    def __init__(self) -> None:
+        self._operations: dict[int, Operation] = {}
+        self._lock = threading.Lock()
+        self.begun = 0
+        self.ended = 0
+
+    def begin(self, operation: Operation) -> None:
+        """Number an operation."""
+        with self._lock:
+            self.begun += 1
+            operation.number = self.begun
+            self._operations[operation.number] = operation
+
+    def end(self, operation: Operation) -> None:
+        """An operation's result is in its tensor, or it has failed."""
+        with self._lock:
+            self.ended = max(self.ended, operation.number)
+
+    def forget(self, committed: int) -> None:
+        """Let go of what has ended here and is finished everywhere."""
+        with self._lock:
+            for number in [n for n in self._operations if n <= min(committed, self.ended)]:
+                del self._operations[number]
+
+    def get(self, number: int) -> Operation:
+        """An operation that nobody has let go of."""
+        with self._lock:
+            return self._operations[number]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether anything is under way."""
+        with self._lock:
+            return self.ended < self.begun

@@ -1,0 +1,85 @@
+"""Where this worker stands: which of its ranks talk to each other, and which to the reducers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore
+
+
+class Board:
+    """Where workers leave a word for each other before anything else connects them."""
+
+    def __init__(self, name: str) -> None:
+        self._store = PrefixStore(f"rsctl/{name}", dist.distributed_c10d._get_default_store())
+
+    def exchange(self, topic: str, text: str, ranks: Sequence[int]) -> list[str]:
+        """Leave a text, and return those of these ranks, in their order, once all have come."""
+        self._store.set(f"{topic}/{dist.get_rank()}", text)
+        return [self._store.get(f"{topic}/{rank}").decode() for rank in ranks]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A worker's place.
+
+    On nodes with one rank, all ranks form one `lane`: a group that shares its reducers. Nodes with
+    several ranks reduce inside the node first; then the ranks with the same local rank form a lane
+    each, with one member a node, and each carries its share of the gradients.
+    """
+
+    rank: int
+    world: int
+    local_rank: int = 0
+    local_world: int = 1
+
+    @property
+    def has_two_levels(self) -> bool:
+        """Whether gradients are reduced inside the node first."""
+        return self.local_world > 1
+
+    @property
+    def lane(self) -> int:
+        """Which lane this rank is in."""
+        return self.local_rank
+
+    @property
+    def lane_ranks(self) -> list[int]:
+        """All ranks of this lane, in their order."""
+        return list(range(self.local_rank, self.world, self.local_world))
+
+    @property
+    def member(self) -> int:
+        """This rank's number within its lane."""
+        return self.rank // self.local_world
+
+    @property
+    def node_ranks(self) -> list[int]:
+        """All ranks of this node."""
+        first = self.rank - self.local_rank
+        return list(range(first, first + self.local_world))
+
+    def described(self) -> str:
+        """How many there are, in words."""
+        if not self.has_two_levels:
+            return f"{self.world} workers"
+        return f"{self.world // self.local_world} nodes of {self.local_world} workers (two levels)"
+
+
+def find(board: Board) -> Place:
+    """Find this rank's place. All workers come here together.
+
+    Two levels need several nodes with equally many ranks each, numbered node by node, as torchrun
+    does it; everything else is one lane of all ranks.
+    """
+    rank, world = dist.get_rank(), dist.get_world_size()
+    local, count = (os.environ.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+    everyone = board.exchange("place", f"{local}/{count}", range(world))
+    if not count.isdigit() or not 1 < int(count) < world or world % int(count):
+        return Place(rank, world)
+    if everyone != [f"{other % int(count)}/{count}" for other in range(world)]:
+        return Place(rank, world)
+    return Place(rank, world, int(local), int(count))

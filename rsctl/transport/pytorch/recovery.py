@@ -1,0 +1,90 @@
+"""How the workers go on when a reducer is lost: agreement, and all-reduce with the same numbers.
+
+When reducers end, workers may differ in what they have finished. All tell each other, over a gloo
+group that serves nothing else, which operation they finished last. What any of them has finished is
+a result, and is given to those that lack it. What none has finished is reduced by the workers
+themselves, as is everything from there on.
+
+They add as reducers do: in the order of ranks, in fp32, averaged before it is narrowed. So the
+numbers are those that the reducers would have given, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from rsctl.transport.pytorch.collectives import all_gather, all_to_all
+from rsctl.transport.pytorch.place import Place
+
+
+class Disagreement(Exception):
+    """The workers cannot go on together."""
+
+
+class Recovery:
+    """The workers of a lane among themselves. All calls come from one thread."""
+
+    def __init__(self, place: Place) -> None:
+        """All workers of the lane come here together."""
+        self._ranks = place.lane_ranks
+        self.leads = place.member == 0
+        """Whether this worker speaks for the others."""
+        self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
+
+    def settle(self, completed: int, can_go_on: bool, result: Callable[[int], torch.Tensor]) -> int:
+        """Bring all to the last operation that anyone has finished, and return its number.
+
+        `completed` is the last that is finished here. `result` gives the host memory of an
+        operation: its result where it is finished, else where its result is to be written. Raises
+        Disagreement if a worker cannot go on, or is gone.
+        """
+        try:
+            finished = self._tell(completed, can_go_on)
+            for number in range(min(finished) + 1, max(finished) + 1):
+                source = next(m for m, last in enumerate(finished) if last >= number)
+                data = result(number).view(torch.uint8)
+                dist.broadcast(data, src=self._ranks[source], group=self._group)
+        except RuntimeError as error:
+            raise Disagreement(f"a worker did not answer: {error}") from error
+        return max(finished)
+
+    def _tell(self, completed: int, can_go_on: bool) -> list[int]:
+        mine = torch.tensor([completed, int(can_go_on)])
+        everyone = mine.new_empty(2 * len(self._ranks))
+        all_gather(everyone, mine, group=self._group)
+        last, willing = everyone.view(-1, 2).unbind(1)
+        unwilling = [self._ranks[m] for m, able in enumerate(willing.tolist()) if not able]
+        if unwilling:
+            raise Disagreement(f"rank {unwilling[0]} cannot go on")
+        return [int(number) for number in last.tolist()]
+
+    def all_reduce(self, data: torch.Tensor, average: bool) -> None:
+        """Reduce flat host memory in place, in the order of ranks and in fp32."""
+        workers, size = len(self._ranks), data.numel()
+        share = -(-size // workers)
+        if not share:
+            return
+        sent = data.new_zeros(share * workers)
+        sent[:size] = data
+        received = torch.empty_like(sent)
+        # As bytes, since not every version of gloo moves every dtype.
+        all_to_all(_bytes(received), _bytes(sent), group=self._group)
+        total = _sum(received.view(workers, share))
+        if average:
+            total /= workers
+        all_gather(_bytes(sent), _bytes(total.to(data.dtype)), group=self._group)
+        data.copy_(sent[:size])
+
+
+def _sum(parts: torch.Tensor) -> torch.Tensor:
+    total = parts[0].to(torch.float32, copy=True)
+    for part in parts[1:]:
+        total += part.to(torch.float32)
+    return total
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.view(torch.uint8)

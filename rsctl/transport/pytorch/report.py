@@ -1,0 +1,80 @@
+"""What the binding tells: lines for people on stderr, structured lines on stdout.
+
+Structured lines are those of the runtime (`rsctl.runtime.rank.emit`), written here once more
+because this package is installed without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+
+from rsctl.transport.pytorch.settings import BindingError
+
+LINE_BYTES = 4096
+"""The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
+
+_said: set[str] = set()
+_lock = threading.Lock()
+
+
+def rank() -> int:
+    """This process's rank in the job, 0 where nobody said."""
+    return _number("RANK")
+
+
+def local_rank() -> int:
+    """This process's rank on its node, 0 where nobody said."""
+    return _number("LOCAL_RANK")
+
+
+def say(text: str) -> None:
+    """One line on stderr, from rank 0 only."""
+    if rank() == 0:
+        _write(2, f"rsctl: {text}"[: LINE_BYTES // 4].encode(errors="replace") + b"\n")
+
+
+def say_once(text: str) -> None:
+    """As `say`, but not a second time in this process."""
+    with _lock:
+        if text in _said:
+            return
+        _said.add(text)
+    say(text)
+
+
+def emit(kind: str, fields: dict[str, object]) -> None:
+    """One structured line on stdout."""
+    _write(1, json.dumps({"rsctl": kind, **fields}).encode() + b"\n")
+
+
+def finding(severity: str, code: str, message: str, remedy: str) -> None:
+    """A `finding` line, from this rank; its texts are cut to what one write may carry."""
+    emit(
+        "finding",
+        {
+            "severity": severity,
+            "code": code,
+            "message": message[: LINE_BYTES // 8],
+            "remedy": remedy[: LINE_BYTES // 8],
+        },
+    )
+
+
+def refuse(error: BindingError) -> BindingError:
+    """Tell what cannot be done; returns the error, to be raised."""
+    finding("error", "comm-unapplied", f"{error.path}: {error.message}", error.remedy)
+    return error
+
+
+def _number(name: str) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _write(stream: int, data: bytes) -> None:
+    try:
+        os.write(stream, data)
+    except OSError:
+        return  # Nobody reads any more; that must not change how the job ends.

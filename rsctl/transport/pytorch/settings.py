@@ -1,0 +1,78 @@
+"""What the spec asks for, as the runtime hands it over in the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+BACKENDS = ("nccl", "gloo", "rsctl", "smddp")
+COMPRESSIONS = ("none", "fp16", "bf16", "powersgd")
+REDUCER_BUCKET_MB = 64
+"""DDP's bucket size over reducers where nobody asked for another (MiB)."""
+
+_LARGEST_BUCKET_MB = 4096
+
+
+class BindingError(RuntimeError):
+    """Something that the spec asks for cannot be done here. Raised in the script, after telling.
+
+    `path` is the key of the spec, `remedy` what to do about it.
+    """
+
+    def __init__(self, path: str, message: str, remedy: str) -> None:
+        super().__init__(f"{path}: {message}. {remedy}")
+        self.path = path
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """The `comm:` block and the reducers; None is what the spec leaves to us.
+
+    `bucket_mb` is in MiB, as DDP's `bucket_cap_mb`. `powersgd_start` is the step from which
+    PowerSGD compresses, `powersgd_rank` the rank of its approximation.
+    """
+
+    reducers: int = 0
+    backend: str | None = None
+    bucket_mb: int | None = None
+    compression: str = "none"
+    fallback: bool = False
+    powersgd_rank: int = 2
+    powersgd_start: int = 100
+
+
+def read(environ: Mapping[str, str]) -> Wishes:
+    """Read the environment; raises BindingError for a value that is none."""
+    reducers = [name for name in environ.get("RSCTL_REDUCERS", "").split(",") if name.strip()]
+    loss = _choice(environ, "RSCTL_ON_REDUCER_LOSS", "comm.on_reducer_loss", ("fail", "fallback"))
+    return Wishes(
+        reducers=len(reducers),
+        backend=_choice(environ, "RSCTL_COMM_BACKEND", "comm.backend", BACKENDS),
+        bucket_mb=_number(environ, "RSCTL_COMM_BUCKET_MB", "comm.bucket_mb", 1, _LARGEST_BUCKET_MB),
+        compression=_choice(environ, "RSCTL_COMM_COMPRESSION", "comm.compression", COMPRESSIONS)
+        or "none",
+        fallback=loss == "fallback",
+        powersgd_rank=_number(environ, "RSCTL_POWERSGD_RANK", "run.env", 1, 1024) or 2,
+        # Torch allows no compression in the first step together with error feedback.
+        powersgd_start=_number(environ, "RSCTL_POWERSGD_START", "run.env", 2, 10**9) or 100,
+    )
+
+
+def _choice(
+    environ: Mapping[str, str], name: str, path: str, allowed: tuple[str, ...]
+) -> str | None:
+    value = environ.get(name) or None
+    if value is not None and value not in allowed:
+        raise BindingError(path, f"{name} is {value!r}", f"Use one of {', '.join(allowed)}.")
+    return value
+
+
+def _number(environ: Mapping[str, str], name: str, path: str, least: int, most: int) -> int | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdigit() or not least <= int(text[:12]) <= most:
+        raise BindingError(path, f"{name} is {text!r}", f"Use a number from {least} to {most}.")
+    return int(text)

@@ -1,0 +1,188 @@
+"""`rsctl-reduce`: one reducer, until it is told to stop.
+
+    RSCTL_TOKEN=... RSCTL_RUN=... rsctl-reduce --interface eth0
+
+Prints a line of JSON when it listens, one now and then that says what it does, and a last one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Mapping
+
+from rsctl.transport.engines import engine_name, reducer_engine
+from rsctl.transport.errors import TransportError, system_words
+from rsctl.transport.group import ReducerStats
+from rsctl.transport.server import DEFAULT_MEMORY, Reducer
+from rsctl.transport.settings import DEFAULT_PORT, run_of, shown, token_of
+
+_USAGE = 2
+_ENVIRONMENT = 3
+_GLANCE_SECONDS = 0.2
+_SHOWN_RANKS = 4
+_SIOCGIFADDR = 0x8915
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve until SIGTERM or SIGINT; 2 for wrong settings, 3 if the address cannot be bound."""
+    options = _parse(arguments)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    core = os.environ.get("RSCTL_TRANSPORT_CORE", "on") != "off"
+    try:
+        host = options.bind or interface_address(options.interface)
+        lanes = [_start(options, host, core, lane, os.environ) for lane in range(options.lanes)]
+    except TransportError as error:
+        return _refuse(error.message, _USAGE)
+    except OSError as error:
+        where = options.bind or options.interface
+        return _refuse(f"cannot listen on {where}: {system_words(error)}", _ENVIRONMENT)
+    for reducer in lanes:
+        _emit("reducer", {"address": shown(reducer.address), "engine": engine_name(core)})
+    _serve(lanes, stop, options.telemetry, options.once)
+    for reducer in lanes:
+        reducer.close()
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="rsctl-reduce",
+        description="Sum the gradients of a run's workers. RSCTL_RUN and RSCTL_TOKEN say which.",
+    )
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--bind", metavar="ADDRESS", help="listen on this address only")
+    where.add_argument("--interface", metavar="NAME", help="listen on this interface only")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="default: %(default)s")
+    parser.add_argument(
+        "--lanes",
+        type=int,
+        default=1,
+        metavar="N",
+        help="ranks of a node that reduce among themselves first: each has a port, counted on",
+    )
+    parser.add_argument("--once", action="store_true", help="end when all workers have left")
+    parser.add_argument(
+        "--telemetry", type=float, default=30.0, metavar="SECONDS", help="0: only the last line"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=DEFAULT_MEMORY, metavar="BYTES", help="default: %(default)s"
+    )
+    return parser.parse_args(arguments)
+
+
+def _start(
+    options: argparse.Namespace, host: str, core: bool, lane: int, environ: Mapping[str, str]
+) -> Reducer:
+    """The reducer of a lane, which is a run of its own; port 0 is any free one."""
+    token, run = token_of(environ), run_of(environ)
+    return Reducer(
+        host,
+        options.port + lane if options.port else 0,
+        token,
+        f"{run}.{lane}" if lane else run,
+        lambda group: reducer_engine(group, core),
+        options.memory,
+        environ.get("RSCTL_TRANSPORT_CONGESTION") or None,
+    )
+
+
+def interface_address(name: str) -> str:
+    """The IPv4 address of a network interface. Raises OSError if it has none."""
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("256s", name.encode()[:15])
+        answer = fcntl.ioctl(probe.fileno(), _SIOCGIFADDR, request)
+    return socket.inet_ntoa(answer[20:24])
+
+
+def _serve(lanes: list[Reducer], stop: threading.Event, interval: float, once: bool) -> None:
+    report = Report(lanes)
+    due = time.monotonic() + interval
+    while not stop.wait(_GLANCE_SECONDS):
+        if once and all(_is_left(reducer) for reducer in lanes):
+            break
+        if interval and time.monotonic() >= due:
+            due += interval
+            _emit("telemetry", {"reducer": report.read()})
+    _emit("telemetry", {"reducer": report.read()})
+
+
+def _is_left(reducer: Reducer) -> bool:
+    """Whether all workers have said goodbye."""
+    ending = reducer.ending()
+    return ending is not None and ending.code is None
+
+
+class Report:
+    """What the lanes of a reducer have done since the last reading, and in all."""
+
+    def __init__(self, lanes: list[Reducer]) -> None:
+        self._lanes = lanes
+        self._time = time.monotonic()
+        self._bytes = (0, 0)
+
+    def read(self) -> dict[str, object]:
+        """The fields of a telemetry line: counters of the epoch, Gbit/s since the last reading,
+        and the ranks whose blocks came latest after the first."""
+        flows, now = [flow for lane in self._lanes for flow in lane.stats()], time.monotonic()
+        passed = max(now - self._time, 1e-9)
+        total = (sum(flow.bytes_in for flow in flows), sum(flow.bytes_out for flow in flows))
+        # A new epoch counts from 0.
+        since = [b - a if b >= a else b for a, b in zip(self._bytes, total, strict=True)]
+        self._time, self._bytes = now, total
+        endings = [ending for lane in self._lanes if (ending := lane.ending()) is not None]
+        return {
+            "epoch": max(
+                (lane.epoch for lane in self._lanes if lane.epoch is not None), default=None
+            ),
+            "members": max((flow.members for flow in flows), default=0),
+            "blocks": sum(flow.blocks for flow in flows),
+            "bytes_in": total[0],
+            "bytes_out": total[1],
+            "gbps_in": round(since[0] * 8e-9 / passed, 3),
+            "gbps_out": round(since[1] * 8e-9 / passed, 3),
+            "refused": sum(lane.refused for lane in self._lanes),
+            "late": _latest(flows),
+            "ended": endings[0].message if endings else None,
+        }
+
+
+def _latest(flows: list[ReducerStats]) -> list[dict[str, object]]:
+    """The ranks that others wait for most; mean and most are milliseconds."""
+    ranks = range(max((len(flow.late_mean) for flow in flows), default=0))
+    late = [
+        (
+            max(flow.late_mean[rank] for flow in flows),
+            max(flow.late_most[rank] for flow in flows),
+            rank,
+        )
+        for rank in ranks
+    ]
+    return [
+        {"rank": rank, "mean_ms": round(mean * 1e3, 3), "most_ms": round(most * 1e3, 3)}
+        for mean, most, rank in sorted(late, reverse=True)[:_SHOWN_RANKS]
+    ]
+
+
+def _emit(kind: str, fields: Mapping[str, object]) -> None:
+    print(json.dumps({"rsctl": kind, **fields}), flush=True)
+
+
+def _refuse(message: str, code: int) -> int:
+    print(f"rsctl-reduce: {message}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,268 @@
+"""The client in Python: the readable reference, and the fall-back where there is no compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+
+from rsctl.transport import frames
+from rsctl.transport.connection import Connection, Ended, part_with
+from rsctl.transport.errors import NOBODY, Code, Failure, known_code, printable
+from rsctl.transport.frames import Check, FrameError, Header
+from rsctl.transport.group import HEARTBEATS, ClientStats, Membership, Sockets
+from rsctl.transport.operations import Operations
+
+_KINDS = (frames.RESULT, frames.HEARTBEAT, frames.ERROR)
+_READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
+
+
+class _Server:
+    def __init__(self, number: int, window: int, connection: Connection) -> None:
+        self.number = number
+        self.connection = connection
+        self.room = window
+        self.committed = 0
+        self.waits_for = NOBODY
+
+
+class _Failed(Exception):
+    def __init__(self, failure: Failure) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+class TwinClient:
+    """A ClientEngine: one thread, one selector. `sockets` are opened, in the schedule's order."""
+
+    def __init__(self, membership: Membership, sockets: Sockets) -> None:
+        self._membership = membership
+        self._operations = Operations(membership)
+        self._submissions: deque[tuple[memoryview, int, int]] = deque()
+        self._submitted = 0
+        self._stats = ClientStats()
+        self._failure: Failure | None = None
+        self._stopping = False
+        self._progress = time.monotonic()
+        self._next_look = 0.0
+        self._busy_since = self._stalled_since = 0.0
+        self._changed = threading.Condition()
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._servers = [self._server(number, sock) for number, sock in enumerate(sockets)]
+        self._thread = threading.Thread(target=self._run, name="rsctl-client", daemon=True)
+        self._thread.start()
+
+    def _server(self, number: int, sock: socket.socket) -> _Server:
+        place = self._membership
+        check = Check(_KINDS, place.schedule.frame, place.epoch, place.job, None)
+        connection = Connection(sock, place.schedule.frame, check)
+        server = _Server(number, place.schedule.windows[number], connection)
+        self._selector.register(sock, selectors.EVENT_READ, server)
+        return server
+
+    def submit(self, data: memoryview, dtype: int, op: int) -> int:
+        """See ClientEngine."""
+        with self._changed:
+            self._submitted += 1
+            sequence = self._submitted
+            self._submissions.append((data.cast("B"), dtype, op))
+        self._rouse()
+        return sequence
+
+    def wait(self, sequence: int, timeout: float | None) -> bool:
+        """See ClientEngine."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.completed >= sequence or self._failure is not None, timeout
+            )
+        return self.completed >= sequence
+
+    @property
+    def completed(self) -> int:
+        """See ClientEngine."""
+        return self._operations.completed
+
+    @property
+    def committed(self) -> int:
+        """See ClientEngine."""
+        return max(server.committed for server in self._servers)
+
+    def failure(self) -> Failure | None:
+        """See ClientEngine."""
+        return self._failure
+
+    def stats(self) -> ClientStats:
+        """See ClientEngine."""
+        stats, now = self._stats, time.monotonic()
+        connections = [server.connection for server in self._servers]
+        return ClientStats(
+            bytes_in=sum(connection.bytes_in for connection in connections),
+            bytes_out=sum(connection.bytes_out for connection in connections),
+            operations=self._operations.completed,
+            reduced=stats.reduced,
+            busy=stats.busy + (now - self._busy_since if self._busy_since else 0),
+            stalled=stats.stalled + (now - self._stalled_since if self._stalled_since else 0),
+        )
+
+    def stop(self) -> None:
+        """See ClientEngine."""
+        self._stopping = True
+        self._rouse()
+        self._thread.join()
+
+    def _rouse(self) -> None:
+        with contextlib.suppress(OSError):  # when it has ended, and closed its side
+            self._wake.send(b"!")
+
+    def _run(self) -> None:
+        failure = Failure(Code.CLOSED, 0, NOBODY, 0, "")
+        try:
+            while not self._stopping or self._submissions:
+                self._turn()
+            failure = Failure(Code.CLOSED, 0, NOBODY, self._operations.oldest, "")
+        except _Failed as failed:
+            failure = failed.failure
+        finally:
+            self._end(failure)
+
+    def _turn(self) -> None:
+        for key, events in self._selector.select(self._membership.silence / HEARTBEATS / 2):
+            if key.data is None:
+                self._take_submissions()
+            else:
+                self._serve(key.data, events)
+        self._pump()
+        self._keep_alive()
+
+    def _take_submissions(self) -> None:
+        self._woken.recv(4096)
+        while self._submissions:
+            if not self._operations.oldest:
+                self._progress = self._busy_since = time.monotonic()
+            self._operations.begin(*self._submissions.popleft())
+
+    def _pump(self) -> None:
+        """Queue blocks in their order as far as the windows allow."""
+        operations = self._operations
+        while (block := operations.next_block()) is not None:
+            operation, chunk = block
+            schedule = self._membership.schedule
+            server = self._servers[schedule.server_of(operation.sequence, chunk)]
+            if server.room == 0:
+                self._stalled_since = self._stalled_since or time.monotonic()
+                return
+            self._count_stall()
+            server.room -= 1
+            header = operation.sent(chunk, operations.completed)
+            server.connection.queue(header, operation.block(chunk))
+            operations.taken()
+            self._flush(server)
+
+    def _count_stall(self) -> None:
+        if self._stalled_since:
+            self._stats.stalled += time.monotonic() - self._stalled_since
+            self._stalled_since = 0.0
+
+    def _serve(self, server: _Server, events: int) -> None:
+        try:
+            if events & selectors.EVENT_WRITE:
+                self._flush(server)
+            if events & selectors.EVENT_READ:
+                for header, payload in server.connection.receive():
+                    self._handle(server, header, payload)
+        except Ended as ended:
+            raise self._failed(Code.LOST, server, str(ended)) from None
+        except FrameError as error:
+            raise self._failed(Code.PROTOCOL, server, str(error)) from None
+
+    def _handle(self, server: _Server, header: Header, payload: memoryview) -> None:
+        server.committed = max(server.committed, header.completed)
+        if header.kind == frames.RESULT:
+            self._progress = time.monotonic()
+            finished = self._operations.receive(header, payload, server.number)
+            server.room += 1
+            if finished:
+                self._finish(header.total)
+        elif header.kind == frames.HEARTBEAT:
+            server.waits_for = header.rank
+        else:
+            code, text = known_code(header.code), printable(payload)
+            raise self._failed(code, server, text, header.rank, remote=True)
+
+    def _finish(self, total: int) -> None:
+        self._stats.reduced += total
+        if not self._operations.oldest:
+            self._stats.busy += time.monotonic() - self._busy_since
+            self._busy_since = 0.0
+        with self._changed:
+            self._changed.notify_all()
+
+    def _flush(self, server: _Server) -> None:
+        connection = server.connection
+        before = connection.busy
+        try:
+            connection.flush()
+        except Ended as ended:
+            # What the reducer said before it closed is worth more than how the sending failed.
+            self._serve(server, selectors.EVENT_READ)
+            raise self._failed(Code.LOST, server, str(ended)) from None
+        if connection.busy or before:
+            wanted = _READ_WRITE if connection.busy else selectors.EVENT_READ
+            self._selector.modify(connection.sock, wanted, server)
+
+    def _keep_alive(self) -> None:
+        now, place = time.monotonic(), self._membership
+        if now < self._next_look:
+            return
+        self._next_look = now + min(place.silence / HEARTBEATS, place.timeout) / 2
+        for server in self._servers:
+            connection = server.connection
+            if now - connection.heard > place.silence:
+                raise self._failed(Code.SILENT, server, f"{place.silence:g} s")
+            if now - connection.told > place.silence / HEARTBEATS and not connection.busy:
+                connection.queue(self._heartbeat(frames.HEARTBEAT))
+                self._flush(server)
+        if self._operations.oldest and now - self._progress > place.timeout:
+            waiting = [server for server in self._servers if server.waits_for != NOBODY]
+            server = (waiting or self._servers)[0]
+            raise self._failed(Code.DEADLINE, server, f"{place.timeout:g} s", server.waits_for)
+
+    def _heartbeat(self, kind: int) -> bytes:
+        place = self._membership
+        fields = {"rank": place.rank, "epoch": place.epoch, "job": place.job}
+        return frames.header(kind, completed=self._operations.completed, **fields).pack()
+
+    def _failed(
+        self,
+        code: Code,
+        server: _Server,
+        detail: str,
+        rank: int = NOBODY,
+        remote: bool = False,
+    ) -> _Failed:
+        oldest = self._operations.oldest
+        return _Failed(Failure(code, server.number, rank, oldest, detail, remote))
+
+    def _end(self, failure: Failure) -> None:
+        """Tell the reducers, and whoever waits here."""
+        clean = failure.code is Code.CLOSED and not failure.sequence
+        place = self._membership
+        with self._changed:
+            self._failure = failure
+            self._changed.notify_all()
+        if clean:
+            last = self._heartbeat(frames.GOODBYE)
+        else:
+            rank = place.rank if failure.code is Code.CLOSED else failure.rank
+            code, text = failure.wire_code, failure.message()
+            last = frames.error_frame(code, text, rank, failure.sequence, place.epoch, place.job)
+        part_with([server.connection for server in self._servers], last)
+        self._selector.close()
+        self._woken.close()
+        self._wake.close()

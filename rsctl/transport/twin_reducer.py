@@ -1,0 +1,248 @@
+"""The reducer in Python: the readable reference, and the fall-back where there is no compiler."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+
+from rsctl.transport import frames
+from rsctl.transport.connection import Connection, Ended, part_with
+from rsctl.transport.errors import NOBODY, Code, known_code, printable
+from rsctl.transport.frames import Check, FrameError, Header
+from rsctl.transport.group import HEARTBEATS, Ending, Group, ReducerStats
+from rsctl.transport.slots import Refused, Slots
+from rsctl.transport.sums import quiet_arithmetic
+
+_KINDS = (frames.DATA, frames.HEARTBEAT, frames.ERROR, frames.GOODBYE)
+_READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
+
+
+class _Member:
+    def __init__(self, rank: int, connection: Connection) -> None:
+        self.rank = rank
+        self.connection = connection
+        self.completed = 0
+
+
+class TwinReducer:
+    """A ReducerEngine: one thread, one selector, no more memory than the windows allow."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._slots = Slots(group.world, group.window)
+        self._members: dict[int, _Member] = {}
+        self._left: dict[int, int] = {}
+        self._blocks = 0
+        self._next_look = 0.0
+        self._closed_bytes = [0, 0]
+        self._ending: Ending | None = None
+        self._arrivals: deque[tuple[socket.socket, int]] = deque()
+        self._order: Ending | None = None
+        self._selector = selectors.DefaultSelector()
+        self._wake, self._woken = socket.socketpair()
+        self._woken.setblocking(False)
+        self._selector.register(self._woken, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._run, name="rsctl-reducer", daemon=True)
+        self._thread.start()
+
+    def adopt(self, sock: socket.socket, rank: int) -> None:
+        """See ReducerEngine."""
+        self._arrivals.append((sock, rank))
+        self._rouse()
+
+    def ending(self) -> Ending | None:
+        """See ReducerEngine."""
+        return self._ending
+
+    def stats(self) -> ReducerStats:
+        """See ReducerEngine."""
+        late = self._slots.lateness
+        connections = [member.connection for member in list(self._members.values())]
+        return ReducerStats(
+            bytes_in=self._closed_bytes[0] + sum(c.bytes_in for c in connections),
+            bytes_out=self._closed_bytes[1] + sum(c.bytes_out for c in connections),
+            blocks=self._blocks,
+            members=len(connections),
+            late_mean=[rank.seconds / max(1, rank.blocks) for rank in late],
+            late_most=[rank.most for rank in late],
+        )
+
+    def stop(self, code: Code, message: str) -> None:
+        """See ReducerEngine."""
+        self._order = Ending(code, message)
+        self._rouse()
+        self._thread.join()
+
+    def _rouse(self) -> None:
+        with contextlib.suppress(OSError):  # when it has ended, and closed its side
+            self._wake.send(b"!")
+
+    def _run(self) -> None:
+        quiet_arithmetic()
+        try:
+            while self._ending is None:
+                self._turn()
+        except Refused as refused:
+            self._end(refused.code, str(refused), refused.rank)
+        finally:
+            self._ending = self._ending or Ending(Code.STOPPED, "the reducer failed")
+            self._close()
+
+    def _turn(self) -> None:
+        pause = self._group.silence / HEARTBEATS / 2
+        for key, events in self._selector.select(pause):
+            if key.data is None:
+                self._take_orders()
+            else:
+                self._serve(key.data, events)
+            if self._ending is not None:
+                return
+        self._keep_alive()
+
+    def _take_orders(self) -> None:
+        self._woken.recv(4096)
+        while self._arrivals:
+            sock, rank = self._arrivals.popleft()
+            group = self._group
+            check = Check(_KINDS, group.frame, group.epoch, group.job, rank)
+            member = _Member(rank, Connection(sock, group.frame, check))
+            self._members[rank] = member
+            self._selector.register(sock, selectors.EVENT_READ, member)
+        if self._order is not None:
+            self._end(self._order.code or Code.STOPPED, self._order.message, NOBODY)
+
+    def _serve(self, member: _Member, events: int) -> None:
+        try:
+            if events & selectors.EVENT_WRITE:
+                self._flush(member)
+            if events & selectors.EVENT_READ:
+                for header, payload in member.connection.receive():
+                    self._handle(member, header, payload)
+        except Ended as ended:
+            if self._members.get(member.rank) is member:
+                raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
+        except FrameError as error:
+            text = f"rank {member.rank} broke the protocol: {error}"
+            raise Refused(Code.PROTOCOL, member.rank, text) from None
+
+    def _handle(self, member: _Member, header: Header, payload: memoryview) -> None:
+        member.completed = max(member.completed, header.completed)
+        if header.kind == frames.DATA:
+            done = self._slots.add(header, payload)
+            if done is not None:
+                self._broadcast(*done)
+            elif self._left:
+                self._refuse_without(header)
+        elif header.kind == frames.ERROR:
+            reason = f"rank {member.rank} gave up: {printable(payload)}"
+            raise Refused(known_code(header.code), header.rank, reason)
+        elif header.kind == frames.GOODBYE:
+            self._leave(member)
+
+    def _broadcast(self, header: Header, result: memoryview) -> None:
+        """To the ranks in turn, from another first one for each block, so that reducers that
+        finish at the same time do not all send to the same worker."""
+        world = self._group.world
+        completed = self._completed()
+        frame = header._replace(kind=frames.RESULT, rank=NOBODY, completed=completed).pack()
+        self._blocks += 1
+        for turn in range(world):
+            member = self._members.get((header.sequence + header.chunk + turn) % world)
+            if member is not None:
+                member.connection.queue(frame, result)
+                self._slots.delivered(member.rank)
+                self._flush(member)
+
+    def _refuse_without(self, header: Header) -> None:
+        for rank in self._left:
+            if self._slots.lacking(rank) is not None:
+                text = f"rank {rank} left before operation {header.sequence}"
+                raise Refused(Code.LEFT, rank, text)
+
+    def _completed(self) -> int:
+        if len(self._members) + len(self._left) < self._group.world:
+            return 0
+        least = [member.completed for member in self._members.values()]
+        return min([*least, *self._left.values()])
+
+    def _flush(self, member: _Member) -> None:
+        connection = member.connection
+        before = connection.busy
+        try:
+            connection.flush()
+        except Ended as ended:
+            raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
+        if connection.queued > 2 * self._group.window + 4:
+            text = f"rank {member.rank} does not read its results"
+            raise Refused(Code.LIMIT, member.rank, text)
+        if connection.busy or before:
+            wanted = _READ_WRITE if connection.busy else selectors.EVENT_READ
+            self._selector.modify(connection.sock, wanted, member)
+
+    def _leave(self, member: _Member) -> None:
+        waits = self._slots.lacking(member.rank)
+        if waits is not None:
+            text = f"rank {member.rank} left before operation {waits.sequence}"
+            raise Refused(Code.LEFT, member.rank, text)
+        self._left[member.rank] = member.completed
+        if len(self._left) == self._group.world:
+            self._ending = Ending(None, "all workers have left")
+        # A worker waits for this: when it goes on, everyone can see that all have left.
+        self._drop(member)
+
+    def _drop(self, member: _Member) -> None:
+        connection = self._members.pop(member.rank).connection
+        self._closed_bytes[0] += connection.bytes_in
+        self._closed_bytes[1] += connection.bytes_out
+        self._selector.unregister(connection.sock)
+        connection.close()
+
+    def _lost(self, member: _Member, code: Code, what: str) -> Refused:
+        oldest = self._slots.oldest()
+        during = f" during operation {oldest[0].sequence}" if oldest else ""
+        self._drop(member)
+        return Refused(code, member.rank, f"rank {member.rank} {what}{during}")
+
+    def _keep_alive(self) -> None:
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + self._group.silence / HEARTBEATS / 2
+        for member in list(self._members.values()):
+            connection = member.connection
+            if now - connection.heard > self._group.silence:
+                silent = f"has been silent for {self._group.silence:g} s"
+                raise self._lost(member, Code.SILENT, silent)
+            if now - connection.told > self._group.silence / HEARTBEATS and not connection.busy:
+                connection.queue(self._heartbeat())
+                self._flush(member)
+
+    def _heartbeat(self) -> bytes:
+        oldest = self._slots.oldest()
+        fields = {"epoch": self._group.epoch, "job": self._group.job}
+        if oldest is not None:
+            header, rank = oldest
+            fields |= {"sequence": header.sequence, "chunk": header.chunk, "rank": rank}
+        return frames.header(frames.HEARTBEAT, completed=self._completed(), **fields).pack()
+
+    def _end(self, code: Code, message: str, rank: int) -> None:
+        self._ending = Ending(code, message)
+        oldest = self._slots.oldest()
+        sequence = oldest[0].sequence if oldest else 0
+        self._slots.clear()
+        group = self._group
+        last = frames.error_frame(code, message, rank, sequence, group.epoch, group.job)
+        part_with([member.connection for member in self._members.values()], last)
+
+    def _close(self) -> None:
+        for member in list(self._members.values()):
+            self._drop(member)
+        for sock, _ in self._arrivals:
+            sock.close()
+        self._selector.close()
+        self._woken.close()
+        self._wake.close()

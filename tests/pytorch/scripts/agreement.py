@@ -1,0 +1,66 @@
+"""Three workers whose transport breaks when they have finished different operations."""
+
+import json
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+
+from rsctl.transport import Code, TransportError
+from rsctl.transport.pytorch.engine import Engine
+from rsctl.transport.pytorch.levels import Alone
+from rsctl.transport.pytorch.loss import Loss
+from rsctl.transport.pytorch.place import Place
+from rsctl.transport.pytorch.recovery import Recovery
+
+case = sys.argv[1]
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+BROKEN = threading.Event()
+
+
+class Work:
+    def __init__(self, transport, number):
+        self.transport, self.number = transport, number
+
+    def wait(self):
+        BROKEN.wait()
+        if self.number > self.transport.completed:
+            raise self.transport.failure()
+
+
+class Transport:
+    """Finishes as many operations as it is told, with results of its own, then breaks."""
+
+    def __init__(self, completed):
+        self.completed, self.committed, self.begun = completed, 0, 0
+
+    def all_reduce(self, data, dtype, op):
+        self.begun += 1
+        if self.begun <= self.completed:
+            data.cast("f")[0] = 50.0
+        return Work(self, self.begun)
+
+    def failure(self):
+        code = Code.MISMATCH if case == "one cannot go on" and rank == 2 else Code.LOST
+        return TransportError(code, "the transport broke", sequence=1) if BROKEN.is_set() else None
+
+    def close(self):
+        BROKEN.set()
+
+
+transport = Transport(1 if rank == 1 and case == "one is ahead" else 0)
+engine = Engine(transport, Alone(), torch.device("cpu"), Loss(Recovery(Place(rank, 3))))
+futures = [engine.reduce(torch.tensor([rank + 1.0]), torch.float32) for _ in range(2)]
+BROKEN.set()
+results = []
+for future in futures:
+    try:
+        results.append(future.wait().tolist())
+    except RuntimeError as error:
+        results.append(str(error).splitlines()[0].removeprefix("RuntimeError: "))
+sys.stdout.write(json.dumps({"rank": rank, "results": results}) + "\n")
+sys.stdout.flush()
+engine.close()
+dist.destroy_process_group()

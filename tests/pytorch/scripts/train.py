@@ -1,0 +1,55 @@
+"""A training script as its author wrote it: nothing in it knows of rsctl."""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.nn.parallel import DistributedDataParallel
+
+options = argparse.ArgumentParser()
+options.add_argument("--backend")
+options.add_argument("--steps", type=int, default=4)
+options.add_argument("--bucket", type=float)
+options.add_argument("--width", type=int, default=64)
+options.add_argument("--dtype", default="float32")
+options.add_argument("--own-hook", action="store_true")
+options.add_argument("--die", type=int, default=-1, help="the step in which rank 1 raises")
+options.add_argument("--wait-for", help="a file that must be there before the fourth step")
+args = options.parse_args()
+
+dist.init_process_group(args.backend) if args.backend else dist.init_process_group()
+rank = dist.get_rank()
+torch.manual_seed(rank)
+torch.set_num_threads(1)
+dtype = getattr(torch, args.dtype)
+layers = []
+for i in range(4):
+    layers += [torch.nn.Linear(args.width + i, args.width + i + 1), torch.nn.Tanh()]
+plain = torch.nn.Sequential(*layers).to(dtype)
+buckets = {} if args.bucket is None else {"bucket_cap_mb": args.bucket}
+model = DistributedDataParallel(plain, **buckets)
+if args.own_hook:
+    model.register_comm_hook(None, fp16_compress_hook)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+for step in range(args.steps):
+    if step == args.die and rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        raise ValueError("a mistake of the script")
+    if step == 3 and args.wait_for:
+        (pathlib.Path(args.wait_for).parent / f"ready-{rank}").touch()
+        while not os.path.exists(args.wait_for):
+            pass
+    optimizer.zero_grad()
+    model(torch.randn(8, args.width, dtype=dtype)).square().sum().backward()
+    optimizer.step()
+
+weights = torch.cat([p.detach().flatten() for p in plain.parameters()]).float()
+digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
+line = {"rank": rank, "digest": digest, "some": weights[::997].tolist()}
+sys.stdout.write(json.dumps(line) + "\n")
+sys.stdout.flush()

@@ -1,0 +1,180 @@
+"""The `comm:` block applied to a script that knows nothing of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Torchrun = Callable[..., Any]
+
+
+def test_nothing_is_asked_and_nothing_happens(plain: Any) -> None:
+    assert (plain.said, plain.printed("finding")) == ([], [])
+    assert plain.digest
+
+
+def test_backend_bucket_size_and_fp16(torchrun: Torchrun, plain: Any) -> None:
+    ended = torchrun(
+        "train.py",
+        *("--backend", "nccl"),
+        RSCTL_COMM_BACKEND="gloo",
+        RSCTL_COMM_BUCKET_MB="32",
+        RSCTL_COMM_COMPRESSION="fp16",
+    )
+    assert ended.said == [
+        "process group: backend gloo in place of the script's nccl",
+        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 32 MB, "
+        "compression fp16",
+    ]
+    assert ended.digest != plain.digest
+    assert ended.some == pytest.approx(plain.some, rel=1e-2, abs=1e-4)
+
+
+def test_powersgd_over_several_buckets(torchrun: Torchrun, plain: Any) -> None:
+    ended = torchrun(
+        "train.py",
+        *("--backend", "gloo", "--bucket", "0.02"),
+        RSCTL_COMM_COMPRESSION="powersgd",
+        RSCTL_POWERSGD_START="2",
+    )
+    assert ended.said == [
+        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 0.02 MB, as the "
+        "script asks, compression powersgd (rank 2, from step 2)"
+    ]
+    assert ended.digest != plain.digest
+
+
+def test_a_hook_of_the_script_stays(torchrun: Torchrun, plain: Any) -> None:
+    own = torchrun("train.py", "--backend", "gloo", "--own-hook")
+    ended = torchrun(
+        "train.py",
+        *("--own-hook", "--bucket", "4"),
+        RSCTL_COMM_BACKEND="gloo",
+        RSCTL_COMM_BUCKET_MB="2",
+        RSCTL_COMM_COMPRESSION="bf16",
+    )
+    assert ended.said == [
+        "process group: backend gloo",
+        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 2 MB in place "
+        "of the script's 4.0, compression bf16",
+        "gradients of DistributedDataParallel: the hook that this script has registered is used "
+        "(fp16_compress_hook); of comm, backend and bucket_mb apply, compression and reducers do "
+        "not",
+    ]
+    assert ended.digest == own.digest != plain.digest
+
+
+@pytest.mark.parametrize(
+    ("comm", "message", "remedy"),
+    [
+        (
+            {"RSCTL_COMM_BACKEND": "nccl"},
+            "comm.backend: this build of torch has no NCCL",
+            "Set comm.backend: gloo, or take an image with a CUDA build of torch.",
+        ),
+        (
+            {"RSCTL_COMM_BACKEND": "smddp"},
+            "comm.backend: SageMaker's data parallel library cannot be loaded: "
+            "No module named 'smdistributed'",
+            "Take an AWS deep learning container as image.base, or set comm.backend: nccl.",
+        ),
+        (
+            {"RSCTL_REDUCERS": "127.0.0.1:1", "RSCTL_RUN": "r"},
+            "reducers: RSCTL_TOKEN must be a secret of at least 16 bytes",
+            "Look at the reducers' logs, or set reducers.count: 0.",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_an_error(
+    alone: Callable[..., Any], comm: dict[str, str], message: str, remedy: str
+) -> None:
+    import torch
+
+    if "NCCL" in message and torch.distributed.is_nccl_available():
+        pytest.skip("this build of torch has NCCL")
+    ended = alone("scripts/train.py", "--steps", "1", **comm)
+    assert ended.code == 1
+    assert ended.printed("finding") == [
+        {
+            "rsctl": "finding",
+            "severity": "error",
+            "code": "comm-unapplied",
+            "message": message,
+            "remedy": remedy,
+        }
+    ]
+    assert f"BindingError: {message}. {remedy}" in ended.err
+
+
+def test_an_impossible_environment_stops_training_but_not_torch(
+    alone: Callable[..., Any],
+) -> None:
+    program = (
+        "import torch\nprint(torch.ones(2).sum().item())\n"
+        "import torch.distributed as dist\ndist.init_process_group('gloo')"
+    )
+    ended = alone("-c", program, RSCTL_COMM_BUCKET_MB="many")
+    message = (
+        "rsctl cannot attach to PyTorch: BindingError: comm.bucket_mb: RSCTL_COMM_BUCKET_MB is "
+        "'many'. Use a number from 1 to 4096."
+    )
+    assert ended.code == 1
+    assert ended.out == "2.0\n"
+    assert ended.err.startswith(message + "\n")
+    assert ended.err.endswith(f"RuntimeError: {message}\n")
+
+
+def test_compression_without_a_model_is_told(alone: Callable[..., Any]) -> None:
+    program = "import torch.distributed as dist\ndist.init_process_group('gloo')"
+    ended = alone("-c", program, RSCTL_COMM_COMPRESSION="fp16")
+    assert ended.code == 0
+    assert [line["message"] for line in ended.printed("finding")] == [
+        "comm.compression: fp16 was not applied: the script made no DistributedDataParallel"
+    ]
+
+
+def test_without_a_wish_one_small_module_is_imported(environ: dict[str, str]) -> None:
+    program = (
+        "import sys, torch\nprint(sorted(name for name in sys.modules if name.startswith('rsctl')))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environ, "RSCTL_REDUCERS": "", "RSCTL_ON_REDUCER_LOSS": "fail"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = ["rsctl", "rsctl.transport", "rsctl.transport.pytorch"]
+    assert (ended.stdout, ended.stderr) == (f"{names}\n", "")
+
+
+def test_a_module_that_is_broken_does_not_break_torch(
+    environ: dict[str, str], tmp_path: Any
+) -> None:
+    package = tmp_path / "rsctl" / "transport" / "pytorch"
+    package.mkdir(parents=True)
+    for folder in (package.parents[1], package.parents[0]):
+        (folder / "__init__.py").touch()
+    import rsctl.transport.pytorch as binding
+
+    shutil.copy(str(binding.__file__), package)
+    (package / "attach.py").write_text("import what_is_not_there")
+    path = f"{tmp_path}{os.pathsep}{environ['PYTHONPATH']}"
+    ended = subprocess.run(
+        [sys.executable, "-c", "import torch; print(torch.ones(2).sum().item())"],
+        env={**environ, "PYTHONPATH": path, "RSCTL_COMM_BACKEND": "gloo"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout == "2.0\n"
+    assert ended.stderr == (
+        "rsctl cannot attach to PyTorch: ModuleNotFoundError: No module named 'what_is_not_there'\n"
+    )

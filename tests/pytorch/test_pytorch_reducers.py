@@ -1,0 +1,120 @@
+"""Gradients over real reducers, from scripts that know nothing of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Torchrun = Callable[..., Any]
+Reducers = Callable[..., Any]
+
+GRADIENT_BYTES = 70776
+"""All gradients of train.py's model in fp32."""
+
+
+def test_numbers_are_those_of_plain_training(
+    torchrun: Torchrun, reducers: Reducers, plain: Any
+) -> None:
+    ended = torchrun("train.py", "--backend", "gloo", **reducers(2).environ)
+    (line,) = ended.said
+    assert line.startswith("gradients of DistributedDataParallel: 2 workers, 2 reducers (pure, ")
+    assert line.endswith("), buckets of 64 MB, compression none")
+    # Two numbers have the same sum in any order.
+    assert ended.digest == plain.digest
+    (telemetry,) = ended.printed("telemetry")
+    counted = telemetry["transport"]
+    assert (counted["rank"], counted["operations"]) == (0, 4)
+    assert counted["sent_bytes"] > counted["reduced_bytes"] > 0
+    assert set(counted) == {
+        *("rank", "operations", "reduced_bytes", "sent_bytes", "received_bytes"),
+        *("busy_seconds", "stalled_seconds", "gbit_per_second"),
+    }
+
+
+def test_the_twin_and_the_workers_own_reducers(
+    torchrun: Torchrun, reducers: Reducers, plain: Any
+) -> None:
+    ended = torchrun("train.py", "--bucket", "0.02", **reducers(1, engine="off").environ)
+    assert ended.said == [
+        "gradients of DistributedDataParallel: 2 workers, 1 reducer (hybrid, twin), buckets of "
+        "0.02 MB, as the script asks, compression none"
+    ]
+    assert ended.some == pytest.approx(plain.some, rel=1e-5)
+
+
+@pytest.mark.parametrize("compression", ["bf16", "powersgd"])
+def test_compression_over_reducers(
+    torchrun: Torchrun, reducers: Reducers, plain: Any, compression: str
+) -> None:
+    pool = reducers(2)
+    comm = {"RSCTL_COMM_COMPRESSION": compression, "RSCTL_POWERSGD_START": "3"}
+    ended = torchrun("train.py", *("--backend", "gloo"), **pool.environ, **comm)
+    assert f"compression {compression}" in ended.said[0]
+    assert ended.digest != plain.digest
+    assert ended.some == pytest.approx(plain.some, abs=0.05)
+    counted = ended.printed("telemetry")[0]["transport"]
+    assert counted["operations"] >= 4
+    assert counted["reduced_bytes"] < 4 * GRADIENT_BYTES
+
+
+def test_gradients_of_a_dtype_that_reducers_do_not_know(
+    torchrun: Torchrun, reducers: Reducers
+) -> None:
+    own = torchrun("train.py", "--dtype", "float64", "--backend", "gloo")
+    ended = torchrun("train.py", "--dtype", "float64", **reducers(2).environ)
+    assert ended.digest == own.digest
+    assert ended.said[1:] == [
+        "gradients that are float64 do not travel by reducers but by all-reduce"
+    ]
+    assert ended.printed("telemetry")[0]["transport"]["operations"] == 0
+
+
+def test_two_levels(torchrun: Torchrun, reducers: Reducers) -> None:
+    own = torchrun("train.py", "--backend", "gloo", "--steps", "3", nodes=2)
+    ended = torchrun(
+        *("train.py", "--backend", "gloo", "--steps", "3", "--bucket", "0.02"),
+        nodes=2,
+        RSCTL_ON_REDUCER_LOSS="fallback",
+        **reducers(2, lanes=2).environ,
+    )
+    assert ended.said[0].startswith(
+        "gradients of DistributedDataParallel: 2 nodes of 2 workers (two levels), 2 reducers (pure"
+    )
+    assert ended.digest
+    assert ended.some == pytest.approx(own.some, rel=1e-4, abs=1e-6)
+    # Rank 0 of each node counts its half of the gradients, and nothing else.
+    counted = [line["transport"] for line in ended.printed("telemetry")]
+    assert sorted(line["rank"] for line in counted) == [0, 2]
+    halves = 3 * GRADIENT_BYTES // 2
+    assert all(halves <= line["reduced_bytes"] < halves + 64 for line in counted)
+
+
+def test_the_backend_by_name(torchrun: Torchrun, reducers: Reducers) -> None:
+    ended = torchrun("collectives.py", **reducers(2).environ)
+    same = {
+        "matrix": [[3.0] * 3] * 2,
+        "average": [0.5, 1.0],
+        "largest": [1],
+        "integers": [1],
+        "alone": [1.0],
+        "gathered": [0.0, 1.0],
+        "word": "from 1",
+        "backend": "rsctl",
+    }
+    assert ended.ranks == [{"rank": 0, "part": 0.0, **same}, {"rank": 1, "part": 2.0, **same}]
+    assert ended.printed("telemetry")[0]["transport"]["operations"] == 2
+    assert sorted(ended.said) == [
+        "backend rsctl: all-reduce of groups that are not all workers does not travel by reducers",
+        "backend rsctl: all-reduce of int64 does not travel by reducers",
+        "backend rsctl: all-reduce of max does not travel by reducers",
+        "sharded gradients (FSDP): reduce-scatter and all-gather travel as without reducers; "
+        "only an all-reduce between nodes can use them (all_reduce_hook)",
+    ]
+
+
+def test_fsdp_between_nodes(torchrun: Torchrun, reducers: Reducers) -> None:
+    ended = torchrun("sharded.py", nodes=2, **reducers(2, lanes=2).environ)
+    assert ended.ranks == [{"rank": rank, "same": True} for rank in range(4)]
+    assert ended.said[-1].startswith("sharded gradients (FSDP): reduce-scatter and all-gather")

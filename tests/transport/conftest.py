@@ -1,0 +1,104 @@
+"""Pools of reducers and workers on loopback, with the core or its twin on either side."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rsctl.transport import Settings, Transport, connect
+from rsctl.transport.engines import reducer_engine
+from rsctl.transport.native import library
+from rsctl.transport.server import Reducer
+
+TOKEN = b"a token of this test, thirty bytes"
+ENGINES = ["twin", pytest.param("core", marks=pytest.mark.skipif(not library(), reason="no core"))]
+
+
+class Pool:
+    """Reducers, and the settings of the workers that belong to them."""
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        self.reducers: list[Reducer] = []
+        self.others: list[tuple[str, int]] = []
+
+    def start(self, reducers: int, memory: int = 1 << 30) -> None:
+        """Start reducers on loopback."""
+        for _ in range(reducers):
+            core = self.engine == "core"
+            self.reducers.append(
+                Reducer(
+                    "127.0.0.1",
+                    0,
+                    TOKEN,
+                    "run",
+                    lambda group, core=core: reducer_engine(group, core),
+                    memory,
+                )
+            )
+
+    def settings(self, rank: int, world: int, **changes: Any) -> Settings:
+        """One worker's settings."""
+        addresses = (*(reducer.address for reducer in self.reducers), *self.others)
+        core = self.engine == "core"
+        known = Settings("run", TOKEN, rank, world, addresses, core=core, patience=5)
+        return replace(known, **changes)
+
+    def run(self, world: int, work: Callable[[Transport, int], Any], **changes: Any) -> list[Any]:
+        """Do this work as each of the workers at once; results, or exceptions, by rank."""
+        return in_threads(world, lambda rank: self._one(rank, world, work, changes))
+
+    def _one(self, rank: int, world: int, work: Any, changes: dict[str, Any]) -> Any:
+        changes = dict(changes)
+        exchange = changes.pop("exchange", None)
+        with connect(self.settings(rank, world, **changes), exchange and exchange(rank)) as made:
+            return work(made, rank)
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """Call this with 0, 1, ... at once; results, or the exceptions instead."""
+    results: list[Any] = [None] * count
+
+    def one(number: int) -> None:
+        try:
+            results[number] = work(number)
+        except Exception as error:  # noqa: BLE001 - for the test to look at
+            results[number] = error
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+class Board:
+    """An exchange of texts between threads: what PyTorch's store is between processes."""
+
+    def __init__(self, world: int) -> None:
+        self._texts = [""] * world
+        self._all = threading.Barrier(world)
+
+    def of(self, rank: int) -> Callable[[str], list[str]]:
+        """This rank's side of the exchange."""
+
+        def exchange(text: str) -> list[str]:
+            self._texts[rank] = text
+            self._all.wait(10)
+            return list(self._texts)
+
+        return exchange
+
+
+@pytest.fixture(params=ENGINES)
+def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+    """An empty pool; its reducers and workers use one engine."""
+    made = Pool(request.param)
+    yield made
+    for reducer in made.reducers:
+        reducer.close()

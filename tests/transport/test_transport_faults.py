@@ -1,0 +1,248 @@
+"""What breaks, and what everyone is told: dead, frozen, lying and leaving peers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rsctl.transport import Code, Transport, TransportError, connect
+from rsctl.transport.handshake import Hello, Opening, introduce
+from tests.transport.conftest import TOKEN, Pool, in_threads
+
+_MB = 250_000  # numbers of 4 bytes
+
+
+class Process:
+    """A reducer as a process of its own."""
+
+    def __init__(self, engine: str) -> None:
+        environ = os.environ | {
+            "RSCTL_TOKEN": TOKEN.decode(),
+            "RSCTL_RUN": "run",
+            "RSCTL_TRANSPORT_CORE": "on" if engine == "core" else "off",
+        }
+        program = [sys.executable, "-m", "rsctl.transport.reduce", "--bind", "127.0.0.1"]
+        self.process = subprocess.Popen(
+            [*program, "--port", "0"], env=environ, stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        host, _, port = json.loads(self.process.stdout.readline())["address"].rpartition(":")
+        self.address = (host, int(port))
+
+
+@pytest.fixture
+def processes(pool: Pool) -> Iterator[list[Process]]:
+    """Two reducers that can be killed."""
+    started = [Process(pool.engine) for _ in range(2)]
+    pool.others = [process.address for process in started]
+    yield started
+    for process in started:
+        process.process.send_signal(signal.SIGCONT)
+        process.process.kill()
+        process.process.communicate()
+
+
+def _until_it_fails(transport: Transport) -> TransportError:
+    data = np.ones(_MB, np.float32)
+    for _ in range(10_000):
+        try:
+            transport.all_reduce(memoryview(data)).wait(30)
+        except TransportError as error:
+            return error
+    raise AssertionError("nothing failed")
+
+
+def _error(transport: Transport, data: bytearray) -> TransportError:
+    with pytest.raises(TransportError) as failed:
+        transport.all_reduce(data).wait(30)
+    return failed.value
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGKILL, Code.LOST),
+        (signal.SIGSTOP, Code.SILENT),
+    ],
+)
+def test_a_reducer_that_dies_or_freezes_is_named_by_every_worker(
+    pool: Pool, processes: list[Process], number: signal.Signals, code: Code
+) -> None:
+    going = threading.Barrier(4)
+
+    def work(transport: Transport, rank: int) -> Any:
+        transport.all_reduce(bytearray(4)).wait(30)
+        going.wait(30)
+        error = _until_it_fails(transport)
+        return error.code is code, "reducer 1" in error.message
+
+    def breaks(_: int) -> None:
+        going.wait(30)
+        processes[1].process.send_signal(number)
+
+    results = in_threads(2, lambda side: pool.run(3, work, silence=1.0) if side else breaks(0))[1]
+    assert results == [(True, True)] * 3
+
+
+def test_a_lost_worker_is_named_to_the_others_and_frees_what_it_held(pool: Pool) -> None:
+    pool.start(2)
+    leaver = subprocess.Popen(
+        [sys.executable, "-c", _LEAVER, json.dumps([r.address for r in pool.reducers])],
+        env=os.environ | {"RSCTL_TOKEN": TOKEN.decode()},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert leaver.stdout is not None
+
+    def work(transport: Transport, rank: int) -> Any:
+        going = transport.all_reduce(bytearray(4 * _MB))
+        if rank == 0:
+            assert leaver.stdout is not None
+            leaver.stdout.readline()
+            leaver.kill()
+        with pytest.raises(TransportError) as failed:
+            going.wait(30)
+        return failed.value.rank, "rank 2 was lost: " in failed.value.message
+
+    workers = in_threads(2, lambda rank: pool._one(rank, 3, work, {}))
+    leaver.communicate()
+    assert workers == [(2, True)] * 2
+    _wait_until(lambda: _members(pool) == [0, 0])
+
+
+def _members(pool: Pool) -> list[int]:
+    return [flow.members for reducer in pool.reducers for flow in reducer.stats()]
+
+
+_LEAVER = """
+import json, os, sys, time
+from rsctl.transport import Settings, connect
+addresses = tuple(map(tuple, json.loads(sys.argv[1])))
+token = os.environ["RSCTL_TOKEN"].encode()
+transport = connect(Settings("run", token, 2, 3, addresses))
+print("connected", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_silent_worker_is_named_by_the_deadline(pool: Pool) -> None:
+    pool.start(1)
+    silent = socket.create_connection(pool.reducers[0].address)
+
+    def freeze(_: int) -> None:
+        hello = Hello("run", 0, 1, 2, 0, 32768, 8, 1000, 0, _plan(pool))
+        introduce(Opening(silent), hello, TOKEN)
+
+    def work(transport: Transport, rank: int) -> Any:
+        return _error(transport, bytearray(400)).message.split("ended the run")[1]
+
+    results = in_threads(
+        2, lambda side: pool._one(0, 2, work, {"silence": 1.0}) if side else freeze(0)
+    )
+    silent.close()
+    expected = " during operation 1: rank 1 has been silent for 1 s during operation 1"
+    assert results == [None, expected]
+
+
+def _plan(pool: Pool) -> bytes:
+    from rsctl.transport.schedule import pure
+
+    return pure(pool.settings(0, 2).links).digest()
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [(8, "fp32", "sum"), (16, "fp32", "sum")],
+        [(8, "fp32", "sum"), (8, "bf16", "sum")],
+        [(8, "fp32", "sum"), (8, "fp32", "avg")],
+        [(8, "fp32", "sum"), (4_000_000, "fp32", "sum")],
+    ],
+)
+def test_workers_that_disagree_about_an_operation_are_told(
+    pool: Pool, calls: list[tuple[int, str, str]]
+) -> None:
+    pool.start(2)
+
+    def work(transport: Transport, rank: int) -> Any:
+        size, dtype, op = calls[rank]
+        with pytest.raises(TransportError) as failed:
+            transport.all_reduce(bytearray(size), dtype, op).wait(30)
+        text = failed.value.message
+        ours = f"rank {rank} has {size} bytes of {dtype} {op}"
+        return failed.value.code, "the workers disagree about operation 1: " in text, ours in text
+
+    assert pool.run(2, work) == [(Code.MISMATCH, True, True)] * 2
+
+
+def test_a_worker_that_leaves_early_is_named(pool: Pool) -> None:
+    pool.start(1)
+    left = threading.Event()
+
+    def work(transport: Transport, rank: int) -> Any:
+        transport.all_reduce(bytearray(400)).wait(30)
+        if rank == 1:
+            transport.close()
+            left.set()
+            return None
+        assert left.wait(30)
+        error = _error(transport, bytearray(400))
+        return error.code, error.message.split(": ", 1)[1]
+
+    assert pool.run(2, work)[0] == (Code.LEFT, "rank 1 left before operation 2")
+
+
+def test_an_operation_without_progress_names_whom_it_waits_for(pool: Pool) -> None:
+    pool.start(1)
+    failed = threading.Event()
+
+    def work(transport: Transport, rank: int) -> Any:
+        if rank == 1:
+            assert failed.wait(30)
+            return None
+        error = _error(transport, bytearray(400))
+        failed.set()
+        return error.code, error.rank, error.message.split("; ")[0], error.sequence
+
+    result = pool.run(2, work, timeout=1.0, silence=2.0)[0]
+    assert result == (
+        Code.DEADLINE,
+        1,
+        "operation 1 has made no progress for 1 s",
+        1,
+    )
+
+
+def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
+    pool.start(1)
+    transport = connect(pool.settings(0, 2))
+    work = transport.all_reduce(bytearray(4), keep=True)
+    told: list[Any] = []
+    work.on_done(lambda done: told.append(done.error()))
+    pool.reducers[0].close()
+    with pytest.raises(TransportError, match="the reducer was stopped") as failed:
+        work.wait(30)
+    with pytest.raises(TransportError, match="the reducer was stopped"):
+        transport.all_reduce(bytearray(4))
+    assert (failed.value.code, work.done()) == (Code.STOPPED, False)
+    assert [kept.data for kept in transport.uncommitted()] == [bytes(4)]
+    transport.close()
+    assert [error.code for error in told] == [Code.STOPPED]
+
+
+def _wait_until(condition: Any) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -1,0 +1,225 @@
+"""Who is let in: proofs on both sides, strangers, and members that do not agree."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rsctl.transport import Code, Transport, TransportError, connect, frames
+from rsctl.transport.frames import FrameError
+from rsctl.transport.handshake import Hello, Opening, examine, introduce
+from tests.transport.conftest import TOKEN, Pool, in_threads
+
+_HELLO = Hello("run", 0, 0, 1, 0, 32768, 8, 8000, 0, bytes(32))
+
+
+def _dial(pool: Pool) -> socket.socket:
+    return socket.create_connection(pool.reducers[0].address, timeout=5)
+
+
+def _refusal(pool: Pool, **changes: Any) -> tuple[Code, str]:
+    settings = pool.settings(changes.pop("rank", 0), changes.pop("world", 1), **changes)
+    with pytest.raises(TransportError) as refused:
+        connect(settings).close()
+    number = pool.reducers[0].address[1]
+    return refused.value.code, refused.value.message.replace(str(number), "PORT")
+
+
+@pytest.fixture
+def member(pool: Pool) -> Iterator[Transport]:
+    """A worker of epoch 1 that is alone in a world of two."""
+    pool.start(1)
+    made = connect(pool.settings(0, 2, epoch=1))
+    yield made
+    made.close()
+
+
+def test_a_wrong_token_is_refused_and_told_nothing_else(pool: Pool) -> None:
+    pool.start(1)
+    refused = _refusal(pool, token=b"not the token of this run")
+    assert refused == (
+        Code.AUTHENTICATION,
+        "reducer 0 (127.0.0.1:PORT) refused: wrong token",
+    )
+
+
+def test_a_reducer_that_does_not_know_the_token_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def pretend(_: int) -> None:
+            sock, _ = listener.accept()
+            with sock:
+                opening = Opening(sock)
+                opening.read(frames.HELLO, 92, 219)
+                opening.send(frames.header(frames.CHALLENGE, payload=32).pack() + bytes(32))
+                opening.read(frames.PROOF, 32, 32)
+                opening.send(frames.header(frames.READY, payload=32).pack() + bytes(32))
+                sock.recv(1)
+
+        thread = threading.Thread(target=pretend, args=(0,))
+        thread.start()
+        sock = socket.create_connection(listener.getsockname())
+        with sock, pytest.raises(TransportError, match="it does not know this run's token"):
+            introduce(Opening(sock), _HELLO, TOKEN)
+        thread.join()
+
+
+def test_a_recorded_opening_is_worth_nothing(pool: Pool) -> None:
+    pool.start(1)
+    here, there = socket.socketpair()
+    recorded: list[bytes] = []
+
+    class Recording(Opening):
+        def send(self, data: bytes) -> None:
+            recorded.append(data)
+            super().send(data)
+
+    proved = in_threads(
+        2,
+        lambda side: (
+            introduce(Recording(here), _HELLO, TOKEN)
+            if side
+            else Opening(there).send(examine(Opening(there), TOKEN).ready)
+        ),
+    )
+    assert proved == [None, None]
+    with _dial(pool) as sock:
+        opening = Opening(sock)
+        opening.send(recorded[0])
+        opening.read(frames.CHALLENGE, 32, 32)
+        opening.send(recorded[1])
+        with pytest.raises(TransportError, match="wrong token"):
+            opening.read(frames.READY, 32, 32)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: reducer\r\n\r\n" + b"x" * 200,
+        frames.header(frames.HELLO, payload=0xFFFFFFFF).pack(),
+        frames.header(frames.HELLO, payload=91).pack() + bytes(91),
+        frames.header(frames.DATA, payload=100).pack() + bytes(100),
+        frames.header(frames.HELLO, payload=100).pack()[:50],
+        frames.header(frames.HELLO, payload=92)._replace(version=9).pack() + bytes(92),
+    ],
+)
+def test_strangers_are_shown_out_and_the_run_goes_on(pool: Pool, sent: bytes) -> None:
+    pool.start(1)
+    with _dial(pool) as sock:
+        sock.sendall(sent)
+        sock.shutdown(socket.SHUT_WR)
+        answer = b""
+        while more := sock.recv(4096):
+            answer += more
+    assert len(answer) < 400
+    assert pool.run(1, lambda transport, rank: transport.completed) == [0]
+
+
+def test_a_port_scan_leaves_nothing_behind(pool: Pool) -> None:
+    pool.start(1)
+    before = len(os.listdir("/proc/self/fd"))
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    scanners = [_dial(pool) for _ in range(min(300, soft // 4))]
+    assert pool.run(1, lambda transport, rank: transport.completed) == [0]
+    for scanner in scanners:
+        scanner.close()
+    until = threading.Event()
+    for _ in range(500):
+        if len(os.listdir("/proc/self/fd")) <= before + 5:
+            break
+        until.wait(0.02)
+    assert len(os.listdir("/proc/self/fd")) <= before + 5
+
+
+def test_another_run_is_refused(member: Transport, pool: Pool) -> None:
+    assert _refusal(pool, run="other") == (
+        Code.MISMATCH,
+        "reducer 0 (127.0.0.1:PORT) refused: this reducer serves run run, not other",
+    )
+
+
+def test_an_older_epoch_is_refused(member: Transport, pool: Pool) -> None:
+    assert _refusal(pool, rank=1, world=2) == (
+        Code.SUPERSEDED,
+        "reducer 0 (127.0.0.1:PORT) refused: rank 1 is of epoch 0; epoch 1 runs",
+    )
+
+
+def test_a_rank_is_there_only_once(member: Transport, pool: Pool) -> None:
+    assert _refusal(pool, rank=0, world=2, epoch=1) == (
+        Code.MISMATCH,
+        "reducer 0 (127.0.0.1:PORT) refused: rank 0 is already connected",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"world": 3}, "world: rank 0 says 2, rank 1 says 3"),
+        ({"window": 9}, "window: rank 0 says 8, rank 1 says 9"),
+        ({"silence": 3.0}, "timeout: rank 0 says 8000, rank 1 says 3000"),
+    ],
+)
+def test_workers_that_disagree_are_named(
+    member: Transport, pool: Pool, changes: dict[str, Any], what: str
+) -> None:
+    changes = {"world": 2, **changes}
+    assert _refusal(pool, rank=1, epoch=1, **changes) == (
+        Code.MISMATCH,
+        "reducer 0 (127.0.0.1:PORT) refused: the workers disagree about this run's " + what,
+    )
+
+
+def test_reducers_in_another_order_are_noticed(pool: Pool) -> None:
+    pool.start(2)
+    first = connect(pool.settings(0, 2))
+    turned = tuple(reducer.address for reducer in reversed(pool.reducers))
+    with pytest.raises(TransportError, match="server: rank 0 says 1, rank 1 says 0"):
+        connect(pool.settings(1, 2, reducers=turned))
+    first.close()
+
+
+def test_more_memory_than_the_limit_is_refused(pool: Pool) -> None:
+    pool.start(1, memory=1_000_000)
+    assert _refusal(pool, world=4) == (
+        Code.LIMIT,
+        "reducer 0 (127.0.0.1:PORT) refused: 4 workers could need 6291456 bytes here; "
+        "the limit is 1000000",
+    )
+
+
+def test_a_new_epoch_ends_the_old_one(member: Transport, pool: Pool) -> None:
+    work = member.all_reduce(bytearray(400))
+
+    def again(transport: Transport, rank: int) -> list[float]:
+        data = np.ones(3, np.float32)
+        transport.all_reduce(memoryview(data)).wait(30)
+        return data.tolist()
+
+    assert pool.run(2, again, epoch=2) == [[2.0] * 3] * 2
+    with pytest.raises(TransportError) as ended:
+        work.wait(30)
+    assert ended.value.code is Code.SUPERSEDED
+    assert ended.value.message.endswith(
+        "ended the run during operation 1: epoch 1 was followed by epoch 2"
+    )
+
+
+def test_settings_do_not_show_the_token(pool: Pool) -> None:
+    assert "token" not in repr(replace(pool.settings(0, 1)))
+
+
+def test_a_hello_that_does_not_fit_its_number_is_refused() -> None:
+    packed = _HELLO.pack(bytes(32))
+    header = frames.Header.unpack(packed)._replace(job=1)
+    with pytest.raises(FrameError, match="a run id that does not fit its number"):
+        Hello.unpack(header, packed[64:])

@@ -1,0 +1,162 @@
+"""`rsctl-reduce` as a program: what it prints, where it listens, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rsctl.transport import Transport, connect
+from rsctl.transport.reduce import interface_address, main
+from rsctl.transport.settings import Settings
+from tests.transport.conftest import TOKEN, in_threads
+
+_PROGRAM = [sys.executable, "-m", "rsctl.transport.reduce"]
+_ENVIRON = os.environ | {"RSCTL_TOKEN": TOKEN.decode(), "RSCTL_RUN": "run"}
+
+
+class Program:
+    """A running reducer; its first line tells where it listens."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [*_PROGRAM, "--interface", "lo", "--port", "0", *arguments]
+        self.process = subprocess.Popen(
+            command,
+            env=_ENVIRON,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.first = self.line()
+        host, _, port = str(self.first["address"]).rpartition(":")
+        self.address = (host, int(port))
+
+    def line(self) -> dict[str, Any]:
+        """The next line."""
+        assert self.process.stdout is not None
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def end(self) -> tuple[int, list[dict[str, Any]], str]:
+        """Wait for its end: exit code, the remaining lines, and stderr."""
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, [json.loads(line) for line in out.splitlines()], err
+
+
+@pytest.fixture
+def programs() -> Iterator[list[Program]]:
+    """Reducers that are ended whatever happens."""
+    started: list[Program] = []
+    yield started
+    for program in started:
+        if program.process.poll() is None:
+            program.process.kill()
+            program.process.communicate()
+
+
+def _reduce(address: tuple[str, int], epoch: int = 0, run: str = "run") -> list[Any]:
+    def work(rank: int) -> list[float]:
+        made: Transport
+        with connect(Settings(run, TOKEN, rank, 2, (address,), epoch=epoch)) as made:
+            data = np.full(5, rank + 1, np.float32)
+            made.all_reduce(memoryview(data), op="avg").wait(30)
+            return data.tolist()
+
+    return in_threads(2, work)
+
+
+def test_it_serves_tells_what_it_did_and_ends_on_a_signal(programs: list[Program]) -> None:
+    programs.append(program := Program("--telemetry", "0"))
+    assert program.first["rsctl"] == "reducer"
+    assert program.address[0] == "127.0.0.1"
+    assert _reduce(program.address) == [[1.5] * 5] * 2
+    assert _reduce(program.address, epoch=1) == [[1.5] * 5] * 2
+    program.process.send_signal(signal.SIGTERM)
+    code, lines, err = program.end()
+    assert (code, err, len(lines)) == (0, "", 1)
+    assert list(lines[0]) == ["rsctl", "reducer"]
+    last = lines[0]["reducer"]
+    assert {name: last[name] for name in ("epoch", "blocks", "ended")} == {
+        "epoch": 1,
+        "blocks": 1,
+        "ended": "all workers have left",
+    }
+    assert {late["rank"] for late in last["late"]} == {0, 1}
+
+
+def test_it_ends_with_its_workers_if_asked(programs: list[Program]) -> None:
+    programs.append(program := Program("--once", "--telemetry", "0.05"))
+    assert _reduce(program.address) == [[1.5] * 5] * 2
+    code, lines, _ = program.end()
+    assert code == 0
+    assert {line["rsctl"] for line in lines} == {"telemetry"}
+
+
+def test_each_lane_is_a_run_of_its_own(programs: list[Program]) -> None:
+    programs.append(program := Program("--lanes", "2", "--telemetry", "0"))
+    host, _, port = str(program.line()["address"]).rpartition(":")
+    assert _reduce(program.address) == [[1.5] * 5] * 2
+    assert _reduce((host, int(port)), run="run.1") == [[1.5] * 5] * 2
+    program.process.terminate()
+    code, lines, _ = program.end()
+    assert (code, lines[0]["reducer"]["blocks"]) == (0, 2)
+
+
+def test_it_listens_on_its_interface_only(programs: list[Program]) -> None:
+    programs.append(program := Program())
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", program.address[1]), timeout=5)
+
+
+def test_the_token_is_in_no_argument_and_no_line(programs: list[Program]) -> None:
+    programs.append(program := Program())
+    _reduce(program.address)
+    with open(f"/proc/{program.process.pid}/cmdline", "rb") as command:
+        assert TOKEN not in command.read()
+    program.process.terminate()
+    assert TOKEN.decode() not in repr(program.end())
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({"RSCTL_TOKEN": "short"}, "RSCTL_TOKEN must be a secret of at least 16 bytes"),
+        ({"RSCTL_RUN": ""}, "RSCTL_RUN must be a run id of 1 to 127 bytes, not ''"),
+    ],
+)
+def test_wrong_settings_are_named(
+    environ: dict[str, str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in ({"RSCTL_TOKEN": TOKEN.decode(), "RSCTL_RUN": "run"} | environ).items():
+        monkeypatch.setenv(name, value)
+    assert main(["--bind", "127.0.0.1", "--port", "0"]) == 2
+    assert capfd.readouterr().err == f"rsctl-reduce: {message}\n"
+
+
+def test_an_address_that_is_taken_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [*_PROGRAM, "--bind", "127.0.0.1", "--port", port],
+            env=_ENVIRON,
+            capture_output=True,
+            text=True,
+        )
+    expected = "rsctl-reduce: cannot listen on 127.0.0.1: Address already in use\n"
+    assert (done.returncode, done.stderr) == (3, expected)
+
+
+def test_an_interface_that_is_not_there_is_said() -> None:
+    with pytest.raises(OSError, match="No such device"):
+        interface_address("nothing0")
