@@ -278,3 +278,26 @@ def test_rank_py_stands_alone(tmp_path: Path) -> None:
         [sys.executable, "-I", "-S", str(alone), "--", "echo", "ran"], capture_output=True
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b"")
+
+
+def test_torch_that_would_not_load_the_binding(launch: Launch) -> None:
+    given = {"RSCTL_COMM_BUCKET_MB": "50", "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    node = launch("--", "true", **given)
+    assert node.wait() == 78
+    (finding,) = node.lines("finding")
+    assert finding["code"] == "binding-off"
+    assert finding["remedy"] == "Remove the variable from run.env or from the image."
+
+
+def test_a_torch_that_is_too_old_for_the_binding(launch: Launch, tmp_path: Path) -> None:
+    for name, text in {
+        "torch/__init__.py": "",
+        "torch-2.4.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.4.1\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    path = f"{tmp_path}:{Path(rsctl.__file__).parents[1]}"
+    node = launch("--", "true", RSCTL_COMM_BUCKET_MB="50", PYTHONPATH=path)
+    assert node.wait() == 3
+    (finding,) = node.lines("finding")
+    assert "which torch 2.4.1 does not have" in finding["message"]
