@@ -10,7 +10,6 @@ import msgspec
 from rsctl.cli.show import say, show_findings
 from rsctl.findings import RsctlError
 from rsctl.runs.store import Run, Store
-from rsctl.stream.gradients import REDUCER, TRANSPORT, Gradients, gradients
 from rsctl.targets import get
 from rsctl.targets.base import Target
 
@@ -40,15 +39,6 @@ def look_again(store: Store, run: Run) -> Run:
         with suppress(RsctlError):  # it was told when the run was found
             get(run.target).reconcile(run.run)
     return store.get(run.run) or run
-
-
-def gradients_of(store: Store, run: Run) -> Gradients | None:
-    """How the run's gradients travel, if they go over reducers."""
-    pools: list[dict[str, Any]] = run.plan.get("pools", [])
-    workers = next((pool for pool in pools if pool["role"] == "worker"), {})
-    return gradients(
-        store.latest(run.run, TRANSPORT), store.latest(run.run, REDUCER), workers.get("gbps")
-    )
 
 
 def shown(run: Run) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from time import sleep
 import click
 
 from rsctl.cli import options
-from rsctl.cli.runs import find_run, gradients_of, look_again, shown
+from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import print_json
 from rsctl.cli.views import failure_block, state_on
 from rsctl.findings import ExitCode
+from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
 from rsctl.stream.clean import clean
 from rsctl.stream.events import now, seconds_between

@@ -12,7 +12,8 @@ from rsctl.cli.follow import View
 from rsctl.cli.options import in_color
 from rsctl.cli.show import format_finding, print_events, remedy_line, say, styled, tell
 from rsctl.findings import ExitCode, JobState
-from rsctl.runs.store import Run
+from rsctl.runs.gradients import gradients_of
+from rsctl.runs.store import Run, Store
 from rsctl.stream.clean import clean_line
 from rsctl.stream.events import (
     Event,
@@ -131,6 +132,9 @@ def ending(result: ResultEvent, run: Run) -> list[str]:
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
     for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
         lines.append(f"  {name} {metric_in_words(figures)}")
+    if run.plan.get("image", {}).get("transport") == "rsctl":
+        travel = gradients_of(Store(), run)
+        lines += [f"  gradients: {travel.in_words()}"] if travel else []
     return lines
 
 

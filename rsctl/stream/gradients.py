@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Optional
+from typing import NamedTuple, Optional
 
 import msgspec
 
 from rsctl.stream.text import bytes_in_words
+from rsctl.transport.shares import Links, goodput, ring_seconds
 
 TRANSPORT = "node.transport."
 REDUCER = "node.reducer."
@@ -24,14 +25,18 @@ Figures = Mapping[str, Mapping[str, float]]
 class Gradients(msgspec.Struct, kw_only=True):
     """What the reducers have done for a run so far.
 
-    `operations` and `bytes` are of one rank, the one that has most; `gbps` is what the slowest
-    rank sent while a gradient was under way, in Gbit/s, and `link_gbps` what its link has, None if
-    nobody knows. `stalled` is the part of that time, of 1, in which a rank had to wait for room.
-    `latest_rank` is the one that the reducers wait for most, by `late_ms` a block.
+    `operations` and `bytes` are of one rank, the one that has most, and `seconds` the longest that
+    a rank had a gradient under way; `ring_seconds` is the least that a ring of the workers would
+    have needed for as much. `gbps` is what the slowest rank sent meanwhile, in Gbit/s, and
+    `link_gbps` what its link has. What depends on the link is None if nobody knows it. `stalled`
+    is the part of that time, of 1, in which a rank had to wait for room. `latest_rank` is the one
+    that the reducers wait for most, by `late_ms` a block.
     """
 
     operations: int
     bytes: int
+    seconds: float
+    ring_seconds: Optional[float]
     gbps: float
     link_gbps: Optional[float]
     stalled: float
@@ -46,22 +51,42 @@ class Gradients(msgspec.Struct, kw_only=True):
             f"{self.gbps:.3g}{link} Gbit/s",
             f"stalled {self.stalled:.0%} of the time",
         ]
+        if self.ring_seconds and self.seconds:
+            times = self.ring_seconds / self.seconds
+            words.append(f"{self.seconds:.3g} s where a ring needs {self.ring_seconds:.3g} s")
+            words[-1] += f" ({times:.2f} x)"
         if self.late_ms is not None and self.late_ms >= _WORTH_TELLING_MS:
             words.append(f"rank {self.latest_rank} comes last, by {self.late_ms:.3g} ms a block")
         return ", ".join(words)
 
 
-def gradients(workers: Figures, reducers: Figures, link_gbps: float | None) -> Gradients | None:
+class Pool(NamedTuple):
+    """The workers: how many nodes, the ranks of all, the Gbit/s of a node's link if known."""
+
+    nodes: int
+    ranks: int
+    gbps: Optional[float]
+
+    def ring_seconds(self, total: float) -> float | None:
+        """The least that a ring needs for `total` bytes, where each node has one rank."""
+        if not self.gbps or self.ranks != self.nodes:
+            return None
+        return ring_seconds(Links(self.nodes, goodput(self.gbps * 1e9), ()), total)
+
+
+def gradients(workers: Figures, reducers: Figures, pool: Pool) -> Gradients | None:
     """The figures of a run; None if no gradient went over reducers yet."""
     ranks = [figures for figures in workers.values() if figures.get("operations")]
     if not ranks:
         return None
-    late = _latest(reducers)
+    late, total = _latest(reducers), max(rank.get("reduced_bytes", 0) for rank in ranks)
     return Gradients(
         operations=int(max(rank["operations"] for rank in ranks)),
-        bytes=int(max(rank.get("reduced_bytes", 0) for rank in ranks)),
+        bytes=int(total),
+        seconds=max(rank.get("busy_seconds", 0.0) for rank in ranks),
+        ring_seconds=pool.ring_seconds(total),
         gbps=min(rank.get("gbit_per_second", 0.0) for rank in ranks),
-        link_gbps=link_gbps,
+        link_gbps=pool.gbps,
         stalled=max(_part(rank, "stalled_seconds", "busy_seconds") for rank in ranks),
         latest_rank=late[1] if late else None,
         late_ms=late[0] if late else None,

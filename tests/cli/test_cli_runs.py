@@ -128,6 +128,8 @@ def test_the_status_of_a_run_with_reducers(rsctl: Cli, three: None) -> None:
     assert rsctl("status", "job-aaaaaa", "-o", "json").json["gradients"] == {
         "operations": 12,
         "bytes": 5_000_000,
+        "seconds": 1.0,
+        "ring_seconds": None,
         "gbps": 0.5,
         "link_gbps": None,
         "stalled": 0.0,

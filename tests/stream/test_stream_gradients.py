@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.stream.events import LogEvent
-from rsctl.stream.gradients import REDUCER, TRANSPORT, Figures, Gradients, gradients
+from rsctl.stream.gradients import REDUCER, TRANSPORT, Figures, Gradients, Pool, gradients
 from rsctl.stream.metrics import MetricReader
 
 WORKER = (
@@ -32,10 +32,12 @@ def figures(prefix: str, **lines: str) -> Figures:
 def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
     workers = figures(TRANSPORT, worker0=WORKER, worker1=SLOWER)
     reducers = figures(REDUCER, reducer0=LATE)
-    made = gradients(workers, reducers, 0.2)
+    made = gradients(workers, reducers, Pool(4, 4, 0.2))
     assert made == Gradients(
         operations=180,
         bytes=27632160,
+        seconds=1.0,
+        ring_seconds=made.ring_seconds if made else None,
         gbps=0.15,
         link_gbps=0.2,
         stalled=0.5,
@@ -44,21 +46,31 @@ def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
     )
     assert made.in_words() == (
         "180 all-reduces of 27.6 MB in all, 0.15 of 0.2 Gbit/s, stalled 50% of the time, "
+        "1 s where a ring needs 1.73 s (1.73 x), "
         "rank 2 comes last, by 12.5 ms a block"
     )
 
 
 def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
-    made = gradients(figures(TRANSPORT, worker0=WORKER), {}, None)
+    made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
     assert made is not None
     assert made.in_words() == (
         "180 all-reduces of 27.6 MB in all, 0.195 Gbit/s, stalled 25% of the time"
     )
 
 
+def test_ranks_that_share_a_link_are_not_compared_with_a_ring() -> None:
+    made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(2, 4, 0.2))
+    assert made is not None
+    assert made.ring_seconds is None
+
+
 def test_nothing_is_told_of_a_run_without_reducers() -> None:
-    assert gradients({}, {}, None) is None
-    assert gradients(figures(TRANSPORT, worker0=WORKER.replace("180", "0")), {}, None) is None
+    assert gradients({}, {}, Pool(4, 4, 0.2)) is None
+    assert (
+        gradients(figures(TRANSPORT, worker0=WORKER.replace("180", "0")), {}, Pool(4, 4, 0.2))
+        is None
+    )
 
 
 def test_lines_of_a_hostile_replica_do_no_harm() -> None:
@@ -68,4 +80,4 @@ def test_lines_of_a_hostile_replica_do_no_harm() -> None:
         '{"rsctl": "telemetry", "transport": {"operations": {"a": 1}}, "reducer": {"late": [[]]}}',
     ):
         found = figures("", worker0=line)
-        assert gradients(found, found, None) is None
+        assert gradients(found, found, Pool(1, 1, None)) is None
