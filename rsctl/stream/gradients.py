@@ -49,7 +49,7 @@ class Gradients(msgspec.Struct, kw_only=True):
         words = [
             f"{self.operations} all-reduces of {bytes_in_words(self.bytes)} in all",
             f"{self.gbps:.3g}{link} Gbit/s",
-            f"stalled {self.stalled:.0%} of the time",
+            f"window full {self.stalled:.0%} of the time",
         ]
         if self.ring_seconds and self.seconds:
             times = self.ring_seconds / self.seconds

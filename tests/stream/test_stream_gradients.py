@@ -45,7 +45,7 @@ def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
         late_ms=12.5,
     )
     assert made.in_words() == (
-        "180 all-reduces of 27.6 MB in all, 0.15 of 0.2 Gbit/s, stalled 50% of the time, "
+        "180 all-reduces of 27.6 MB in all, 0.15 of 0.2 Gbit/s, window full 50% of the time, "
         "1 s where a ring needs 1.73 s (1.73 x), "
         "rank 2 comes last, by 12.5 ms a block"
     )
@@ -55,7 +55,7 @@ def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
     made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
     assert made is not None
     assert made.in_words() == (
-        "180 all-reduces of 27.6 MB in all, 0.195 Gbit/s, stalled 25% of the time"
+        "180 all-reduces of 27.6 MB in all, 0.195 Gbit/s, window full 25% of the time"
     )
 
 

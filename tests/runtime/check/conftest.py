@@ -22,6 +22,8 @@ ELASTIC = {
     "distributed/elastic/multiprocessing/__init__.py": "",
     "distributed/elastic/multiprocessing/api.py": "SignalException = SystemExit\n",
     "distributed/elastic/multiprocessing/errors.py": "ChildFailedError = SystemExit\n",
+    "distributed/elastic/rendezvous/__init__.py": "",
+    "distributed/elastic/rendezvous/static_tcp_rendezvous.py": "StaticTCPRendezvous = object\n",
 }
 HANG = """
 #include <stdio.h>
