@@ -176,7 +176,7 @@ def _instructions(contents: Contents) -> Iterator[str]:
     if contents.is_launched:
         yield "COPY rsctl-launch /usr/local/bin/"
         yield "COPY runtime/ /opt/rsctl/"
-    yield "ARG BASE_USER=root"
+    yield "ARG BASE_USER=0"
     yield "USER ${BASE_USER}"
     if contents.is_launched:
         yield 'ENTRYPOINT ["rsctl-launch"]'

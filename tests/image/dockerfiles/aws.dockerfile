@@ -27,7 +27,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
     PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt
 COPY rsctl-launch /usr/local/bin/
 COPY runtime/ /opt/rsctl/
-ARG BASE_USER=root
+ARG BASE_USER=0
 USER ${BASE_USER}
 ENTRYPOINT ["rsctl-launch"]
 RUN rsctl-launch --check --transport efa --launcher torchrun

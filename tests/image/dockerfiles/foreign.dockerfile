@@ -8,7 +8,7 @@ COPY rsctl-python /usr/local/bin/
 COPY requirements/ /opt/rsctl/requirements/
 RUN --mount=type=cache,target=/root/.cache/pip \
     PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt
-ARG BASE_USER=root
+ARG BASE_USER=0
 USER ${BASE_USER}
 COPY --chown=${BASE_USER} source/ /app/
 WORKDIR /app

@@ -21,7 +21,7 @@ RUN set -e; export DEBIAN_FRONTEND=noninteractive; \
 COPY rsctl-python /usr/local/bin/
 COPY rsctl-launch /usr/local/bin/
 COPY runtime/ /opt/rsctl/
-ARG BASE_USER=root
+ARG BASE_USER=0
 USER ${BASE_USER}
 ENTRYPOINT ["rsctl-launch"]
 RUN rsctl-launch --check --transport fast-socket --launcher torchrun
