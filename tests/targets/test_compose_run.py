@@ -53,6 +53,26 @@ def test_the_quickstart(rsctl: Rsctl) -> None:
     assert leftovers(run) == ""
 
 
+def test_the_quickstart_over_reducers(rsctl: Rsctl) -> None:
+    """On a shaped network; the script is the same, and so is what it learns."""
+    job = REPOSITORY / "examples" / "quickstart" / "job.yaml"
+    settings = ("workers.count=2", "reducers.count=2", "targets.compose.network.bandwidth=200Mbit")
+    done = rsctl(
+        *("submit", str(job), "-t", "compose", "-o", "json"),
+        *(word for setting in settings for word in ("--set", setting)),
+        RSCTL_BASE="rsctl-test-base:1",
+    )
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["accuracy"]["best"] > 0.95
+    lines = [event["text"] for event in done.events if event["type"] == "log"]
+    assert any("2 workers, 2 reducers (pure, " in line for line in lines)
+    travel = rsctl.status(done.result["run"])["gradients"]
+    assert travel["operations"] > 100
+    assert travel["link_gbps"] == 0.2
+    assert travel["ring_seconds"] > 0
+    assert leftovers(done.result["run"]) == ""
+
+
 def test_replicas_have_their_names_and_soon_done_ones_do_not_hold_up_the_rest(rsctl: Rsctl) -> None:
     script = 'echo "$RSCTL_REPLICA $(hostname) $RSCTL_ATTEMPT $PWD $A"'
     job = rsctl.write_job(bash=script, workers={"count": 2}, **BASE)

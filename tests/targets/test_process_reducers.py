@@ -49,6 +49,23 @@ def test_reducers_end_with_the_workers(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
+def test_a_script_trains_over_reducers_as_it_is(rsctl: Rsctl) -> None:
+    quickstart = Path(__file__).parents[2] / "examples" / "quickstart" / "job.yaml"
+    sizes = ("workers.count=2", "workers.processes=2", "reducers.count=2", "run.args.epochs=4")
+    settings = [word for size in (*sizes, "comm.bucket_mb=8") for word in ("--set", size)]
+    done = rsctl("submit", str(quickstart), *settings)
+    assert done.exit_code == 0, done.stderr
+    assert (
+        "worker-0  | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "
+        "(two levels), 2 reducers (pure, "
+    ) in done.stdout
+    assert "buckets of 8 MB, compression none" in done.stdout
+    assert "\n  gradients: " in done.stderr
+    after = rsctl.status("@last")
+    assert after["gradients"]["operations"] > 0
+    assert after["gradients"]["ring_seconds"] is None
+
+
 def test_the_token_is_in_no_file_no_plan_and_no_command_line(rsctl: Rsctl) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER, **POOL))
     wait_for_reducers(rsctl, run)
