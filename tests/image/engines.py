@@ -54,6 +54,7 @@ said = " ".join(argv[1:])
 for start, out, err, code in answers:
     if said.startswith(start):
         sys.stdout.buffer.write(out.encode("latin-1"))
+        sys.stdout.flush()
         sys.stderr.write(err)
         sys.exit(code)
 sys.exit("unexpected: " + said)
