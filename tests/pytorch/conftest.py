@@ -105,14 +105,12 @@ def launch(environ: dict[str, str]) -> Iterator[Callable[..., Job]]:
         *arguments: str,
         nodes: int = 1,
         ranks: int = 2,
-        restarts: int = 0,
         **comm: str,
     ) -> Job:
         torchrun = [sys.executable, "-m", "torch.distributed.run"]
         port, processes = free_port(), []
         for node in range(nodes):
             place = ["--nnodes", str(nodes), "--node-rank", str(node)]
-            place += ["--max-restarts", str(restarts)]
             place += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
             process = subprocess.Popen(
                 [

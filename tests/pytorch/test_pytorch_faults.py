@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch.distributed import TCPStore
+
+from rsctl.transport.pytorch.attempt import separate
 
 Run = Callable[..., Any]
 
@@ -50,14 +53,24 @@ def test_failure_names_reducer_and_operation(lose_a_reducer: Run, reducers: Run)
         assert "operation 6" in finding["message"]
 
 
-def test_torchrun_starts_again_with_the_same_reducers(
-    torchrun: Run, reducers: Run, plain: Any
+def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pool = reducers(2)
-    ended = torchrun(*("train.py", "--backend", "gloo", "--die", "2"), restarts=1, **pool.environ)
-    assert ended.digest == plain.digest
-    assert "ValueError: a mistake of the script" in ended.err
-    assert len([line for line in ended.said if "2 reducers" in line]) == 2
+    server = TCPStore("127.0.0.1", 0, 1, is_master=True, wait_for_workers=False)
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port), "RANK": "0"}
+    for name, value in (
+        place | {"WORLD_SIZE": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    ).items():
+        monkeypatch.setenv(name, value)
+    stores = []
+    for attempt in range(3):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(attempt))
+        arguments: dict[str, Any] = {}
+        separate(arguments)
+        stores.append(arguments.get("store", server))
+        assert not stores[-1].check(["address"])
+        stores[-1].set("address", str(attempt))
+    assert [store.get("address") for store in stores] == [b"0", b"1", b"2"]
 
 
 @pytest.mark.parametrize("case", ["one is ahead", "all are level", "one cannot go on"])

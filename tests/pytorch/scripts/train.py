@@ -19,7 +19,6 @@ options.add_argument("--bucket", type=float)
 options.add_argument("--width", type=int, default=64)
 options.add_argument("--dtype", default="float32")
 options.add_argument("--own-hook", action="store_true")
-options.add_argument("--die", type=int, default=-1, help="the step in which rank 1 raises")
 options.add_argument("--wait-for", help="a file that must be there before the fourth step")
 args = options.parse_args()
 
@@ -38,8 +37,6 @@ if args.own_hook:
     model.register_comm_hook(None, fp16_compress_hook)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 for step in range(args.steps):
-    if step == args.die and rank == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
-        raise ValueError("a mistake of the script")
     if step == 3 and args.wait_for:
         (pathlib.Path(args.wait_for).parent / f"ready-{rank}").touch()
         while not os.path.exists(args.wait_for):
