@@ -42,7 +42,7 @@ def refused(call: Callable[..., Any], **parameters: Any) -> tuple[str, str]:
 
 
 def test_only_its_own_key_opens_it(aws: CodeBuildEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAGUESSED000000000")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "guessed")
     message = "The security token included in the request is invalid."
     service = client("codebuild")
     assert refused(service.create_project, **PROJECT) == ("UnrecognizedClientException", message)
