@@ -17,6 +17,7 @@ REDUCER = "node.reducer."
 
 _LATE = re.compile(r"late\.(\d+)\.mean_ms")
 _WORTH_TELLING_MS = 1.0
+_WORTH_TELLING_PART = 0.01
 
 Figures = Mapping[str, Mapping[str, float]]
 """By replica, the last value of each metric."""
@@ -49,8 +50,9 @@ class Gradients(msgspec.Struct, kw_only=True):
         words = [
             f"{self.operations} all-reduces of {bytes_in_words(self.bytes)} in all",
             f"{self.gbps:.3g}{link} Gbit/s",
-            f"window full {self.stalled:.0%} of the time",
         ]
+        if self.stalled >= _WORTH_TELLING_PART:
+            words.append(f"window full {self.stalled:.0%} of the time")
         if self.ring_seconds and self.seconds:
             times = self.ring_seconds / self.seconds
             words.append(f"{self.seconds:.3g} s where a ring needs {self.ring_seconds:.3g} s")
