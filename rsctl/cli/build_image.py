@@ -9,6 +9,7 @@ from rsctl.cli import options
 from rsctl.cli.build_view import make_build_view, took_in_words
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.findings import ExitCode, error
+from rsctl.image.builder import BUILDERS
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.image.provide import Provided, provide, provide_by_cloud
 from rsctl.image.recipe import Recipe
@@ -16,7 +17,6 @@ from rsctl.image.record import Change
 from rsctl.spec.document import Document, read
 from rsctl.stream.text import bytes_in_words
 
-BUILDERS = ("auto", "buildx", "buildkit", "classic", "podman", "cloud")
 _SHOWN = 5
 
 
@@ -27,7 +27,7 @@ _SHOWN = 5
 @click.option("--print", "print_only", is_flag=True, help="Print the Dockerfile; build nothing.")
 @click.option(
     "--builder",
-    type=click.Choice(BUILDERS),
+    type=click.Choice(["auto", *(builder.name for builder in BUILDERS), "cloud"]),
     default="auto",
     show_default=True,
     help="What builds. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it always pushes.",

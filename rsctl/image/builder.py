@@ -10,15 +10,13 @@ from typing import IO
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.choose import choose
 from rsctl.image.engine import Base, Built, Layer, find_base, find_image
-from rsctl.image.events import Event, Output, Step
+from rsctl.image.events import Event, Output, Show, Step
 from rsctl.image.failures import Trail, known_cause
 from rsctl.image.process import follow
 from rsctl.image.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
 from rsctl.image.recipe import Recipe
 
-__all__ = ["BUILDERS", "Builder", "Built", "Layer", "Show", "choose_builder"]
-
-Show = Callable[[Event], None]
+__all__ = ["BUILDERS", "Builder", "Built", "Layer", "choose_builder"]
 
 
 @dataclass(frozen=True)

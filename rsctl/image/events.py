@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +41,9 @@ class Output(NamedTuple):
 
 
 Event = Step | Output | Finding
+
+Show = Callable[[Event], None]
+"""Shows the user what a build tells."""
 
 
 def output_or_finding(line: str, step: int) -> Output | Finding:

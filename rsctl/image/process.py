@@ -22,20 +22,28 @@ _BLOCK = 65536
 _MAX_LINE = 16384  # bytes; what is longer is cut, as the output of a build is anybody's
 
 
-def ask(argv: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command that answers soon and keep what it said. Never raises for its failure."""
+def ask(
+    argv: list[str],
+    env: Mapping[str, str] | None = None,
+    seconds: float | None = _ANSWER_SECONDS,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command and keep what it said. Never raises for its failure.
+
+    One that does not answer within `seconds` is ended; None waits for as long as it takes.
+    """
     try:
         return subprocess.run(
             argv,
+            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
-            timeout=_ANSWER_SECONDS,
+            timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        said = f"no answer within {_ANSWER_SECONDS:.0f} s"
+        said = f"no answer within {seconds:.0f} s"
         return subprocess.CompletedProcess(argv, 124, "", said)
     except OSError as problem:
         return subprocess.CompletedProcess(argv, 127, "", str(problem))

@@ -8,11 +8,13 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.image.builder import Builder, Layer, Show, choose_builder
-from rsctl.image.events import Output
+from rsctl.image.builder import Builder, Layer, choose_builder
+from rsctl.image.events import Output, Show
 from rsctl.image.labels import make_labels
 from rsctl.image.recipe import Recipe
 from rsctl.image.record import Change, changes_since_last, record
+from rsctl.image.registry.credentials import Login
+from rsctl.image.registry.names import at_digest
 from rsctl.spec.job import Job
 
 
@@ -39,7 +41,7 @@ class Provided(msgspec.Struct, kw_only=True):
     @property
     def reference(self) -> str:
         """What is submitted: by digest if the image was pushed, so that nobody can exchange it."""
-        return f"{self.tag.rpartition(':')[0]}@{self.digest}" if self.digest else self.tag
+        return at_digest(self.tag, self.digest) if self.digest else self.tag
 
 
 def provide(
@@ -74,7 +76,7 @@ def provide_by_cloud(recipe: Recipe, job: Job, target: str, show: Show) -> Provi
     digest = _find_pushed(recipe)
     if digest:
         return _provided(recipe, started, changes, digest=digest)
-    _ensure_repository(recipe)
+    _prepare_repository(recipe)
     digest = builder.build(replace(recipe, labels=make_labels(job)), show)
     record(recipe)
     return _provided(recipe, started, changes, digest=digest, built=True, pushed=True)
@@ -100,19 +102,20 @@ def _find_pushed(recipe: Recipe) -> str | None:
     return find_pushed(recipe.reference, login_for(str(recipe.repository)))
 
 
-def _ensure_repository(recipe: Recipe) -> None:
+def _prepare_repository(recipe: Recipe) -> Login | None:
+    """Have the repository there; returns the log-in to push with."""
     from rsctl.image.registry.login import login_for
     from rsctl.image.registry.lookup import ensure_repository
 
     repository = str(recipe.repository)
-    ensure_repository(repository, login_for(repository))
+    login = login_for(repository)
+    ensure_repository(repository, login)
+    return login
 
 
 def _push(recipe: Recipe, builder: Builder, show: Show) -> str:
     """The digest of what was pushed. The log-in is made only now: a build may outlive it."""
-    from rsctl.image.registry.login import login_for
     from rsctl.image.registry.push import push
 
-    _ensure_repository(recipe)
-    login = login_for(str(recipe.repository))
+    login = _prepare_repository(recipe)
     return push(builder.program, recipe.reference, login, lambda line: show(Output(line)))

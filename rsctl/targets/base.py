@@ -8,14 +8,11 @@ from typing import Any, NamedTuple, Optional, Protocol
 import msgspec
 
 from rsctl.findings import Finding, error, note
-from rsctl.image.events import Event as BuildEvent
+from rsctl.image.events import Show
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Event
 from rsctl.stream.metrics import MetricSpec
-
-Show = Callable[[BuildEvent], None]
-"""Shows the user the progress of what is made before a job can start."""
 
 Cursor = dict[str, int]
 """How far each replica's log has been read: resuming from it neither loses nor repeats a line."""
@@ -133,10 +130,12 @@ def metric_specs(job: Job) -> dict[str, MetricSpec]:
 def capability_findings(job: Job, target: str, supports: Capabilities) -> Iterator[Finding]:
     """Errors for keys that the target cannot honour, notes for those it does not use."""
     for path, (reason, remedy, values) in supports.refused.items():
-        if _is_set(job, path) and (not values or _value(job, path) in values):
+        value, default = _value_and_default(job, path)
+        if value != default and (not values or value in values):
             yield error("unsupported", f"target {target}: {reason}", remedy, path)
     for path, reason in supports.unused.items():
-        if _is_set(job, path):
+        value, default = _value_and_default(job, path)
+        if value != default:
             yield note("unused", f"target {target} does not use this: {reason}", None, path)
     yield from _location_findings(job, target, supports.schemes)
 
@@ -155,19 +154,12 @@ def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterat
             )
 
 
-def _value(job: Job, path: str) -> Any:
-    value: Any = job
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value
-
-
-def _is_set(job: Job, path: str) -> bool:
-    """Whether a key differs from its default."""
+def _value_and_default(job: Job, path: str) -> tuple[Any, Any]:
+    """The value of a key, and the one it has when nobody sets it."""
     value: Any = job
     default: Any = None
     for name in path.split("."):
         struct: type[msgspec.Struct] = type(value)
         default = fields_of(struct)[name].default
         value = getattr(value, name)
-    return bool(value != default)
+    return value, default

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rsctl.findings import Finding, error
+from rsctl.image.events import Show
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Show
+from rsctl.targets.base import Capabilities, ImagePlan, Plan
 from rsctl.targets.local import docker, replicas
 from rsctl.targets.local.composefile import common_env, compose_file
 from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.process import ask
 
 
 def compose_command() -> list[str] | None:
@@ -43,18 +44,7 @@ def missing() -> list[Finding]:
 
 def run(argv: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and keep what it said. Never raises for its failure."""
-    try:
-        return subprocess.run(
-            argv,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-    except OSError as problem:
-        return subprocess.CompletedProcess(argv, 127, "", str(problem))
+    return ask(argv, env, seconds=None)
 
 
 def require(argv: list[str], env: dict[str, str] | None = None) -> str:

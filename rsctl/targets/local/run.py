@@ -10,11 +10,12 @@ from time import sleep
 import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.image.events import Show
 from rsctl.runs.store import Run, Store
 from rsctl.spec.job import Job
 from rsctl.stream.events import Event
 from rsctl.stream.journal import tail_offset
-from rsctl.targets.base import Cursor, Plan, Show, metric_specs, replica_names
+from rsctl.targets.base import Cursor, Plan, metric_specs, replica_names
 from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.replicas import secrets
