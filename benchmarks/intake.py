@@ -12,9 +12,9 @@ from typing import NamedTuple
 from benchmarks.measure import Failed, rsctl
 from benchmarks.report import Report
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.stream.events import TIME_LENGTH, seconds_between
-from rsctl.targets.local.folder import RunFolder
 
 RUNS = 3
 BYTES = 250_000_000

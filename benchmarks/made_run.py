@@ -12,9 +12,9 @@ import msgspec
 
 from benchmarks.measure import Failed
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import StateEvent
-from rsctl.targets.local.folder import RunFolder, Submission
 
 _START = datetime(2026, 1, 31, 12)
 _LONG = "config: " + " ".join(f"layer{i}.weight=(4096, 4096)" for i in range(60))

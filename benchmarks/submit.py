@@ -13,9 +13,9 @@ import msgspec
 from benchmarks.measure import Command, Usage, measure, measure_in_turn, rsctl
 from benchmarks.report import Report
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import StateEvent, parse_time
-from rsctl.targets.local.folder import RunFolder
 from rsctl.targets.local.replicas import cluster_json
 
 RUNS = 11

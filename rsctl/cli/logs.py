@@ -17,9 +17,9 @@ from rsctl.cli.show import print_events
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Run, Store
 from rsctl.spec.units import Duration
-from rsctl.stream.events import TIME_LENGTH, LogEvent
+from rsctl.stream.events import TIME_LENGTH, Cursor, LogEvent
 from rsctl.stream.text import LineFormat, in_words
-from rsctl.targets.base import Cursor, Pool, Target, replica_names
+from rsctl.targets.base import Pool, Target, replica_names
 
 Keep = Callable[[LogEvent], object]
 

@@ -101,3 +101,6 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True):
 
 
 Event = Union[LogEvent, StateEvent, MetricEvent, FindingEvent, ResultEvent]
+
+Cursor = dict[str, int]
+"""How far each replica's log has been read: resuming from it neither loses nor repeats a line."""

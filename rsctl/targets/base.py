@@ -11,11 +11,8 @@ from rsctl.findings import Finding, error, note
 from rsctl.image.events import Show
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
-from rsctl.stream.events import Event
+from rsctl.stream.events import Cursor, Event
 from rsctl.stream.metrics import MetricSpec
-
-Cursor = dict[str, int]
-"""How far each replica's log has been read: resuming from it neither loses nor repeats a line."""
 
 
 class Unsupported(NamedTuple):

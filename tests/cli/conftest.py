@@ -17,10 +17,10 @@ import pytest
 
 from rsctl.cli.app import run as run_in_process
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
-from rsctl.targets.local.folder import RunFolder, Submission
 
 DEADLINE = 90.0
 

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
+from rsctl.runs.tail import RunTail
 from rsctl.stream.events import Event, LogEvent, StateEvent
-from rsctl.targets.local.folder import RunFolder, Submission
 from rsctl.targets.local.process import ProcessTarget
-from rsctl.targets.local.tail import RunTail
 
 SOON = "2999-01-01T00:00:0{}.000000Z"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import NamedTuple, Optional, Protocol
 
-from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.targets.local.ports import MOST, ReservedPort
 
 _KILL_SECONDS = 10.0

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
+from rsctl.targets import work
 from rsctl.targets.local import replicas
 
 NETWORK = "cluster"
@@ -132,11 +133,11 @@ def _entry(job: Job, share: replicas.Share) -> dict[str, Any]:
         if job.run.command is not None:
             entry["entrypoint"] = list(job.run.command)
         if job.run.args:
-            entry["command"] = replicas.argument_words(job)
+            entry["command"] = work.argument_words(job)
         return entry
     return {
         "entrypoint": ["rsctl-launch"],
-        "command": replicas.launch_arguments(job, share),
+        "command": work.launch_arguments(job, share.processes),
     }
 
 

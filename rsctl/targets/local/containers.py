@@ -9,10 +9,10 @@ from typing import Any
 import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.targets.local import docker
 from rsctl.targets.local.backend import Command, Ending
 from rsctl.targets.local.composefile import container_name, project_name
-from rsctl.targets.local.folder import RunFolder, Submission
 
 
 class ContainerBackend:

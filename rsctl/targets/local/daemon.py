@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rsctl.findings import ExitCode, JobState, error
+from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.targets.local.backend import Backend, ProcessBackend
-from rsctl.targets.local.folder import RunFolder, Submission
-from rsctl.targets.local.recorder import Recorder
 from rsctl.targets.local.supervisor import CANCEL_SIGNALS, Supervisor
 
 

@@ -8,6 +8,7 @@ from typing import Any, Optional
 from rsctl.findings import Finding, error
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
+from rsctl.targets import work
 from rsctl.targets.base import Capabilities, ImagePlan, Plan
 from rsctl.targets.local import replicas
 from rsctl.targets.local.ports import MOST
@@ -98,9 +99,9 @@ class ProcessTarget(LocalRun):
 
     def _argv(self, job: Job, share: replicas.Share) -> list[str]:
         if job.run.launcher == "none":
-            return replicas.user_command(job)
+            return work.user_command(job)
         launch = [self.host.python, "-m", "rsctl.runtime.launch"]
-        return launch + replicas.launch_arguments(job, share)
+        return launch + work.launch_arguments(job, share.processes)
 
     def preflight(self, job: Job) -> list[Finding]:
         """Whether the launcher finds torch, and a foreign command is given."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from secrets import token_hex
 from typing import Optional
 
 from rsctl.findings import Finding, error, note
-from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool, Unsupported
-
-TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
-"""The variable that has the run's secret."""
+from rsctl.targets.work import TOKEN, comm_env, user_env
 
 REFUSED = {
     "comm.backend": Unsupported(
@@ -88,7 +84,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
     if job.reducers.count == "auto":
         why = "as many as workers, since all links here are equally fast"
         yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
-    if job.run.launcher == "none" and (reducers or _comm_env(job)):
+    if job.run.launcher == "none" and (reducers or comm_env(job, False)):
         yield error(
             "unsupported",
             "reducers and comm: are the work of rsctl-launch, which launcher none leaves out",
@@ -130,32 +126,8 @@ def cluster_json(
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """The spec's own variables; None for a secret, which travels outside the request."""
-    env: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
-    for name, value in job.run.env.items():
-        env[name] = None if value.secret or is_secret_name(name) else str(value)
-    return env | _comm_env(job)
-
-
-def _comm_env(job: Job) -> dict[str, Optional[str]]:
-    """What the PyTorch binding reads of the spec's `comm:` block; nothing of its defaults."""
-    comm = job.comm
-    env: dict[str, Optional[str]] = {}
-    if comm.backend != "auto":
-        env["RSCTL_COMM_BACKEND"] = comm.backend
-    if comm.bucket_mb != "auto":
-        env["RSCTL_COMM_BUCKET_MB"] = str(comm.bucket_mb)
-    if comm.compression != "none":
-        env["RSCTL_COMM_COMPRESSION"] = comm.compression
-    if reducer_count(job):
-        env["RSCTL_ON_REDUCER_LOSS"] = comm.on_reducer_loss
-    return env
-
-
-def secrets(job: Job) -> dict[str, str]:
-    """The values that a plan leaves out: the spec's, and a new token of the run's own."""
-    env = job.run.env
-    token = {TOKEN: token_hex()} if reducer_count(job) else {}
-    return token | {n: str(v) for n, v in env.items() if v.secret or is_secret_name(n)}
+    threads: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
+    return {**threads, **user_env(job), **comm_env(job, bool(reducer_count(job)))}
 
 
 def identity_env(
@@ -170,37 +142,3 @@ def identity_env(
         "RSCTL_REPLICA": replica,
         **token,
     }
-
-
-def launch_arguments(job: Job, share: Share) -> list[str]:
-    """The arguments of `rsctl-launch` for a worker."""
-    options = ["--launcher", job.run.launcher]
-    if job.run.launcher == "torchrun":
-        options += ["--processes", str(share.processes)]
-    if job.run.command is None:
-        options.append("--python")
-    return [*options, "--", *user_command(job)]
-
-
-def user_command(job: Job) -> list[str]:
-    """The script, `-m` and the module, or the command, with the arguments."""
-    run = job.run
-    if run.command is not None:
-        head = list(run.command)
-    else:
-        head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
-    return head + argument_words(job)
-
-
-def argument_words(job: Job) -> list[str]:
-    """`run.args` as words: `epochs: 3` is `--epochs 3`, true a bare flag, false left out."""
-    if isinstance(job.run.args, list):
-        return list(job.run.args)
-    words: list[str] = []
-    for name, value in job.run.args.items():
-        if value is False:
-            continue
-        words.append(f"--{name}")
-        if value is not True:
-            words += [str(item) for item in (value if isinstance(value, list) else [value])]
-    return words

@@ -11,15 +11,16 @@ import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
+from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
+from rsctl.runs.tail import STATES, RunTail
 from rsctl.spec.job import Job
-from rsctl.stream.events import Event
+from rsctl.stream.events import Cursor, Event
 from rsctl.stream.journal import tail_offset
-from rsctl.targets.base import Cursor, Plan, metric_specs, replica_names
-from rsctl.targets.local.folder import RunFolder, Submission
+from rsctl.targets.base import Plan, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
-from rsctl.targets.local.replicas import secrets
-from rsctl.targets.local.tail import STATES, RunTail
+from rsctl.targets.local.replicas import reducer_count
+from rsctl.targets.work import secrets
 
 _IDLE_SECONDS = 0.05
 
@@ -52,7 +53,7 @@ class LocalRun:
         try:
             record()
             self.provide(plan, job, show)
-            start_supervisor(folder, lock, secrets(job))
+            start_supervisor(folder, lock, secrets(job, bool(reducer_count(job))))
         finally:
             os.close(lock)  # the supervisor has its own hold on it
 
@@ -102,8 +103,8 @@ class LocalRun:
             store.close()
 
     def _clear_away(self, folder: RunFolder, store: Store, known: Run) -> None:
+        from rsctl.runs.recorder import Recorder
         from rsctl.targets.local.daemon import make_backend
-        from rsctl.targets.local.recorder import Recorder
 
         reason = "its supervisor was killed; what was left of it has been cleared away"
         try:

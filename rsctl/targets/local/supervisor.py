@@ -16,12 +16,12 @@ from types import FrameType
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.failures import exit_report, first_failure, runtime_finding
+from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.recorder import Recorder
 from rsctl.stream.events import Failure, now
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.local.backend import Backend
-from rsctl.targets.local.failures import exit_report, first_failure, runtime_finding
-from rsctl.targets.local.folder import RunFolder, Submission
-from rsctl.targets.local.recorder import Recorder
 from rsctl.targets.local.replica import Replica, lines_with_news
 
 CANCEL_SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import msgspec
 
 from rsctl.findings import Finding
+from rsctl.runs.folder import RunFolder
 from rsctl.stream.diagnose import LOST_PEER, failure_lines, known_causes
 from rsctl.stream.events import Failure, LogEvent, seconds_between
 from rsctl.stream.journal import JournalReader, tail_offset
 from rsctl.stream.metrics import structured
-from rsctl.targets.local.folder import RunFolder
 
 _TAIL = 400
 _TOGETHER_SECONDS = 2.0

@@ -12,9 +12,9 @@ from time import monotonic
 import msgspec
 
 from rsctl.findings import Finding, JobState, warning
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.stream.events import Event, Failure, FindingEvent, MetricEvent, StateEvent, now
-from rsctl.targets.local.folder import RunFolder
 
 _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.stream.events import Event, FindingEvent, LogEvent, StateEvent
+from rsctl.runs.folder import RunFolder
+from rsctl.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
 from rsctl.stream.journal import JournalReader
 from rsctl.stream.merge import OrderedMerge
-from rsctl.targets.base import Cursor
-from rsctl.targets.local.folder import RunFolder
 
 STATES = "states"
 _REORDER_SECONDS = 0.05  # from a line's stamp to its write

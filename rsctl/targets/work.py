@@ -1,0 +1,77 @@
+"""What every target's request says of the work: the command, its variables, its secrets. Pure."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from rsctl.spec.checks import is_secret_name
+from rsctl.spec.job import Job
+
+TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
+"""The variable that has the run's secret, by which workers and reducers know each other."""
+
+
+def launch_arguments(job: Job, processes: int) -> list[str]:
+    """The arguments of `rsctl-launch`, with so many ranks a node."""
+    options = ["--launcher", job.run.launcher]
+    if job.run.launcher == "torchrun":
+        options += ["--processes", str(processes)]
+    if job.run.command is None:
+        options.append("--python")
+    return [*options, "--", *user_command(job)]
+
+
+def user_command(job: Job) -> list[str]:
+    """The script, `-m` and the module, or the command, with the arguments."""
+    run = job.run
+    if run.command is not None:
+        head = list(run.command)
+    else:
+        head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
+    return head + argument_words(job)
+
+
+def argument_words(job: Job) -> list[str]:
+    """`run.args` as words: `epochs: 3` is `--epochs 3`, true a bare flag, false left out."""
+    if isinstance(job.run.args, list):
+        return list(job.run.args)
+    words: list[str] = []
+    for name, value in job.run.args.items():
+        if value is False:
+            continue
+        words.append(f"--{name}")
+        if value is not True:
+            words += [str(item) for item in (value if isinstance(value, list) else [value])]
+    return words
+
+
+def user_env(job: Job) -> dict[str, Optional[str]]:
+    """The spec's own variables; None for a secret, which a plan does not show."""
+    return {
+        name: None if value.secret or is_secret_name(name) else str(value)
+        for name, value in job.run.env.items()
+    }
+
+
+def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
+    """What the PyTorch binding reads of the spec's `comm:` block; nothing of its defaults."""
+    comm = job.comm
+    env: dict[str, Optional[str]] = {}
+    if comm.backend != "auto":
+        env["RSCTL_COMM_BACKEND"] = comm.backend
+    if comm.bucket_mb != "auto":
+        env["RSCTL_COMM_BUCKET_MB"] = str(comm.bucket_mb)
+    if comm.compression != "none":
+        env["RSCTL_COMM_COMPRESSION"] = comm.compression
+    if has_reducers:
+        env["RSCTL_ON_REDUCER_LOSS"] = comm.on_reducer_loss
+    return env
+
+
+def secrets(job: Job, has_reducers: bool) -> dict[str, str]:
+    """The values that a plan leaves out: the spec's, and a new token of the run's own."""
+    from secrets import token_hex  # not for `plan`, which needs none
+
+    token = {TOKEN: token_hex()} if has_reducers else {}
+    hidden = {name: job.run.env[name] for name, value in user_env(job).items() if value is None}
+    return token | {name: str(value) for name, value in hidden.items()}
