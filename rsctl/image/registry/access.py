@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rsctl.cloud.logins import AWS_LOGIN, GOOGLE_LOGIN
 from rsctl.image.registry.names import Kind, Repository
-
-GOOGLE_LOGIN = (
-    "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the "
-    "file of a service account"
-)
-AWS_LOGIN = "run `aws sso login` or `aws configure`, or set AWS_PROFILE to a profile that works"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ import base64
 from contextlib import suppress
 from typing import Any
 
+from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.registry.access import AWS_LOGIN, access_to
-from rsctl.image.registry.credentials import NO_CREDENTIALS, Login
+from rsctl.image.registry.access import access_to
+from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, Ecr, Kind, Repository
 
 PUBLIC_REGION = "us-east-1"

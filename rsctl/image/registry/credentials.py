@@ -6,9 +6,6 @@ import base64
 import json
 from dataclasses import dataclass, field
 
-NO_CREDENTIALS = "credentials-missing"
-"""The code of a finding that no cloud credentials are here at all."""
-
 IDENTITY_TOKEN = "<token>"  # noqa: S105 - a user's name
 """The user's name by which credential helpers mark a secret that is a refresh token."""
 

@@ -7,10 +7,11 @@ import warnings
 from typing import Any
 from urllib.parse import quote
 
+from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
-from rsctl.image.registry.access import GOOGLE_LOGIN, access_to
-from rsctl.image.registry.credentials import NO_CREDENTIALS, Login
+from rsctl.image.registry.access import access_to
+from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, GoogleRepository, Repository
 
 USER = "oauth2accesstoken"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rsctl.cloud.logins import NO_CREDENTIALS
 from rsctl.findings import RsctlError
-from rsctl.image.registry.credentials import NO_CREDENTIALS, Login
+from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import Kind, Repository, parse_repository
 
 

@@ -12,28 +12,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO
 
+from rsctl.cloud.archive import Archive
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
 
 CONTEXT = "context.tar"
 _BLOCK = 1 << 20
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A file to upload; `digest` is the SHA-256 of its bytes, in hexadecimal; size in bytes."""
-
-    file: IO[bytes]
-    size: int
-    digest: str
-
-    @property
-    def name(self) -> str:
-        """Content-addressed, so that an unchanged context is uploaded once."""
-        return f"rsctl-context-{self.digest[:32]}.zip"
 
 
 @contextmanager

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
+from rsctl.cloud.google import Google, Lost, endpoint, unreachable
+from rsctl.cloud.google_errors import refused
+from rsctl.cloud.pace import Pace
+from rsctl.cloud.storage import Storage
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.archive import packed
 from rsctl.image.remote.cloudbuild_end import digest_of, failure
 from rsctl.image.remote.cloudbuild_request import Staging, build_request, staging_of, tag_of
-from rsctl.image.remote.google import Google, Lost, endpoint, unreachable
-from rsctl.image.remote.google_errors import refused
 from rsctl.image.remote.log import BuildLog
-from rsctl.image.remote.pace import Pace
-from rsctl.image.remote.storage import Storage
 from rsctl.spec.options import VertexOptions
 
 Build = dict[str, Any]

@@ -6,16 +6,17 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from rsctl.cloud.archive import Archive
+from rsctl.cloud.aws import client, code_of, findings
+from rsctl.cloud.pace import Pace
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
-from rsctl.image.remote.archive import Archive, packed
-from rsctl.image.remote.aws import client, code_of, findings
+from rsctl.image.remote.archive import packed
 from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.image.remote.cloudwatch import LogStream
 from rsctl.image.remote.codebuild_end import digest_of, failure
 from rsctl.image.remote.codebuild_request import build_request, project_request
 from rsctl.image.remote.log import BuildLog
-from rsctl.image.remote.pace import Pace
 from rsctl.spec.options import SageMakerOptions
 
 Build = dict[str, Any]

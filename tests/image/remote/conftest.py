@@ -18,13 +18,13 @@ from typing import IO
 import pytest
 from google.oauth2 import service_account
 
+from rsctl.cloud.pace import PACE
 from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.findings import RsctlError
 from rsctl.image.events import Event, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
-from rsctl.image.remote.pace import PACE
 from rsctl.spec.options import SageMakerOptions, VertexOptions
 
 ROLE = "arn:aws:iam::123456789012:role/build"

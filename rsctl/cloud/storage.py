@@ -9,11 +9,11 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from rsctl.cloud.archive import Archive
+from rsctl.cloud.google import Google, Lost, endpoint, unreachable
+from rsctl.cloud.google_errors import refused
+from rsctl.cloud.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.remote.archive import Archive
-from rsctl.image.remote.google import Google, Lost, endpoint, unreachable
-from rsctl.image.remote.google_errors import refused
-from rsctl.image.remote.pace import Pace
 
 STAGING = "targets.vertex.staging"
 """The field that names the bucket."""

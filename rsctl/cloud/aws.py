@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.registry.access import AWS_LOGIN
-from rsctl.image.registry.credentials import NO_CREDENTIALS
 
 _TRIES = 6
 _CONNECT_TIMEOUT = 10

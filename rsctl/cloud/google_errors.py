@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from rsctl.cloud.logins import GOOGLE_LOGIN
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.registry.access import GOOGLE_LOGIN
 
 _LONGEST = 1000
 

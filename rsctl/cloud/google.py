@@ -13,11 +13,10 @@ import warnings
 from typing import Any
 from urllib.parse import urlsplit
 
+from rsctl.cloud.google_errors import refused
+from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+from rsctl.cloud.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.registry.access import GOOGLE_LOGIN
-from rsctl.image.registry.credentials import NO_CREDENTIALS
-from rsctl.image.remote.google_errors import refused
-from rsctl.image.remote.pace import Pace
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
