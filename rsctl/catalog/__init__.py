@@ -1,0 +1,1 @@
+"""Machines, accelerators, bandwidths and prices, as data with sources and dates, and look-ups."""

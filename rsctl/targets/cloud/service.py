@@ -1,0 +1,146 @@
+"""What a cloud tells of a job, and what one asks of it: the part that differs from cloud to cloud.
+
+`run.CloudRun` does the rest: it keeps the log and the states in the run's folder, the metrics in
+the store, and sees to it that only one process a run asks the cloud.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Optional, Protocol
+
+import msgspec
+
+from rsctl.findings import Finding, JobState
+from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
+from rsctl.targets.base import Plan, Pool
+
+
+class Unreachable(Exception):
+    """The cloud gave no answer, or asks to be asked later: nothing is wrong with the job.
+
+    Text: who, and what happened, in words. Whoever collects tries again later, and says so.
+    """
+
+
+class Line(NamedTuple):
+    """One line of a job's log.
+
+    `replica` is None for what the service itself says of the job. `id` is unique within the job
+    and the same each time that the line is read.
+    """
+
+    time: str
+    id: str
+    replica: Optional[str]
+    stream: Stream
+    text: str
+
+
+class JobLog(Protocol):
+    """Reads a job's log to its end, every line once.
+
+    It decides itself when a request is due (`read` returns None at once if none is), reads again
+    over what is recent for lines that came late, and leaves out those it has given before.
+    """
+
+    def read(self) -> list[Line] | None:
+        """The next lines in order of time; None if it is not time to ask again.
+
+        At most one request. Raises Unreachable, or RsctlError for what will not pass by itself.
+        """
+
+    def finish(self) -> None:
+        """The job has ended: read to the end, and then on until nothing late is to be expected."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all has been read, after `finish`."""
+
+    def cursor(self) -> dict[str, Any]:
+        """Where another reader of this log goes on, as JSON; it grows neither with time nor log."""
+
+
+class Fact(NamedTuple):
+    """Something worth knowing of a job that no other target has, such as the time that is billed.
+
+    `value` is what `status -o json` has under the name; `text` is for people.
+    """
+
+    name: str
+    text: str
+    value: Any
+
+
+class JobStatus(msgspec.Struct, kw_only=True):
+    """What the cloud says of a job now.
+
+    `time` is since when the state is so. `reason` is in words for people, such as why it is still
+    queued. `failed` are the replicas that the cloud itself says have failed, not those that were
+    stopped in their wake; their `lines` and `causes` are filled in by others. `findings` are told
+    once each, such as a quota that is full.
+    """
+
+    state: JobState
+    time: str
+    reason: Optional[str] = None
+    attempt: int = 1
+    failed: list[Failure] = []
+    facts: list[Fact] = []
+    findings: list[Finding] = []
+
+
+class Described(msgspec.Struct, kw_only=True):
+    """A job that was submitted elsewhere, as far as the cloud can tell. `run` is ours, if any."""
+
+    name: str
+    created: str
+    pools: list[Pool]
+    run: Optional[str] = None
+    request: dict[str, Any] = {}
+
+
+class CloudJob(Protocol):
+    """One job in the cloud. All calls raise Unreachable, or RsctlError with findings."""
+
+    url: str
+
+    def status(self) -> JobStatus:
+        """How it is now. One request, or a few."""
+
+    def describe(self) -> Described:
+        """What it is."""
+
+    def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> JobLog:
+        """Its log, from a cursor on; from the beginning if that is empty."""
+
+    def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
+        """What the cloud itself has measured after a time; names begin with `cloud.`."""
+
+    def notice(self, line: LogEvent) -> Finding | None:
+        """What a line of the log tells beyond its text, such as that the wrong plugin is loaded."""
+
+    def facts(self, measured: Mapping[str, Mapping[str, float]], plan: Mapping[str, Any],
+              noticed: list[Finding]) -> list[Fact]:  # fmt: skip
+        """What follows from all that is known, such as whether Reduction Server is at work.
+
+        `measured` is, by replica, the last value of each metric that begins with `cloud.`, less
+        that; `plan` is the run's stored plan, `noticed` the codes told by `notice` so far.
+        """
+
+    def cancel(self) -> None:
+        """Ask it to end; one that has ended is left as it is."""
+
+
+class JobService(Protocol):
+    """Where jobs are created and found."""
+
+    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+        """Send the request, its image and secrets filled in; the URL of the job.
+
+        Idempotent by the run's id: a job of this run that is there already is the answer, also
+        after an answer was lost. Raises RsctlError.
+        """
+
+    def open(self, url: str) -> CloudJob:
+        """A job by its URL; makes no call. Raises RsctlError if the URL is not one."""
