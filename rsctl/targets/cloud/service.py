@@ -50,8 +50,11 @@ class JobLog(Protocol):
         At most one request. Raises Unreachable, or RsctlError for what will not pass by itself.
         """
 
-    def finish(self) -> None:
-        """The job has ended: read to the end, and then on until nothing late is to be expected."""
+    def finish(self, ended: str) -> None:
+        """The job ended then: read to the end, and on until nothing late is to be expected.
+
+        How long that is counts from `ended`, so that the log of an old job is complete at once.
+        """
 
     @property
     def is_complete(self) -> bool:
@@ -140,6 +143,12 @@ class JobService(Protocol):
 
         Idempotent by the run's id: a job of this run that is there already is the answer, also
         after an answer was lost. Raises RsctlError.
+        """
+
+    def find(self, request: Mapping[str, Any], run: str) -> str | None:
+        """The URL of the job that was created for a run, or None; `request` is the plan's.
+
+        For a submission that was killed before it heard the answer.
         """
 
     def open(self, url: str) -> CloudJob:
