@@ -9,7 +9,7 @@ import click
 from rsctl.cli import options
 from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import print_json, say
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Run, Store
 from rsctl.targets.base import Target
 
@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.05
 @options.output_option
 @options.talk_options
 def command(run: str, output: str) -> int:
-    """Exit with 0 if the run has ended, now or before; with 6 if it does not end."""
+    """Exit with 0 if the run has ended or is shutting down; with 6 if nothing comes of it."""
     store = Store()
     known, target = find_run(store, run)
     if known.state.is_final:
@@ -47,6 +47,10 @@ def _cancel(store: Store, target: Target, run: Run) -> Run:
         if run.state.is_final:
             return run
         sleep(_POLL_SECONDS)
+    if (
+        run.state is JobState.CANCELLING
+    ):  # a cloud gives jobs longer to shut down than anybody waits
+        return run
     raise RsctlError(
         ExitCode.TIMED_OUT,
         error("cancel", f"{run.run} has not ended after {_WAIT_SECONDS:g} s", "try again"),

@@ -17,7 +17,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.stream.clean import clean
 from rsctl.stream.encode import event_line
 from rsctl.stream.events import MetricEvent
-from rsctl.stream.metrics import Tally
+from rsctl.stream.metrics import MACHINES, Tally
 from rsctl.stream.text import number_in_words, sparkline
 
 _POLL_SECONDS = 0.3
@@ -38,7 +38,8 @@ def command(
     if follow and plot:
         raise click.UsageError("--plot draws what is there; it cannot follow.")
     store = Store()
-    known, _ = find_run(store, run)
+    known, target = find_run(store, run)
+    target.collect(known.run)
     values = _values(store, known, follow)
     wanted = (m for m in values if _is_wanted(m, name, nodes or output == "json"))
     if output == "json" or follow:
@@ -56,7 +57,7 @@ def command(
 def _is_wanted(metric: MetricEvent, names: tuple[str, ...], nodes: bool) -> bool:
     if names:
         return metric.name in names
-    return nodes or not metric.name.startswith("node.")
+    return nodes or not metric.name.startswith(MACHINES)
 
 
 def _values(store: Store, run: Run, follow: bool) -> Iterator[MetricEvent]:

@@ -10,18 +10,24 @@ import msgspec
 from rsctl.cli.show import say, show_findings
 from rsctl.findings import RsctlError
 from rsctl.runs.store import Run, Store
-from rsctl.targets import get
+from rsctl.targets import get, in_cloud
 from rsctl.targets.base import Target
 
 
 def find_run(store: Store, reference: str) -> tuple[Run, Target]:
-    """A run, brought up to date, and its target. Raises RsctlError if there is none."""
-    run = store.find(reference)
-    target = get(run.target)
-    if not run.state.is_final:
-        bring_up_to_date(run)
-        run = store.find(run.run)
-    return run, target
+    """A run, brought up to date, and its target. Raises RsctlError if there is none.
+
+    The URL of a job in a cloud that was submitted elsewhere makes it a run of the store.
+    """
+    try:
+        run = store.find(reference)
+    except RsctlError:
+        cloud = in_cloud(reference)
+        if cloud is None:
+            raise
+        run = cloud.adopt(reference)
+    bring_up_to_date(run)
+    return store.find(run.run), get(run.target)
 
 
 def bring_up_to_date(run: Run) -> None:
@@ -45,4 +51,5 @@ def shown(run: Run) -> dict[str, Any]:
     """A run as `-o json` prints it: without its plan, which is long."""
     fields: dict[str, Any] = msgspec.to_builtins(run)
     del fields["plan"], fields["metrics_spec"]
+    fields["facts"] = {fact.name: fact.value for fact in run.facts}
     return fields

@@ -69,6 +69,7 @@ def _lines(run: Run, travel: Gradients | None) -> list[str]:
         details += [replica.reason] if replica.reason else []
         state = state_on(sys.stdout, replica.state, 10)
         lines.append(f"  {replica.replica:<12}{state}  {', '.join(details)}".rstrip())
+    lines += [f"  {fact.name:<12}{fact.text}" for fact in run.facts]
     if travel:
         lines.append(f"  {'gradients':<12}{travel.in_words()}")
     return lines + failure_block(run)

@@ -1,4 +1,6 @@
-"""The folder of a local run: what is in it, and the lock that says whether its supervisor lives.
+"""The folder of a run: what is in it, and the lock that says whether somebody looks after it.
+
+That is a supervisor, or for a job in a cloud the command that collects its log.
 
 submission.json   what the supervisor was told to run (no secrets)
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
@@ -78,7 +80,7 @@ class RunFolder:
         """Take the run's lock; returns its file descriptor, which a supervisor may inherit.
 
         A lock belongs to the open file, so it is held until the last process that has it ends,
-        however it ends. Raises BlockingIOError if the run has a supervisor already.
+        however it ends. Raises BlockingIOError if somebody looks after the run already.
         """
         file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = monotonic() + _PROBE_SECONDS

@@ -1,4 +1,4 @@
-"""What a supervisor writes down: states, findings, the first failure, metrics."""
+"""What is written down of a run while it goes on: states, findings, the first failure, metrics."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ class Recorder:
         replica: str | None = None,
         exit_code: int | None = None,
         reason: str | None = None,
+        time: str | None = None,
     ) -> None:
-        """The job or a replica entered a state."""
+        """The job or a replica entered a state; now, unless a time is given."""
         event = StateEvent(
-            time=now(),
+            time=time or now(),
             state=state,
             replica=replica,
             attempt=self.attempt,

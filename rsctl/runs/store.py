@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 import msgspec
 
@@ -19,7 +19,7 @@ from rsctl.stream.events import Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
 
 BUSY_SECONDS = 30.0
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, target TEXT NOT NULL, url TEXT NOT NULL,
@@ -34,6 +34,9 @@ CREATE TABLE IF NOT EXISTS metrics (
     run TEXT NOT NULL REFERENCES runs(id), time TEXT NOT NULL, replica TEXT NOT NULL,
     name TEXT NOT NULL, step INTEGER, value REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS metrics_of_run ON metrics (run);
+CREATE TABLE IF NOT EXISTS collected (
+    run TEXT PRIMARY KEY REFERENCES runs(id), progress TEXT NOT NULL, facts TEXT NOT NULL
+    ) WITHOUT ROWID;
 """
 
 
@@ -49,6 +52,17 @@ class Replica(msgspec.Struct, kw_only=True):
     since: str
     exit_code: Optional[int] = None
     reason: Optional[str] = None
+
+
+class Fact(NamedTuple):
+    """Something worth knowing of a run that no other target has, such as the time that is billed.
+
+    `value` is what `status -o json` has under the name; `text` is for people.
+    """
+
+    name: str
+    text: str
+    value: Any
 
 
 class Run(msgspec.Struct, kw_only=True):
@@ -69,6 +83,7 @@ class Run(msgspec.Struct, kw_only=True):
     replicas: list[Replica] = []
     plan: dict[str, Any] = {}
     metrics_spec: dict[str, MetricSpec] = {}
+    facts: list[Fact] = []
 
 
 _COLUMNS = Run.__struct_fields__[: Run.__struct_fields__.index("first_failure")]
@@ -90,7 +105,7 @@ class Store:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
+            if version < _SCHEMA_VERSION:
                 self._db.executescript(_SCHEMA)
                 self._db.execute(f"PRAGMA user_version={_SCHEMA_VERSION}")
         if version > _SCHEMA_VERSION:
@@ -133,16 +148,41 @@ class Store:
             *(started, ended, run),
         )
 
+    def locate(self, run: str, url: str) -> None:
+        """Record under which URL the target knows a run."""
+        self._write("UPDATE runs SET url=? WHERE id=?", url, run)
+
+    def progress(self, run: str) -> bytes | None:
+        """How far a run's log has been collected, as it was kept; None if nothing was."""
+        rows = self._rows("SELECT progress FROM collected WHERE run=?", run)
+        return next((text.encode() for (text,) in rows), None)
+
+    def keep(
+        self, run: str, metrics: Iterable[MetricEvent], progress: bytes, facts: list[Fact]
+    ) -> None:
+        """Record values of metrics and how far they have been collected, both or neither."""
+        with self._explaining(), self._db:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._add_metrics(run, metrics)
+            self._db.execute(
+                "INSERT INTO collected VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET"
+                " progress=excluded.progress, facts=excluded.facts",
+                (run, progress.decode(), _json(facts)),
+            )
+
     def record_failure(self, run: str, failure: Failure) -> None:
         """Record a run's first failure."""
         self._write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
 
     def add_metrics(self, run: str, metrics: Iterable[MetricEvent]) -> None:
         """Record values of metrics, all or none."""
-        rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in metrics]
         with self._explaining(), self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+            self._add_metrics(run, metrics)
+
+    def _add_metrics(self, run: str, metrics: Iterable[MetricEvent]) -> None:
+        rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in metrics]
+        self._db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:
         """A run's metrics in the order of their arrival, each with its row number."""
@@ -205,7 +245,12 @@ class Store:
         run.metrics_spec = msgspec.json.decode(specs, type=dict[str, MetricSpec])
         run.first_failure = msgspec.json.decode(failure, type=Failure) if failure else None
         run.replicas = self._replicas(run.run)
+        run.facts = self._facts(run.run)
         return run
+
+    def _facts(self, run: str) -> list[Fact]:
+        rows = self._db.execute("SELECT facts FROM collected WHERE run=?", (run,))
+        return [fact for (text,) in rows for fact in msgspec.json.decode(text, type=list[Fact])]
 
     def _replicas(self, run: str) -> list[Replica]:
         query = "SELECT replica, state, since, exit_code, reason FROM replicas WHERE run=?"

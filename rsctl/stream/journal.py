@@ -7,6 +7,7 @@ its offset in the file: reading can resume anywhere, without loss or repetition.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
@@ -78,6 +79,53 @@ def _with_breaks(lines: bytes) -> bytes:
         for i in range(0, max(len(line), 1), MAX_LINE)
     )
     return b"\n".join(pieces)
+
+
+class JournalCopy:
+    """Writes a log whose lines have their times already, such as one that a cloud has kept.
+
+    It begins by cutting the file off at `size` bytes, which a killed writer may have passed. Times
+    must not go back within a file: a line that comes late keeps its place by its arrival, and gets
+    the time of the line before.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o600)
+        os.ftruncate(self._file, min(size, os.fstat(self._file).st_size))
+        self._last_time = _last_time(path)
+        self.size = os.fstat(self._file).st_size
+
+    def write(self, lines: Iterable[tuple[str, Stream, str]]) -> None:
+        """Append lines of (time, stream, text), all or none. Raises OSError."""
+        out = bytearray()
+        last = self._last_time
+        for time, stream, text in lines:
+            last = max(last, time)
+            stamp = last.encode() + _CODES[stream]
+            for part in _with_breaks(text.encode(errors="backslashreplace")).split(b"\n"):
+                out += stamp + part + b"\n"
+        try:
+            written = 0
+            while written < len(out):
+                written += os.write(self._file, out[written:])
+        except OSError:
+            os.ftruncate(self._file, self.size)
+            raise
+        self.size += len(out)
+        self._last_time = last
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def _last_time(path: Path) -> str:
+    reader = JournalReader(path, "", tail_offset(path, 1))
+    lines = reader.read()
+    reader.close()
+    return lines[-1].time if lines else _LONG_AGO
 
 
 class JournalReader:

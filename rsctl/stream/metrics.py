@@ -42,6 +42,10 @@ def structured(text: str) -> dict[str, Any] | None:
     return record if is_ours else None
 
 
+MACHINES = ("node.", "cloud.")
+"""What the names of metrics begin with that nodes tell of themselves, and clouds of nodes."""
+
+
 class MetricReader:
     """Reads the metrics of one job out of its log."""
 
@@ -160,7 +164,7 @@ class Tally:
     def summary(self, nodes: bool = False) -> dict[str, dict[str, Any]]:
         """Of each metric its last value, its count, its best by the goal, and its unit.
 
-        The nodes' telemetry is left out unless `nodes`: it describes machines, not the training.
+        What describes machines, not the training, is left out unless `nodes`.
         """
         figures = self._figures.items()
-        return {name: dict(f) for name, f in figures if nodes or not name.startswith("node.")}
+        return {name: dict(f) for name, f in figures if nodes or not name.startswith(MACHINES)}

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Target
 
+if TYPE_CHECKING:
+    from rsctl.targets.cloud.run import CloudRun
+
 MODULES = {
     "process": "rsctl.targets.local.process",
     "compose": "rsctl.targets.local.compose",
+    "vertex": "rsctl.targets.vertex.target",
+    "sagemaker": "rsctl.targets.sagemaker.target",
 }
+CLOUDS = frozenset({"vertex", "sagemaker"})
 
 
 def get(name: str) -> Target:
@@ -24,4 +31,13 @@ def get(name: str) -> Target:
             ),
         )
     target: Target = import_module(MODULES[name]).TARGET
+    return target
+
+
+def in_cloud(url: str) -> CloudRun | None:
+    """The cloud's target that a URL such as `vertex://PROJECT/REGION/ID` is of, if it is of one."""
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in CLOUDS:
+        return None
+    target: CloudRun = import_module(MODULES[scheme]).TARGET
     return target

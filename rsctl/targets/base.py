@@ -105,6 +105,9 @@ class Target(Protocol):
     def reconcile(self, run: str) -> None:
         """Bring the store up to date with the job, and clear away what a killed run left."""
 
+    def collect(self, run: str) -> None:
+        """Have all that is known by now of the run's log and metrics on this machine."""
+
     def cancel(self, run: str) -> None:
         """Ask the job to end. Returns at once; a job that has ended is left as it is."""
 

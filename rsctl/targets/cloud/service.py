@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional, Protocol
 import msgspec
 
 from rsctl.findings import Finding, JobState
+from rsctl.runs.store import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
 from rsctl.targets.base import Plan, Pool
 
@@ -62,17 +63,6 @@ class JobLog(Protocol):
 
     def cursor(self) -> dict[str, Any]:
         """Where another reader of this log goes on, as JSON; it grows neither with time nor log."""
-
-
-class Fact(NamedTuple):
-    """Something worth knowing of a job that no other target has, such as the time that is billed.
-
-    `value` is what `status -o json` has under the name; `text` is for people.
-    """
-
-    name: str
-    text: str
-    value: Any
 
 
 class JobStatus(msgspec.Struct, kw_only=True):

@@ -118,6 +118,9 @@ class LocalRun:
         recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=reason)
         recorder.close()
 
+    def collect(self, run: str) -> None:
+        """All of it is here: the supervisor writes it down as it comes."""
+
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
         folder = RunFolder(run)

@@ -1,0 +1,47 @@
+"""A job that was submitted elsewhere becomes a run of the store."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.runs.ids import ALPHABET, SUFFIX_LENGTH
+from rsctl.runs.store import Run
+from rsctl.targets.cloud.service import Described
+
+_LONGEST_NAME = 40
+
+
+def adopted(target: str, url: str, job: Described) -> Run:
+    """The run of a job, not stored yet. The same URL gives the same id on every machine."""
+    plan: dict[str, Any] = {
+        "run": job.run,
+        "target": target,
+        "pools": msgspec.to_builtins(job.pools),
+        "request": job.request,
+    }
+    return Run(
+        run=_run_id(job.name, url),
+        name=job.name,
+        target=target,
+        url=url,
+        state=JobState.QUEUED,
+        created=job.created,
+        plan=plan,
+    )
+
+
+def _run_id(name: str, url: str) -> str:
+    """An id like those of our own runs, from what the job is called and a hash of its URL."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    plain = plain if plain[:1].isalpha() else f"job-{plain}".strip("-")
+    number = int.from_bytes(hashlib.sha256(url.encode()).digest()[:8], "big")
+    suffix = ""
+    for _ in range(SUFFIX_LENGTH):
+        number, index = divmod(number, len(ALPHABET))
+        suffix += ALPHABET[index]
+    return f"{plain[:_LONGEST_NAME].rstrip('-')}-{suffix}"

@@ -1,0 +1,251 @@
+"""Brings what a cloud tells of one job into the run's folder and the store, every line once.
+
+It works in small steps, so that who follows a run can do so in one thread. What it has brought is
+written down in one transaction with the metrics; a collector that is killed between two steps
+leaves nothing that the next one does not cut off and read again.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from datetime import timedelta
+
+import msgspec
+
+from rsctl.cloud.pace import Pace
+from rsctl.findings import Finding, JobState, RsctlError, warning
+from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.recorder import Recorder
+from rsctl.runs.store import Fact, Run, Store
+from rsctl.runs.tail import STATES
+from rsctl.stream.events import LogEvent, MetricEvent, StateEvent, now, parse_time
+from rsctl.stream.metrics import MetricReader
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.copies import Copies
+from rsctl.targets.cloud.due import Due
+from rsctl.targets.cloud.ending import conclude
+from rsctl.targets.cloud.progress import Progress
+from rsctl.targets.cloud.service import CloudJob, JobLog, JobStatus, Line, Unreachable
+
+MEASURED = "cloud."
+"""What the names of the cloud's own measurements begin with."""
+
+_CLOCKS_APART = timedelta(minutes=10)
+_OFTEN_UNREACHABLE = 3
+
+
+class Collector:
+    """The one process that collects a run; whoever makes it holds the run's lock."""
+
+    def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: Run) -> None:
+        self._folder, self._store, self._job, self._run = folder, store, job, run
+        kept = store.progress(run.run)
+        self._progress = msgspec.json.decode(kept, type=Progress) if kept else Progress()
+        self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
+        self._copies = Copies(folder, self._progress.sizes)
+        _cut(folder, self._progress.sizes.get(STATES, 0))
+        self._recorder = Recorder(folder, store)
+        self._reader = MetricReader(run.metrics_spec)
+        self._log: JobLog | None = None
+        self._status: JobStatus | None = None
+        self._facts: list[Fact] = run.facts
+        self._metrics: list[MetricEvent] = []
+        self._failed_calls = 0
+        pace = Pace.of_environment()
+        self._look_due, self._measure_due = Due(pace, 1.0, 10.0), Due(pace, 60.0, 60.0)
+        self._unreachable_due = Due(pace, 1.0, 30.0, growth=2.0)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the job has ended and all of its log is here."""
+        return self._progress.is_complete
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended, as far as was seen."""
+        return self._progress.state is not None and self._progress.state.is_final
+
+    def step(self) -> bool:
+        """Ask what is due, at most a few requests; whether lines of the log came.
+
+        Raises RsctlError for what will not pass by itself; a cloud that cannot be reached is told
+        as a finding, and asked again later.
+        """
+        if self.is_complete or not self._unreachable_due.is_now():
+            return False
+        try:
+            self._look()
+            has_lines = self._read()
+            self._measure()
+        except Unreachable as problem:
+            self._note_unreachable(problem)
+            return False
+        self._failed_calls = 0
+        self._unreachable_due.now()
+        self._end_if_read()
+        return has_lines
+
+    def look_now(self) -> None:
+        """See at once how the job is."""
+        self._look_due.now()
+
+    def close(self) -> None:
+        """Leave it to others."""
+        self._keep()
+        self._recorder.close()
+        self._copies.close()
+
+    def _look(self) -> None:
+        """How the job is."""
+        if self.has_ended and self._status is not None:
+            return
+        if not self._look_due.is_now():
+            return
+        status = self._status = self._job.status()
+        is_news = self._progress.enter(status.state, status.attempt, status.reason)
+        self._recorder.attempt = status.attempt
+        for finding in status.findings:
+            self._tell(finding)
+        if is_news and not status.state.is_final:
+            self._recorder.state(status.state, reason=status.reason, time=_stamp(status.time))
+        if is_news and status.state.is_final:
+            self._record_end(status)
+        self._gather_facts()
+        self._look_due.done(is_news)
+        if is_news:
+            self._keep()
+
+    def _record_end(self, status: JobStatus) -> None:
+        """The store knows at once; the stream of events ends when the log is complete."""
+        event = StateEvent(
+            time=_stamp(status.time),
+            state=status.state,
+            attempt=status.attempt,
+            exit_code=int(status.state.exit_code),
+            reason=status.reason,
+        )
+        self._store.record(self._run.run, event)
+
+    def _read(self) -> bool:
+        log = self._open_log()
+        if self._status is not None and self.has_ended:
+            log.finish(_stamp(self._status.time))
+        lines = log.read()
+        if not lines:
+            return False
+        self._copies.write(lines)
+        for line in lines:
+            self._look_through(line)
+        self._progress.cursor = log.cursor()
+        self._keep()
+        return True
+
+    def _open_log(self) -> JobLog:
+        if self._log is None:
+            since = parse_time(self._run.created) - _CLOCKS_APART
+            created = since.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            self._log = self._job.log(self._progress.cursor, self._pools, created)
+        return self._log
+
+    def _look_through(self, line: Line) -> None:
+        """What a line tells beyond its text."""
+        if line.replica is None:
+            self._service_says(line)
+            return
+        if line.replica not in self._progress.running:
+            self._progress.running.append(line.replica)
+            self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
+        event = LogEvent(line.time, line.replica, line.id, line.stream, line.text)
+        report, finding = exit_report(event), runtime_finding(event)
+        if report:
+            self._progress.add_failure(report)
+        if finding:
+            self._tell(finding, line.replica)
+        noticed = self._job.notice(event)
+        if noticed and noticed.code not in [known.code for known in self._progress.noticed]:
+            self._progress.noticed.append(noticed)
+            self._tell(noticed, line.replica)
+        self._metrics += self._reader.read(event)
+
+    def _service_says(self, line: Line) -> None:
+        """What the service says of the job stands beside the state that the job is in."""
+        state = self._progress.state
+        if state is not None and not state.is_final:
+            self._recorder.state(state, reason=line.text, time=line.time)
+
+    def _tell(self, finding: Finding, replica: str | None = None) -> None:
+        if self._progress.tell(finding):
+            self._recorder.finding(finding, replica)
+
+    def _measure(self) -> None:
+        """The cloud's own measurements, once a minute and at the end."""
+        if self._measure_due.is_now() and self._progress.running:
+            self._measure_due.done()
+            self._fetch_measurements()
+
+    def _fetch_measurements(self) -> None:
+        try:
+            measured = self._job.measure(self._progress.measured, self._pools)
+        except RsctlError as problem:  # they may be forbidden where all else is allowed
+            for finding in problem.findings:
+                self._tell(msgspec.structs.replace(finding, severity="warning"))
+            return
+        if measured:
+            self._progress.measured = max(metric.time for metric in measured)
+            self._metrics += measured
+            self._keep()
+            self._gather_facts()
+
+    def _gather_facts(self) -> None:
+        measured = self._store.latest(self._run.run, MEASURED)
+        own = self._status.facts if self._status else []
+        derived = self._job.facts(measured, self._run.plan, self._progress.noticed)
+        self._facts = [*own, *derived]
+
+    def _end_if_read(self) -> None:
+        if self._status is None or not self.has_ended or not self._open_log().is_complete:
+            return
+        with suppress(Unreachable):  # the last measurements are not worth a failure
+            self._fetch_measurements()
+        self._gather_facts()
+        conclude(self._status, self._progress, self._pools, self._folder, self._recorder)
+        self._progress.is_complete = True
+        self._keep()
+
+    def _keep(self) -> None:
+        """Write down how far it is, with the metrics that were found on the way."""
+        self._progress.sizes = {**self._copies.sizes(), STATES: _size(self._folder)}
+        metrics, self._metrics = self._metrics, []
+        progress = msgspec.json.encode(self._progress)
+        self._store.keep(self._run.run, metrics, progress, self._facts)
+
+    def _note_unreachable(self, problem: Unreachable) -> None:
+        self._failed_calls += 1
+        self._unreachable_due.done()
+        if self._failed_calls == _OFTEN_UNREACHABLE:
+            message = f"{problem}; the job goes on, and is asked for again"
+            self._recorder.finding(warning("network", message, "check the network"))
+
+
+def _cut(folder: RunFolder, size: int) -> None:
+    """Take back the states that a killed collector told last: they are told again."""
+    with suppress(FileNotFoundError):
+        os.truncate(folder.states, min(size, _size(folder)))
+
+
+def _size(folder: RunFolder) -> int:
+    try:
+        return folder.states.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _stamp(time: str) -> str:
+    """A time as events have it; what a cloud says of times is not always one."""
+    try:
+        parse_time(time)
+    except ValueError:
+        return now()
+    return time

@@ -1,0 +1,52 @@
+"""The logs of a run as they are copied here, one journal a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunFolder
+from rsctl.stream.journal import JournalCopy
+from rsctl.targets.cloud.service import Line
+
+
+class Copies:
+    """Opens a replica's journal when its first line comes. Sizes in bytes."""
+
+    def __init__(self, folder: RunFolder, sizes: Mapping[str, int]) -> None:
+        self._folder = folder
+        self._sizes = dict(sizes)
+        self._journals: dict[str, JournalCopy] = {}
+
+    def write(self, lines: Iterable[Line]) -> None:
+        """Append lines; those of the service itself are not for here. Raises RsctlError."""
+        by_replica: dict[str, list[Line]] = {}
+        for line in lines:
+            if line.replica is not None:
+                by_replica.setdefault(line.replica, []).append(line)
+        try:
+            for replica, own in by_replica.items():
+                self._journal(replica).write((line.time, line.stream, line.text) for line in own)
+        except OSError as problem:
+            raise _disk(self._folder, problem) from None
+
+    def sizes(self) -> dict[str, int]:
+        """What the journals have, for those that come after."""
+        return self._sizes | {name: journal.size for name, journal in self._journals.items()}
+
+    def close(self) -> None:
+        """Close all."""
+        for journal in self._journals.values():
+            journal.close()
+
+    def _journal(self, replica: str) -> JournalCopy:
+        if replica not in self._journals:
+            size = self._sizes.get(replica, 0)
+            self._journals[replica] = JournalCopy(self._folder.log(replica), size)
+        return self._journals[replica]
+
+
+def _disk(folder: RunFolder, problem: OSError) -> RsctlError:
+    message = f"cannot keep the log in {folder.path}: {problem.strerror}; the job goes on"
+    remedy = "free some space, then go on: `rsctl logs -f`"
+    return RsctlError(ExitCode.ENVIRONMENT, error("disk", message, remedy))

@@ -1,0 +1,55 @@
+"""How a job in a cloud ended, replica by replica, and which failure was the first."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.runs.failures import first_failure
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.recorder import Recorder
+from rsctl.stream.events import Failure
+from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.cloud.progress import Progress
+from rsctl.targets.cloud.service import JobStatus
+
+
+def conclude(
+    status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder, recorder: Recorder
+) -> None:
+    """Record the end of every replica, the first failure if there is one, and the job's end."""
+    time, reason = status.time, status.reason
+    failures: list[Failure] = []
+    if status.state is JobState.FAILED:
+        failures = [*progress.failures, *status.failed]
+    first = first_failure(failures, folder) if failures else None
+    codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
+    for name in replica_names(pools):
+        _end_replica(name, status.state, codes.get(name), first, recorder, time)
+    if first is not None:
+        recorder.failure(_with_reason(first, reason))
+        reason = f"{first.replica} failed with exit code {first.exit_code}"
+    exit_code = int(status.state.exit_code)
+    recorder.state(status.state, exit_code=exit_code, reason=reason, time=time)
+
+
+def _end_replica(
+    name: str, job: JobState, code: int | None, first: Failure | None, recorder: Recorder, time: str
+) -> None:
+    """A replica's end, as far as it follows from the job's and from what was told of it."""
+    if code is not None and first is not None:
+        wake = None if name == first.replica else f"in the wake of {first.replica}"
+        recorder.state(JobState.FAILED, name, code, wake, time=time)
+    elif job is JobState.SUCCEEDED and name.startswith("worker-"):
+        recorder.state(JobState.SUCCEEDED, name, 0, time=time)
+    else:
+        why = "the workers had ended" if job is JobState.SUCCEEDED else f"the job was {job.value}"
+        why = f"{first.replica} had failed" if first else why
+        recorder.state(JobState.CANCELLED, name, reason=f"stopped after {why}", time=time)
+
+
+def _with_reason(failure: Failure, reason: str | None) -> Failure:
+    """A replica that left no log is explained by what the cloud says."""
+    if failure.lines or not reason:
+        return failure
+    return msgspec.structs.replace(failure, lines=reason.splitlines()[-40:])

@@ -1,0 +1,37 @@
+"""The image of a job in a cloud: built and pushed if need be, then named by its digest."""
+
+from __future__ import annotations
+
+from rsctl.findings import RsctlError, note
+from rsctl.image.events import Show
+from rsctl.image.findings import recipe_of
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+
+
+def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
+    """What the request has in place of the plan's tag; None if there is nothing to build.
+
+    Where this machine has no builder, the target's cloud builds. Raises RsctlError.
+    """
+    from rsctl.image.provide import provide, provide_by_cloud
+
+    if job.image.uri or plan.image.tag is None:
+        return plan.image.tag
+    recipe, _ = recipe_of(job, plan.target)
+    try:
+        return provide(recipe, job, show, push=True).reference
+    except RsctlError:
+        if _has_builder():
+            raise
+    show(note("cloud-build", "no builder on this machine: the image is built in the cloud"))
+    return provide_by_cloud(recipe, job, plan.target, show).reference
+
+
+def _has_builder() -> bool:
+    from rsctl.image.choose import choose
+
+    try:
+        return bool(choose("auto"))
+    except RsctlError:
+        return False

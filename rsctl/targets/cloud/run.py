@@ -1,0 +1,207 @@
+"""What the clouds' targets do alike once a plan is made: submit, collect, reconcile, cancel.
+
+A run has a folder like a local one. Whoever watches it takes the folder's lock and collects the
+job's log and states into it, one process a run; everybody else reads what is there already.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from time import sleep
+from typing import Any
+
+import msgspec
+
+from rsctl.cloud.pace import Pace
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.image.events import Show
+from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.store import Run, Store
+from rsctl.runs.tail import STATES, RunTail
+from rsctl.spec.job import Job
+from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
+from rsctl.stream.journal import tail_offset
+from rsctl.targets.base import Plan, Pool, metric_specs, replica_names
+from rsctl.targets.cloud.fill import filled
+from rsctl.targets.cloud.service import CloudJob, JobService
+from rsctl.targets.cloud.watch import Watch, reached, surroundings
+from rsctl.targets.work import secrets
+
+_IDLE_SECONDS = 0.05
+_LOOKS, _LOOK_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
+_LOST_AFTER = 300.0
+"""Seconds after which a submission that nobody works on, and that the cloud does not know, is
+taken for one that was never sent."""
+
+
+class CloudRun:
+    """The part of the target contract that the clouds share."""
+
+    name: str
+
+    def __init__(self) -> None:
+        self._watches: dict[str, Watch] = {}
+
+    def service(self) -> JobService:
+        """The cloud's job service."""
+        raise NotImplementedError
+
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+        """Have the image, then send the request; a run that somebody submits is left alone."""
+        from rsctl.targets.cloud.provide import provide_image
+
+        folder = RunFolder(plan.run)
+        lock = _begin(folder, _submission(plan, job))
+        if lock is None:
+            return
+        try:
+            record()
+            with surroundings(plan.run):
+                reference = provide_image(plan, job, show)
+                has_reducers = any(pool.role == "reducer" for pool in plan.pools)
+                hidden = secrets(job, has_reducers)
+                request = filled(plan.request, plan.image.tag, reference, hidden)
+                self._create(plan, request)
+        finally:
+            os.close(lock)
+
+    def _create(self, plan: Plan, request: dict[str, Any]) -> None:
+        """Send the request; one that was interrupted half-way must not leave a job behind."""
+        try:
+            url = self.service().create(plan, request)
+        except KeyboardInterrupt:
+            self._withdraw(plan)
+            raise
+        Store().locate(plan.run, url)
+
+    def _withdraw(self, plan: Plan) -> None:
+        service, pace = self.service(), Pace.of_environment()
+        for _ in range(_LOOKS):
+            url = reached(lambda: service.find(plan.request, plan.run))
+            if url is not None:
+                Store().locate(plan.run, url)
+                return reached(service.open(url).cancel)
+            sleep(_LOOK_SECONDS * pace.factor)
+
+    def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
+        """See Target.events. The cursor counts bytes of each replica's log and of the states."""
+        if not follow:
+            self.collect(run)
+        tail = RunTail(RunFolder(run), since)
+        try:
+            while True:
+                is_over = self._watch(run).step() if follow else True
+                batch = tail.read(complete=is_over)
+                if batch:
+                    yield batch
+                elif is_over:
+                    return
+                else:
+                    yield []
+                    sleep(_IDLE_SECONDS)
+        finally:
+            tail.close()
+            self._close(run)
+
+    def reconcile(self, run: str) -> None:
+        """Look at the job; a submission that was killed is found again, or given up."""
+        watch = self._watch(run)
+        if not watch.step() and watch.has_ended:
+            watch.catch_up()
+
+    def collect(self, run: str) -> None:
+        """Have all that is known by now of the run's log and metrics here."""
+        self._watch(run).catch_up()
+
+    def tail(self, run: str, lines: int) -> Cursor:
+        """A cursor from which at least the last `lines` lines of the run follow."""
+        folder = RunFolder(run)
+        cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
+        return {**cursor, STATES: 0}
+
+    def cancel(self, run: str) -> None:
+        """Ask the job to end."""
+        with surroundings(run):
+            job = self.find_job(run)
+            if job is not None:
+                reached(job.cancel)
+        self._watch(run).look_now()
+
+    def adopt(self, url: str) -> Run:
+        """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
+        from rsctl.targets.cloud.adopt import adopted
+
+        run = adopted(self.name, url, reached(self.service().open(url).describe))
+        replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
+        submission = Submission(run=run.run, target=run.target, request={}, replicas=replicas)
+        lock = _begin(RunFolder(run.run), submission)
+        store = Store()
+        if lock is not None:
+            if store.get(run.run) is None:
+                store.add(run)
+            os.close(lock)
+        return store.find(run.run)
+
+    def find_job(self, run: str) -> CloudJob | None:
+        """The run's job; None if it has none (yet). A run that will have none is recorded failed.
+
+        Only a killed submission leaves a run without its job's URL. Raises RsctlError.
+        """
+        store = Store()
+        known = store.get(run)
+        if known is None:
+            return None
+        service = self.service()
+        if known.url != f"{self.name}://{run}":
+            return service.open(known.url)
+        url = reached(lambda: service.find(known.plan.get("request", {}), run))
+        if url is not None:
+            store.locate(run, url)
+            return service.open(url)
+        if not known.state.is_final and seconds_between(known.created, now()) > _LOST_AFTER:
+            _give_up(store, run)
+        return None
+
+    def _watch(self, run: str) -> Watch:
+        if run not in self._watches:
+            self._watches[run] = Watch(run, self.find_job)
+        return self._watches[run]
+
+    def _close(self, run: str) -> None:
+        if run in self._watches:
+            self._watches.pop(run).close()
+
+
+def _begin(folder: RunFolder, submission: Submission) -> int | None:
+    """The run's folder and its lock; None if somebody else works on the run."""
+    try:
+        folder.create(submission)
+        return folder.lock()
+    except BlockingIOError:
+        return None
+    except OSError as problem:
+        message = f"cannot write {folder.path}: {problem.strerror}"
+        remedy = "set RSCTL_HOME to a folder of your own with space in it"
+        finding = error("run-folder", message, remedy)
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
+def _submission(plan: Plan, job: Job) -> Submission:
+    return Submission(
+        run=plan.run,
+        target=plan.target,
+        request=plan.request,
+        replicas=replica_names(plan.pools),
+        metrics=metric_specs(job),
+    )
+
+
+def _give_up(store: Store, run: str) -> None:
+    event = StateEvent(
+        time=now(),
+        state=JobState.FAILED,
+        exit_code=int(ExitCode.JOB_FAILED),
+        reason="it was killed before it was sent",
+    )
+    store.record(run, event)

@@ -1,0 +1,147 @@
+"""One process's view of a run in a cloud: it collects, or reads what another one collects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from time import monotonic, sleep
+from typing import TypeVar
+
+import msgspec
+
+from rsctl.cloud.pace import Pace
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.store import Run, Store
+from rsctl.targets.cloud.collector import Collector
+from rsctl.targets.cloud.progress import Progress
+from rsctl.targets.cloud.service import CloudJob, Unreachable
+
+T = TypeVar("T")
+
+_TRY_SECONDS = 1.0
+_PATIENCE, _PATIENCE_AT_END = 3.0, 45.0
+_IDLE_SECONDS = 0.05
+
+
+class Watch:
+    """Takes the run's lock if it can have it, and keeps it until it is closed.
+
+    `find_job` finds the run's job, None if there is none (yet).
+    """
+
+    def __init__(self, run: str, find_job: Callable[[str], CloudJob | None]) -> None:
+        self._folder = RunFolder(run)
+        self._find_job = find_job
+        self._store = Store()
+        self._lock: int | None = None
+        self._collector: Collector | None = None
+        self._try_at = 0.0
+
+    def step(self) -> bool:
+        """Collect what is due, if nobody else does; whether nothing more will come.
+
+        Raises RsctlError.
+        """
+        if self._is_over():
+            return True
+        with surroundings(self._folder.run):
+            collector = self._open()
+            if collector is not None:
+                collector.step()
+        return self._is_over()
+
+    def catch_up(self) -> None:
+        """Collect until nothing new comes; after the job's end until the log is complete.
+
+        Where another process collects, that is left to it. Raises RsctlError.
+        """
+        if self._is_over():
+            return
+        with surroundings(self._folder.run):
+            collector = self._open()
+            if collector is not None:
+                _until_quiet(collector)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this process has seen the job's end."""
+        return self._collector is not None and self._collector.has_ended
+
+    def look_now(self) -> None:
+        """Something was asked of the job: see soon what came of it."""
+        if self._collector is not None:
+            self._collector.look_now()
+
+    def close(self) -> None:
+        """Let go of the run, so that another process may collect it."""
+        if self._collector is not None:
+            self._collector.close()
+        if self._lock is not None:
+            os.close(self._lock)
+        self._store.close()
+
+    def _open(self) -> Collector | None:
+        """The collector, if this process can have the lock and the run has a job."""
+        if self._collector is None and monotonic() >= self._try_at:
+            self._try_at = monotonic() + _TRY_SECONDS
+            self._try_to_open()
+        return self._collector
+
+    def _try_to_open(self) -> None:
+        if self._lock is None:
+            try:
+                self._folder.path.mkdir(parents=True, exist_ok=True)
+                self._lock = self._folder.lock()
+            except BlockingIOError:
+                return
+        job = self._find_job(self._folder.run)
+        known = self._store.get(self._folder.run)
+        if job is not None and known is not None:
+            self._collector = Collector(self._folder, self._store, job, known)
+
+    def _is_over(self) -> bool:
+        if self._collector is not None:
+            return self._collector.is_complete
+        known = self._store.get(self._folder.run)
+        return known is None or _is_complete(self._store, known)
+
+
+def surroundings(run: str) -> AbstractContextManager[object]:
+    """Where a rehearsed run's cloud is; nothing special for others."""
+    if not (RunFolder(run).path / "emulator.json").exists():
+        return nullcontext()
+    from rsctl.emulators.rehearsal import in_rehearsal
+
+    return in_rehearsal(run)
+
+
+def reached(call: Callable[[], T]) -> T:
+    """A call whose answer cannot be waited for. Raises RsctlError where there is none."""
+    try:
+        return call()
+    except Unreachable as problem:
+        finding = error("network", str(problem), "check the network, then run the command again")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
+def _until_quiet(collector: Collector) -> None:
+    factor = Pace.of_environment().factor
+    quiet_since = monotonic()
+    while not collector.is_complete:
+        patience = _PATIENCE_AT_END if collector.has_ended else _PATIENCE
+        if collector.step():
+            quiet_since = monotonic()
+        elif monotonic() - quiet_since > patience * factor:
+            return
+        else:
+            sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * factor))
+
+
+def _is_complete(store: Store, run: Run) -> bool:
+    """Whether all is here, or the run never came to a job."""
+    kept = store.progress(run.run)
+    if kept is None:
+        return run.state.is_final and run.url == f"{run.target}://{run.run}"
+    return msgspec.json.decode(kept, type=Progress).is_complete
