@@ -27,7 +27,7 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
 def test_a_database_of_a_newer_version(tmp_path: Path) -> None:
     Store(tmp_path / "runs.db").close()
     with sqlite3.connect(tmp_path / "runs.db") as database:
-        database.execute("PRAGMA user_version=2")
+        database.execute("PRAGMA user_version=99")
     with pytest.raises(StoreError, match="it was written by a newer rsctl"):
         Store(tmp_path / "runs.db")
 

@@ -13,7 +13,7 @@ import pytest
 from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
-from rsctl.runs.store import Replica, Store, StoreError, replica_order
+from rsctl.runs.store import Fact, Replica, Store, StoreError, replica_order
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
 
 from .conftest import a_run, at
@@ -248,3 +248,34 @@ def test_run_ids_are_the_jobs_name_and_chance() -> None:
     assert all(set(run.removeprefix("job-")) <= set(ALPHABET) for run in ids)
     assert placeholder("job") == "job-xxxxxx"
     assert all(len(run) == len(placeholder("job")) for run in ids)
+
+
+def test_what_was_collected_is_kept_with_its_metrics(store: Store) -> None:
+    store.add(a_run("job-1"))
+    assert (store.progress("job-1"), store.get("job-1")) == (None, a_run("job-1"))
+    loss = MetricEvent(time=at(1), replica="worker-0", name="loss", value=1.0)
+    store.keep("job-1", [loss], b'{"a":1}', [Fact("billed", "5 s", 5)])
+    store.keep("job-1", [loss], b'{"a":2}', [Fact("billed", "6 s", 6)])
+    assert store.progress("job-1") == b'{"a":2}'
+    assert len(list(store.metrics("job-1"))) == 2
+    found = store.get("job-1")
+    assert found is not None
+    assert found.facts == [Fact("billed", "6 s", 6)]
+
+
+def test_a_run_is_found_where_its_target_has_put_it(store: Store) -> None:
+    store.add(a_run("job-1"))
+    store.locate("job-1", "vertex://p/r/1")
+    assert store.find("vertex://p/r/1").run == "job-1"
+
+
+def test_a_database_of_the_first_version_goes_on(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs.db")
+    store.add(a_run("job-1"))
+    store.close()
+    with sqlite3.connect(tmp_path / "runs.db") as database:
+        database.execute("DROP TABLE collected")
+        database.execute("PRAGMA user_version=1")
+    store = Store(tmp_path / "runs.db")
+    store.keep("job-1", [], b"{}", [])
+    assert store.get("job-1") == a_run("job-1")

@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from rsctl.stream import journal
 from rsctl.stream.events import parse_time
-from rsctl.stream.journal import MAX_LINE, JournalReader, JournalWriter, tail_offset
+from rsctl.stream.journal import MAX_LINE, JournalCopy, JournalReader, JournalWriter, tail_offset
 
 STAMP = "2026-01-31T12:00:00.000000Z"
+
+
+def at(second: int) -> str:
+    return f"2026-01-31T12:00:{second:02}.000000Z"
 
 
 @pytest.fixture
@@ -222,3 +226,31 @@ def test_tail_offset_agrees_with_a_plain_one(
 
 def test_tail_offset_of_no_log_is_its_beginning(path: Path) -> None:
     assert tail_offset(path, 5) == 0
+
+
+def test_a_copy_keeps_the_times_that_its_lines_have(tmp_path: Path) -> None:
+    copy = JournalCopy(tmp_path / "r" / "log", 0)
+    copy.write([(at(1), "stdout", "a"), (at(3), "stderr", "c")])
+    copy.write([(at(2), "stdout", "late")])
+    copy.close()
+    events = JournalReader(tmp_path / "r" / "log", "r").read()
+    assert [(e.time, e.stream, e.text) for e in events] == [
+        (at(1), "stdout", "a"),
+        (at(3), "stderr", "c"),
+        (at(3), "stdout", "late"),
+    ]
+
+
+def test_a_copy_cuts_off_what_its_killed_predecessor_wrote_last(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    first = JournalCopy(log, 0)
+    first.write([(at(5), "stdout", "kept")])
+    size = first.size
+    first.write([(at(6), "stdout", "not known to be there")])
+    first.close()
+    second = JournalCopy(log, size)
+    second.write([(at(4), "stdout", "a\nb")])
+    second.close()
+    events = JournalReader(log, "r").read()
+    assert [(e.time, e.text) for e in events] == [(at(5), "kept"), (at(5), "a"), (at(5), "b")]
+    assert second.size == log.stat().st_size
