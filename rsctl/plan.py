@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
-
-from rsctl.findings import ExitCode, RsctlError
+from rsctl.findings import RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
@@ -13,15 +11,8 @@ from rsctl.targets.base import Plan, Target, capability_findings
 
 
 def choose_target(document: Document, name: str | None) -> Target:
-    """The target asked for, else the file's own. Raises RsctlError with the file's findings too."""
-    try:
-        return get(name or (document.job.target if document.job else "process"))
-    except RsctlError as problem:
-        if name:  # the command line is at fault, not a place in the file
-            document.findings += [msgspec.structs.replace(f, path=None) for f in problem.findings]
-        else:
-            document.add(problem.findings)
-        raise RsctlError(ExitCode.USAGE, *document.findings) from None
+    """The target asked for, else the file's own."""
+    return get(name or (document.job.target if document.job else "process"))
 
 
 def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:

@@ -90,9 +90,10 @@ def test_start_up_imports_nothing_heavy(
 ) -> None:
     rsctl.write(JOB)
     code = (
-        "import json, sys\nfrom rsctl.cli.app import run\n"
+        "import json, sys\nbefore = set(sys.modules)\nfrom rsctl.cli.app import run\n"
         "code = run(sys.argv[1:])\n"
-        "print(json.dumps([code, sorted({name.partition('.')[0] for name in sys.modules})]))"
+        "new = set(sys.modules) - before\n"
+        "print(json.dumps([code, sorted({name.partition('.')[0] for name in new})]))"
     )
     argv = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)

@@ -17,7 +17,7 @@ from .conftest import Cli, MadeRun, at
 Make = Callable[..., MadeRun]
 RUN_KEYS = [
     *("run", "name", "target", "url", "state", "created", "reason", "exit_code", "attempt"),
-    *("started", "ended", "first_failure", "replicas"),
+    *("started", "ended", "first_failure", "replicas", "facts"),
 ]
 FAILURE = Failure(
     replica="worker-1",

@@ -93,18 +93,6 @@ def test_standard_input(rsctl: Cli) -> None:
     )
 
 
-def test_a_target_that_this_version_does_not_have(rsctl: Cli) -> None:
-    done = rsctl("validate", rsctl.write("target: vertex\n" + GOOD))
-    assert done.code == 2
-    assert done.err == (
-        "job.yaml:1:9: error: target: no target 'vertex' in this version\n"
-        "    target: vertex\n"
-        "            ^\n"
-        "    -> use one of: process, compose\n"
-    )
-    assert rsctl("validate", "job.yaml", "--target", "process").code == 0
-
-
 def test_what_only_a_target_finds_is_found(rsctl: Cli) -> None:
     done = rsctl("validate", rsctl.write(GOOD), "-t", "compose")
     assert done.code == 2
