@@ -24,6 +24,7 @@ COMMANDS = {
     "logs": "Show the merged log of a run.",
     "metrics": "Show the metrics of a run.",
     "cancel": "End a run.",
+    "doctor": "Check what a submission needs; change nothing.",
     "schema": "Print the JSON Schema of the job file.",
     "completion": "Print a shell completion script.",
 }

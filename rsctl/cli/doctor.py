@@ -1,0 +1,94 @@
+"""`rsctl doctor [JOB]`: what a submission needs, and what is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from rsctl.cli import options
+from rsctl.cli.show import print_json, remedy_line, show_findings
+from rsctl.doctor import Check, Verdict
+from rsctl.findings import ExitCode
+from rsctl.plan import choose_target, make_plan
+from rsctl.runs.ids import placeholder
+from rsctl.spec.document import read
+from rsctl.spec.job import Job
+from rsctl.stream.clean import clean
+from rsctl.targets.base import Plan
+
+_COLORS: dict[Verdict, str] = {
+    "ok": "green",
+    "warning": "yellow",
+    "error": "red",
+    "skipped": "bright_black",
+}
+
+
+@click.command("doctor", help="Check what a submission needs; change nothing.")
+@click.argument("job", metavar="[JOB]", required=False, type=click.Path())
+@options.job_options
+@options.output_option
+@options.talk_options
+def command(job: str | None, target: str | None, settings: tuple[str, ...], output: str) -> int:
+    """Exit with 0 if nothing that is needed is missing, with 3 otherwise; 2 for a wrong JOB."""
+    checks = _checks_of(job, target, settings) if job else _checks(target)
+    seen = list(checks) if output == "json" else list(_shown(checks))
+    if output == "json":
+        print_json({"checks": seen})
+    is_well = not any(check.verdict == "error" for check in seen)
+    return int(ExitCode.SUCCEEDED if is_well else ExitCode.ENVIRONMENT)
+
+
+def _checks(target: str | None) -> Iterator[Check]:
+    """Without a job: this machine, and whether it can log in to the clouds."""
+    from rsctl.doctor import aws, google
+    from rsctl.doctor.machine import machine_checks
+
+    yield from machine_checks(target)
+    if target in (None, "vertex"):
+        yield google.signed_in()
+    if target in (None, "sagemaker"):
+        yield aws.signed_in()
+
+
+def _checks_of(path: str, target: str | None, settings: tuple[str, ...]) -> Iterator[Check]:
+    """For a job: this machine, and what the job's target must have for it."""
+    from rsctl.doctor.machine import machine_checks
+
+    document = read(path, settings)
+    place = choose_target(document, target)
+    plan, job = make_plan(document, place, placeholder(document.require_job().name))
+    show_findings(finding for finding in plan.findings if finding.severity == "warning")
+    yield from machine_checks(place.name)
+    yield from _cloud_checks(place.name, job, plan)
+
+
+def _cloud_checks(target: str, job: Job, plan: Plan) -> Iterator[Check]:
+    if target == "vertex":
+        from rsctl.doctor.google import google_checks
+
+        yield from google_checks(job, plan)
+    elif target == "sagemaker":
+        from rsctl.doctor.aws import aws_checks
+
+        yield from aws_checks(job, plan)
+    else:
+        return
+    from rsctl.doctor.registry import registry_check
+
+    yield registry_check(job, target)
+
+
+def _shown(checks: Iterable[Check]) -> Iterator[Check]:
+    """Print each check as it is done."""
+    for check in checks:
+        verdict = f"{check.verdict:<8}"
+        if options.in_color(sys.stdout):
+            verdict = click.style(verdict, fg=_COLORS[check.verdict])
+        click.echo(f"{verdict}{clean(check.name)}: {clean(check.message)}")
+        if check.remedy and check.verdict != "ok":
+            click.echo(clean(remedy_line(check.remedy)))
+        sys.stdout.flush()
+        yield check

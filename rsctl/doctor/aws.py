@@ -1,0 +1,113 @@
+"""What target sagemaker needs of AWS: an identity, a role, quotas, buckets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from rsctl.cloud.aws import client, code_of, findings
+from rsctl.doctor import Check, look
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+
+_TRUSTED = "sagemaker.amazonaws.com"
+
+
+def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
+    """The checks of one job, as far as credentials reach."""
+    options = job.targets.sagemaker
+    region = options.region
+    who = look("credentials", lambda: _identity(region))
+    yield who
+    if who.verdict != "ok":
+        return
+    if options.role:
+        yield look("role", lambda: _role(str(options.role)), "warning")
+    for machine, count in _machines(plan).items():
+        yield look(
+            f"quota {machine}",
+            lambda m=machine, c=count: _quota(region, m, c),  # type: ignore[misc]
+            "warning",
+        )
+    for bucket in _buckets(job):
+        yield look(f"s3://{bucket}", lambda b=bucket: _bucket(region, b))  # type: ignore[misc]
+
+
+def _identity(region: str | None) -> str:
+    with findings(None):
+        return str(client("sts", region).get_caller_identity()["Arn"])
+
+
+def _role(arn: str) -> str:
+    name = arn.rpartition("/")[2]
+    with findings("targets.sagemaker.role"):
+        role = client("iam", None).get_role(RoleName=name)["Role"]
+    policy = role.get("AssumeRolePolicyDocument", {})
+    if isinstance(policy, str):
+        policy = json.loads(unquote(policy))
+    if _TRUSTED not in json.dumps(policy):
+        message = f"{name} does not trust {_TRUSTED}, so no job can take it"
+        remedy = f"let {_TRUSTED} assume it in its trust policy"
+        raise RsctlError(ExitCode.REFUSED, error("role", message, remedy, "targets.sagemaker.role"))
+    return f"{name} trusts {_TRUSTED}"
+
+
+def _machines(plan: Plan) -> dict[str, int]:
+    count: dict[str, int] = {}
+    for pool in plan.pools:
+        if pool.machine:
+            count[pool.machine] = count.get(pool.machine, 0) + pool.count
+    return count
+
+
+def _quota(region: str | None, machine: str, needed: int) -> str:
+    wanted = f"{machine} for training job usage"
+    with findings("targets.sagemaker.region"):
+        pages = client("service-quotas", region).get_paginator("list_service_quotas")
+        quotas: Iterator[dict[str, Any]] = (
+            quota for page in pages.paginate(ServiceCode="sagemaker") for quota in page["Quotas"]
+        )
+        value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
+    if value is None:
+        return f"{needed} needed; how many there are is not told"
+    if value < needed:
+        message = f"{needed} needed, and the quota '{wanted}' is {value:g}"
+        remedy = "ask for more in Service Quotas (Amazon SageMaker), or take another machine"
+        raise RsctlError(
+            ExitCode.REFUSED, error("quota", message, remedy, "targets.sagemaker.region")
+        )
+    return f"{needed} of {value:g}"
+
+
+def _buckets(job: Job) -> list[str]:
+    places = [*job.inputs.values(), job.outputs, job.checkpoints, job.targets.sagemaker.staging]
+    names = [str(p).removeprefix("s3://").partition("/")[0] for p in places if p]
+    return list(dict.fromkeys(names))
+
+
+def _bucket(region: str | None, bucket: str) -> str:
+    from botocore.exceptions import ClientError
+
+    with findings(None):
+        try:
+            answer = client("s3", region).head_bucket(Bucket=bucket)
+        except ClientError as problem:
+            if code_of(problem) != "404":
+                raise
+            remedy = f"create it: `aws s3 mb s3://{bucket}`"
+            finding = error("bucket", "there is no such bucket", remedy)
+            raise RsctlError(ExitCode.REFUSED, finding) from None
+    place = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
+    if region and place != region:
+        message = f"it is in {place}, and the job in {region}"
+        remedy = f"use a bucket in {region}: SageMaker asks for one in the job's own region"
+        raise RsctlError(ExitCode.REFUSED, error("bucket", message, remedy))
+    return f"it is there, in {place}"
+
+
+def signed_in() -> Check:
+    """Whether there are credentials at all, for a look without a job."""
+    return look("aws", lambda: _identity(None), "skipped")

@@ -1,0 +1,185 @@
+"""What target vertex needs of Google Cloud: an identity, APIs, permissions, quotas, buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from rsctl.catalog import load
+from rsctl.cloud.google import Google, endpoint
+from rsctl.cloud.pace import Pace
+from rsctl.doctor import Check, look
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.job import Job
+from rsctl.spec.units import Accelerator, Location
+from rsctl.targets.base import Plan
+
+_SERVICES = ("aiplatform.googleapis.com", "logging.googleapis.com", "storage.googleapis.com")
+_PERMISSIONS = {
+    "aiplatform.customJobs.create": "roles/aiplatform.user",
+    "aiplatform.customJobs.get": "roles/aiplatform.user",
+    "aiplatform.customJobs.list": "roles/aiplatform.user",
+    "aiplatform.customJobs.cancel": "roles/aiplatform.user",
+    "logging.logEntries.list": "roles/logging.viewer",
+    "monitoring.timeSeries.list": "roles/monitoring.viewer",
+}
+"""What a submission asks for, and a role that has it."""
+
+_ACT_AS = "iam.serviceAccounts.actAs"
+_WRITE, _READ = "storage.objects.create", "storage.objects.get"
+
+
+def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
+    """The checks of one job, as far as credentials reach."""
+    options = job.targets.vertex
+    project, region = str(options.project), str(options.region)
+    google = Google(Pace(tries=2), project)
+    who = look("credentials", google.identity)
+    yield who
+    if who.verdict != "ok":
+        return
+    yield look("apis", lambda: _apis(google, project))
+    yield look("permissions", lambda: _permissions(google, project), "warning")
+    if options.service_account:
+        account = options.service_account
+        yield look("service account", lambda: _act_as(google, project, account), "warning")
+    yield from _quotas(google, project, region, job, plan)
+    for bucket, needs in _buckets(job).items():
+        yield look(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
+
+
+def _apis(google: Google, project: str) -> str:
+    names = "&".join(f"names=projects/{project}/services/{name}" for name in _SERVICES)
+    url = f"{endpoint('serviceusage')}/v1/projects/{project}/services:batchGet?{names}"
+    services = google.call("GET", url, path="targets.vertex.project").json().get("services", [])
+    enabled = {s["name"].rpartition("/")[2] for s in services if s.get("state") == "ENABLED"}
+    missing = [name for name in _SERVICES if name not in enabled]
+    if missing:
+        remedy = f"`gcloud services enable {' '.join(missing)} --project {project}`"
+        raise _lacking("api-disabled", f"not enabled: {', '.join(missing)}", remedy)
+    return f"{len(_SERVICES)} enabled in {project}"
+
+
+def _permissions(google: Google, project: str) -> str:
+    url = f"{endpoint('cloudresourcemanager')}/v1/projects/{project}:testIamPermissions"
+    granted = _granted(google, "POST", url, "targets.vertex.project", list(_PERMISSIONS))
+    missing = [name for name in _PERMISSIONS if name not in granted]
+    if missing:
+        roles = ", ".join(sorted({_PERMISSIONS[name] for name in missing}))
+        raise _lacking("denied", f"missing: {', '.join(missing)}", f"ask for {roles}")
+    return f"all {len(_PERMISSIONS)} that a submission asks for"
+
+
+def _act_as(google: Google, project: str, account: str) -> str:
+    url = f"{endpoint('iam')}/v1/projects/{project}/serviceAccounts/{account}:testIamPermissions"
+    path = "targets.vertex.service_account"
+    if _ACT_AS not in _granted(google, "POST", url, path, [_ACT_AS]):
+        message = f"jobs may not be given {account}: {_ACT_AS} is missing"
+        remedy = f"ask for roles/iam.serviceAccountUser on {account}"
+        raise RsctlError(ExitCode.REFUSED, error("denied", message, remedy, path))
+    return f"jobs may be given {account}"
+
+
+def _granted(google: Google, method: str, url: str, path: str, wanted: list[str]) -> set[str]:
+    answer = google.call(method, url, path=path, json={"permissions": wanted})
+    return set(answer.json().get("permissions", []))
+
+
+def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> Iterator[Check]:
+    for quota, needed in needed_quotas(job, plan).items():
+        yield look(
+            f"quota {quota}",
+            lambda q=quota, n=needed: _quota(google, project, region, q, n),  # type: ignore[misc]
+        )
+
+
+def needed_quotas(job: Job, plan: Plan) -> dict[str, int]:
+    """What the plan's pools need of each quota: vCPUs or GPUs, by the metric's name."""
+    catalog = load("vertex")
+    is_preemptible = job.limits.spot or job.targets.vertex.capacity in ("spot", "flex-start")
+    needed: dict[str, int] = {}
+    for pool in plan.pools:
+        machine = catalog.machines.get(pool.machine or "")
+        if machine and machine.quota:
+            needed[machine.quota] = needed.get(machine.quota, 0) + machine.vcpus * pool.count
+        wanted = Accelerator.parse(pool.accelerator) if pool.accelerator else None
+        gpu = catalog.gpus.get(wanted.type) if wanted else None
+        if wanted and gpu and gpu.quota:
+            name = gpu.quota
+            if is_preemptible:
+                name = name.replace("training_nvidia", "training_preemptible_nvidia")
+            needed[name] = needed.get(name, 0) + wanted.per_node * pool.count
+    return needed
+
+
+def _quota(google: Google, project: str, region: str, quota: str, needed: int) -> str:
+    metric = quote(f"aiplatform.googleapis.com/{quota}", safe="")
+    url = (
+        f"{endpoint('serviceusage')}/v1beta1/projects/{project}/services/"
+        f"aiplatform.googleapis.com/consumerQuotaMetrics/{metric}"
+    )
+    answer = google.call("GET", url, ok=(200, 404), path="targets.vertex.region")
+    limit = _limit(answer.json(), region) if answer.status_code == 200 else None
+    if limit is None:
+        return f"{needed} needed; how many there are in {region} is not told"
+    if 0 <= limit < needed:
+        message = f"{needed} needed in {region}, and the quota is {limit}"
+        remedy = "ask for more on the console's page Quotas (Vertex AI API), or take another region"
+        raise RsctlError(ExitCode.REFUSED, error("quota", message, remedy, "targets.vertex.region"))
+    return f"{needed} of {'any number' if limit < 0 else limit} in {region}"
+
+
+def _limit(metric: dict[str, Any], region: str) -> int | None:
+    """The limit of a region: its own bucket, else the one for all; numbers come as text."""
+    found: dict[str, int] = {}
+    for limit in metric.get("consumerQuotaLimits", []):
+        for bucket in limit.get("quotaBuckets", []):
+            place = bucket.get("dimensions", {}).get("region", "")
+            if "effectiveLimit" in bucket:
+                found[place] = int(bucket["effectiveLimit"])
+    return found.get(region, found.get(""))
+
+
+def _buckets(job: Job) -> dict[str, set[str]]:
+    """The buckets that a job reads and writes, with the permissions on their objects."""
+    needs: dict[str, set[str]] = {}
+
+    def add(location: Location | str | None, permission: str) -> None:
+        if location and str(location).startswith("gs://"):
+            bucket = str(location).removeprefix("gs://").partition("/")[0]
+            needs.setdefault(bucket, set()).add(permission)
+
+    for location in job.inputs.values():
+        add(location, _READ)
+    for written in (job.outputs, job.checkpoints, job.targets.vertex.staging):
+        add(written, _WRITE)
+    return needs
+
+
+def _bucket(google: Google, bucket: str, needs: set[str]) -> str:
+    wanted = "&".join(f"permissions={name}" for name in sorted(needs))
+    url = (
+        f"{endpoint('storage')}/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{wanted}"
+    )
+    answer = google.call("GET", url, ok=(200, 404))
+    if answer.status_code == 404:
+        raise _lacking(
+            "bucket", "there is no such bucket", f"`gcloud storage buckets create gs://{bucket}`"
+        )
+    missing = sorted(needs - set(answer.json().get("permissions", [])))
+    if missing:
+        remedy = f"ask for roles/storage.objectUser on gs://{bucket}"
+        raise _lacking("denied", f"missing: {', '.join(missing)}", remedy)
+    return "it may be " + " and ".join(
+        word for name, word in ((_READ, "read"), (_WRITE, "written")) if name in needs
+    )
+
+
+def _lacking(code: str, message: str, remedy: str) -> RsctlError:
+    return RsctlError(ExitCode.REFUSED, error(code, message, remedy))
+
+
+def signed_in() -> Check:
+    """Whether there are credentials at all, for a look without a job."""
+    return look("google cloud", Google(Pace(tries=2)).identity, "skipped")

@@ -1,0 +1,67 @@
+"""This machine: Python, what is installed beside rsctl, Docker, the store."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from rsctl import __version__
+from rsctl.doctor import Check, Verdict, look, ok, skipped
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.choose import choose
+from rsctl.runs.store import Store
+from rsctl.targets.local import docker
+
+_EXTRAS = {
+    "torch": ("local", "launcher torchrun on target process"),
+    "google-cloud-aiplatform": ("sdk", "rsctl.sdk.vertex"),
+    "sagemaker": ("sdk", "rsctl.sdk.sagemaker"),
+}
+
+
+def machine_checks(target: str | None) -> Iterator[Check]:
+    """What any target needs, and what one does; without a target nothing of Docker is required."""
+    yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
+    yield look("store", _store)
+    for package, (extra, use) in _EXTRAS.items():
+        yield _installed(package, extra, use, needed=target == "process" and package == "torch")
+    required: Verdict = "error" if target == "compose" else "warning"
+    yield look("docker", _engine, required)
+    yield look("compose", _compose, required if target in (None, "compose") else "warning")
+    yield look("builder", lambda: f"images are built with {choose('auto')}", required)
+
+
+def _store() -> str:
+    store = Store()
+    count = len(store.runs())
+    store.close()
+    return f"{count} run{'s'[: count != 1]} in {store.path}"
+
+
+def _installed(package: str, extra: str, use: str, needed: bool) -> Check:
+    try:
+        return ok(package, version(package))
+    except PackageNotFoundError:
+        message = f"not installed; only for {use}"
+        remedy = f"pip install 'rsctl[{extra}]'"
+    if needed:
+        return Check(name=package, verdict="error", message=message, remedy=remedy)
+    return skipped(package, message, remedy)
+
+
+def _engine() -> str:
+    for finding in docker.missing():
+        if finding.code == "docker":
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
+    said = docker.run(["docker", "version", "--format", "{{.Client.Version}} {{.Server.Version}}"])
+    client, _, server = said.stdout.strip().partition(" ")
+    return f"client {client}, engine {server}"
+
+
+def _compose() -> str:
+    command = docker.compose_command()
+    if command is None:
+        remedy = "install the Docker compose plugin"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here", remedy))
+    return docker.run([*command, "version", "--short"]).stdout.strip()

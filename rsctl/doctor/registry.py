@@ -1,0 +1,28 @@
+"""Whether the registry that a job's image is pushed to lets us in."""
+
+from __future__ import annotations
+
+from rsctl.doctor import Check, look, skipped
+from rsctl.image.recipe import repository_of
+from rsctl.spec.job import Job
+
+_NO_IMAGE = "doctor"  # a tag that nobody has
+
+
+def registry_check(job: Job, target: str) -> Check:
+    """Whether images of the repository may be looked up; pushing is not tried."""
+    if job.image.uri:
+        return skipped("registry", f"{job.image.uri} is used as it is")
+    repository = repository_of(job, target)
+    if repository is None:
+        return skipped("registry", "the image is not pushed")
+    return look("registry", lambda: _reach(repository))
+
+
+def _reach(repository: str) -> str:
+    from rsctl.image.registry.login import login_for
+    from rsctl.image.registry.lookup import find_pushed
+
+    login = login_for(repository)
+    find_pushed(f"{repository}:{_NO_IMAGE}", login)
+    return f"{repository} answers"

@@ -1,0 +1,185 @@
+"""What `rsctl doctor` looks at in Google Cloud, over HTTP to an emulator of those services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.doctor.google import google_checks, needed_quotas, signed_in
+from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.http import Reply, Request, route
+from rsctl.targets.base import Pool
+
+from .conftest import JobOf, plan_of, short
+
+JOB = """
+inputs: {train: gs://data/mnli}
+checkpoints: gs://work/ckpt
+targets:
+  vertex: {project: p, region: us-central1, staging: gs://work/staging, service_account: a@b}
+"""
+PERMISSIONS = [
+    *("aiplatform.customJobs.create", "aiplatform.customJobs.get", "aiplatform.customJobs.list"),
+    *("aiplatform.customJobs.cancel", "logging.logEntries.list", "monitoring.timeSeries.list"),
+]
+PLAN = plan_of(
+    "vertex",
+    Pool(role="worker", count=2, machine="n1-highmem-16", accelerator="v100:8"),
+    Pool(role="reducer", count=4, machine="n1-highcpu-16"),
+)
+
+
+class Cloud(GoogleEmulator):
+    """The services that a doctor asks; what they say is a test's to change."""
+
+    def __init__(self) -> None:
+        super().__init__("p")
+        self.enabled = {"aiplatform", "logging", "storage"}
+        self.granted = set(PERMISSIONS)
+        self.may_act = True
+        self.limits: dict[str, int] = {"us-central1": 2200}
+        self.buckets = {"data": {"storage.objects.get"}, "work": {"storage.objects.create"}}
+        self.routes += [
+            route("apis", "GET", "/v1/projects/p/services:batchGet", self._services),
+            route("may", "POST", "/v1/projects/p:testIamPermissions", self._may),
+            route(
+                "act", "POST", "/v1/projects/p/serviceAccounts/a@b:testIamPermissions", self._act
+            ),
+            route(
+                "quota",
+                "GET",
+                "/v1beta1/projects/p/services/aiplatform.googleapis.com/consumerQuotaMetrics/{m*}",
+                self._quota,
+            ),
+            route("bucket", "GET", "/storage/v1/b/{b}/iam/testPermissions", self._bucket),
+        ]
+
+    def _services(self, _request: Request) -> Reply:
+        names = ("aiplatform", "logging", "storage")
+        states = {n: "ENABLED" if n in self.enabled else "DISABLED" for n in names}
+        services = [
+            {"name": f"projects/1/services/{n}.googleapis.com", "state": s}
+            for n, s in states.items()
+        ]
+        return Reply.of({"services": services})
+
+    def _may(self, request: Request) -> Reply:
+        wanted = request.json()["permissions"]
+        return Reply.of({"permissions": [name for name in wanted if name in self.granted]})
+
+    def _act(self, request: Request) -> Reply:
+        return Reply.of(request.json() if self.may_act else {})
+
+    def _quota(self, _request: Request) -> Reply:
+        buckets: list[dict[str, Any]] = [{"effectiveLimit": "0"}]
+        for region, limit in self.limits.items():
+            buckets.append({"effectiveLimit": str(limit), "dimensions": {"region": region}})
+        return Reply.of({"consumerQuotaLimits": [{"quotaBuckets": buckets}]})
+
+    def _bucket(self, request: Request) -> Reply:
+        granted = self.buckets.get(request.parts["b"])
+        if granted is None:
+            raise self.refuse(404, "NOT_FOUND", "The specified bucket does not exist.")
+        return Reply.of({"permissions": sorted(granted)})
+
+
+@pytest.fixture
+def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    emulator = Cloud()
+    with emulator:
+        key = tmp_path / "key.json"
+        emulator.access.write_key(key, f"{emulator.url}/token")
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
+        for service in ("SERVICEUSAGE", "CLOUDRESOURCEMANAGER", "IAM", "STORAGE"):
+            monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", emulator.url)
+        yield emulator
+
+
+def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
+    assert short(list(google_checks(job_of(JOB), PLAN))) == [
+        ("credentials", "ok", "emulator@p.iam.gserviceaccount.com"),
+        ("apis", "ok", "3 enabled in p"),
+        ("permissions", "ok", "all 6 that a submission asks for"),
+        ("service account", "ok", "jobs may be given a@b"),
+        ("quota custom_model_training_cpus", "ok", "96 of 2200 in us-central1"),
+        ("quota custom_model_training_nvidia_v100_gpus", "ok", "16 of 2200 in us-central1"),
+        ("gs://data", "ok", "it may be read"),
+        ("gs://work", "ok", "it may be written"),
+    ]
+
+
+def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
+    cloud.enabled -= {"aiplatform"}
+    cloud.granted -= {"logging.logEntries.list"}
+    cloud.may_act = False
+    cloud.limits = {}
+    cloud.buckets = {"work": set()}
+    checks = [check for check in google_checks(job_of(JOB), PLAN) if check.verdict != "ok"]
+    assert [(c.name, c.verdict, c.message, c.remedy) for c in checks] == [
+        (
+            "apis",
+            "error",
+            "not enabled: aiplatform.googleapis.com",
+            "`gcloud services enable aiplatform.googleapis.com --project p`",
+        ),
+        (
+            "permissions",
+            "warning",
+            "missing: logging.logEntries.list",
+            "ask for roles/logging.viewer",
+        ),
+        (
+            "service account",
+            "warning",
+            "jobs may not be given a@b: iam.serviceAccounts.actAs is missing",
+            "ask for roles/iam.serviceAccountUser on a@b",
+        ),
+        (
+            "quota custom_model_training_cpus",
+            "error",
+            "96 needed in us-central1, and the quota is 0",
+            "ask for more on the console's page Quotas (Vertex AI API), or take another region",
+        ),
+        (
+            "quota custom_model_training_nvidia_v100_gpus",
+            "error",
+            "16 needed in us-central1, and the quota is 0",
+            "ask for more on the console's page Quotas (Vertex AI API), or take another region",
+        ),
+        (
+            "gs://data",
+            "error",
+            "there is no such bucket",
+            "`gcloud storage buckets create gs://data`",
+        ),
+        (
+            "gs://work",
+            "error",
+            "missing: storage.objects.create",
+            "ask for roles/storage.objectUser on gs://work",
+        ),
+    ]
+
+
+def test_without_credentials_nothing_else_is_asked(job_of: JobOf) -> None:
+    (check,) = google_checks(job_of(JOB), PLAN)
+    assert (check.name, check.verdict) == ("credentials", "error")
+    assert "no Google Cloud credentials here" in check.message
+    assert signed_in().verdict == "skipped"
+
+
+def test_credentials_that_are_not_accepted(cloud: Cloud, job_of: JobOf, tmp_path: Path) -> None:
+    other = GoogleEmulator("p")
+    other.access.write_key(tmp_path / "key.json", f"{cloud.url}/token")
+    (check,) = google_checks(job_of(JOB), PLAN)
+    assert (check.verdict, "not accepted" in check.message) == ("error", True)
+
+
+def test_spot_machines_count_against_another_quota(job_of: JobOf) -> None:
+    assert needed_quotas(job_of("limits: {spot: true}\n" + JOB), PLAN) == {
+        "custom_model_training_cpus": 96,
+        "custom_model_training_preemptible_nvidia_v100_gpus": 16,
+    }
