@@ -33,6 +33,13 @@ def refused(answer: Any, path: str | None = None) -> RsctlError:
     return RsctlError(ExitCode.REFUSED, _finding(said, message, path))
 
 
+def said_by(answer: Any) -> str:
+    """The message of a `requests.Response` that is an error, after its status."""
+    said = _said(answer)
+    status = f"HTTP status {said.status}"
+    return said.message if said.message == status else f"{status}: {said.message}"
+
+
 def _finding(said: _Said, message: str, path: str | None) -> Finding:
     if said.reason == "SERVICE_DISABLED":
         where = said.activation or "the console's page APIs & Services"

@@ -103,6 +103,16 @@ class Emulator:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._server.daemon_threads = True
 
+    def listen(self, port: int) -> None:
+        """Answer at this port rather than at a free one; to be called before entering.
+
+        Raises OSError if it is taken.
+        """
+        server = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(self))
+        server.daemon_threads = True
+        self._server.server_close()
+        self._server = server
+
     @property
     def url(self) -> str:
         """Where it answers, without a slash at the end."""
@@ -172,6 +182,7 @@ class Emulator:
 def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # head and body are two writes, and the second would wait
         timeout = 60
 
         def _serve(self) -> None:

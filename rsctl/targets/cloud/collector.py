@@ -207,7 +207,8 @@ class Collector:
     def _end_if_read(self) -> None:
         if self._status is None or not self.has_ended or not self._open_log().is_complete:
             return
-        with suppress(Unreachable):  # the last measurements are not worth a failure
+        with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
+            self._status = self._job.status()
             self._fetch_measurements()
         self._gather_facts()
         conclude(self._status, self._progress, self._pools, self._folder, self._recorder)

@@ -1,0 +1,114 @@
+"""Vertex AI's job service by REST: a custom job is created once, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rsctl.cloud.google import Google, Lost, body_of, is_transient, unreachable
+from rsctl.cloud.pace import Pace
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.targets.base import Plan
+from rsctl.targets.vertex.errors import is_quota, refusal
+from rsctl.targets.vertex.job import RUN_LABEL, VertexJob
+from rsctl.targets.vertex.place import Address, Place
+
+_PAGES = 20
+_TRIES_OF_A_LOOK = 3
+_UNTIL_LISTED = "3"  # seconds
+
+
+class VertexService:
+    """Custom jobs of the projects that the user's credentials open."""
+
+    def __init__(self, pace: Pace | None = None) -> None:
+        self._pace = pace or Pace.of_environment()
+        self._sessions: dict[tuple[str, int], Google] = {}
+
+    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+        """Create the job, unless this run has one already; its URL. Raises RsctlError.
+
+        The service has no word for "the same call again". So the job carries the run's id as a
+        label, and is looked for before each try: a call whose answer was lost may have been heard.
+        """
+        place = Place.of_request(request)
+        google = self._google(place.project, self._pace.tries)
+        problem = unreachable(place.jobs, Lost("it was not asked"))
+        for attempt in range(1, self._pace.tries + 1):
+            if found := _find(google, place, plan.run):
+                return found.url
+            created = _create(google, place, request["body"])
+            if isinstance(created, Address):
+                return created.url
+            problem = created
+            if attempt < self._pace.tries:
+                self._pace.before_retry(attempt, _UNTIL_LISTED)
+        raise problem
+
+    def find(self, request: Mapping[str, Any], run: str) -> str | None:
+        """The URL of a run's job, or None if there is none. Raises RsctlError."""
+        place = Place.of_request(request)
+        found = _find(self._google(place.project, self._pace.tries), place, run)
+        return found and found.url
+
+    def open(self, url: str) -> VertexJob:
+        """A job by its URL. Raises RsctlError."""
+        address = Address.of_url(url)
+        project = address.place.project
+        patient = self._google(project, self._pace.tries)
+        return VertexJob(address, self._google(project, _TRIES_OF_A_LOOK), patient, self._pace)
+
+    def _google(self, project: str, tries: int) -> Google:
+        key = project, tries
+        if key not in self._sessions:
+            self._sessions[key] = Google(replace(self._pace, tries=tries), project)
+        return self._sessions[key]
+
+
+def _create(google: Google, place: Place, body: dict[str, Any]) -> Address | RsctlError:
+    """The job, or what to raise if there is no further try: it may have been created or not.
+
+    Raises RsctlError where another try would be as vain.
+    """
+    try:
+        answer = google.once("POST", place.jobs, json=body)
+        if answer.status_code == 200:
+            return _address(place, body_of(answer))
+    except Lost as problem:
+        return unreachable(place.jobs, problem)
+    refused = refusal(answer, place.region)
+    if is_transient(answer) and not is_quota(answer):
+        return refused
+    raise refused
+
+
+def _find(google: Google, place: Place, run: str) -> Address | None:
+    """The first job that was created with the label of this run."""
+    listed = list(_listed(google, place, f'labels.{RUN_LABEL}="{run}"'))
+    ours = [job for job in listed if (job.get("labels") or {}).get(RUN_LABEL) == run]
+    first = min(ours, key=lambda job: str(job.get("createTime", "")), default=None)
+    return _address(place, first) if first else None
+
+
+def _listed(google: Google, place: Place, wanted: str) -> Iterator[dict[str, Any]]:
+    token = ""
+    for _ in range(_PAGES):
+        query = {"filter": wanted, "pageSize": "100", **({"pageToken": token} if token else {})}
+        answer = google.call("GET", place.jobs, path="targets.vertex", params=query)
+        try:
+            page = body_of(answer)
+        except Lost as problem:
+            raise unreachable(place.jobs, problem) from None
+        yield from page.get("customJobs") or []
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+
+
+def _address(place: Place, job: dict[str, Any]) -> Address:
+    address = place.job(job.get("name"))
+    if address is None:
+        message = f"Vertex AI gives a job without a usable name: {str(job.get('name'))[:100]!r}"
+        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "look at `rsctl list` later"))
+    return address

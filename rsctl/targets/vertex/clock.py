@@ -1,0 +1,28 @@
+"""What time it is for Google: this machine's clock may be wrong."""
+
+from __future__ import annotations
+
+import time
+from email.utils import parsedate_to_datetime
+
+_WORTH_CORRECTING = 2.0  # seconds; an HTTP date has whole ones
+
+
+class Clock:
+    """Seconds since 1970, at an even pace, corrected by the dates of Google's answers."""
+
+    def __init__(self) -> None:
+        self._ahead = time.time() - time.monotonic()
+
+    def now(self) -> float:
+        """The present."""
+        return time.monotonic() + self._ahead
+
+    def heard(self, date: str | None) -> None:
+        """An answer has come with this `Date`."""
+        try:
+            told = parsedate_to_datetime(date or "").timestamp()
+        except (TypeError, ValueError):
+            return
+        if abs(told - self.now()) > _WORTH_CORRECTING:
+            self._ahead = told - time.monotonic()

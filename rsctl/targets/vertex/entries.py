@@ -1,0 +1,97 @@
+"""Entries of Cloud Logging as the lines that were printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any
+
+from rsctl.stream.events import Stream
+from rsctl.targets.cloud.service import Line
+from rsctl.targets.vertex.replicas import replica_of
+from rsctl.targets.vertex.stamps import event_time, full
+
+_FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
+_OF_THE_AGENT = frozenset(
+    {"message", "severity", "levelname", "lineno", "pathname", "created", "thread", "attrs"}
+)
+"""What stands in a payload beside the text that was printed."""
+
+_SEVERITIES = {"WARNING": "warning", **dict.fromkeys(_FROM_STDERR, "error")}
+_DEEPEST = 20
+
+
+def place_in_time(entry: dict[str, Any]) -> tuple[str, str]:
+    """The time, with nine digits, and the insert id, which together tell an entry from all others.
+
+    Raises ValueError for what is no entry.
+    """
+    if not isinstance(entry, dict):
+        raise ValueError("not an object")
+    time = full(entry.get("timestamp")) or full(entry.get("receiveTimestamp"))
+    if time is None:
+        raise ValueError("no time")
+    insert_id = entry.get("insertId")
+    return time, str(insert_id) if insert_id else _digest(entry)
+
+
+def lines_of(entry: dict[str, Any], time: str, insert_id: str) -> Iterator[Line]:
+    """The lines of an entry, most often one.
+
+    What goes to stderr arrives with severity ERROR, progress bars included, so the severity says
+    which stream it was and nothing of a failure.
+    """
+    resource = entry.get("resource")
+    labels = resource.get("labels") if isinstance(resource, dict) else None
+    replica = replica_of(labels.get("task_name")) if isinstance(labels, dict) else None
+    text, is_ours = _text(entry)
+    severity = str(entry.get("severity") or "DEFAULT")
+    stream: Stream = "stderr" if severity in _FROM_STDERR and not is_ours else "stdout"
+    short = event_time(time) or time
+    for number, line in enumerate(text.removesuffix("\n").split("\n")):
+        identity = f"{time}/{insert_id}" if number == 0 else f"{time}/{insert_id}/{number}"
+        yield Line(short, identity, replica, stream, line)
+
+
+def _text(entry: dict[str, Any]) -> tuple[str, bool]:
+    """What was printed, and whether it was one of the runtime's own lines of JSON."""
+    payload = entry.get("jsonPayload")
+    if isinstance(payload, dict):
+        if isinstance(payload.get("rsctl"), str):
+            return _own_line(payload, str(entry.get("severity") or "")), True
+        message = payload.get("message")
+        if isinstance(message, str) and payload.keys() <= _OF_THE_AGENT:
+            return message, False
+        return json.dumps(payload), False
+    if isinstance(entry.get("textPayload"), str):
+        return str(entry["textPayload"]), False
+    other = entry.get("protoPayload", payload)
+    return (json.dumps(other) if other is not None else ""), False
+
+
+def _own_line(payload: dict[str, Any], severity: str) -> str:
+    """The line as the runtime printed it: Logging keeps no order, and lifts out the severity."""
+    line = {"rsctl": payload["rsctl"]}
+    if payload["rsctl"] == "finding":
+        line["severity"] = _SEVERITIES.get(severity, "note")
+    line.update((key, _whole(value)) for key, value in payload.items() if key != "rsctl")
+    return json.dumps(line)
+
+
+def _whole(value: Any, depth: int = 0) -> Any:
+    """Integers, where a double came back for one."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
+        return int(value)
+    if depth > _DEEPEST:
+        return value
+    if isinstance(value, list):
+        return [_whole(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {key: _whole(item, depth + 1) for key, item in value.items()}
+    return value
+
+
+def _digest(entry: dict[str, Any]) -> str:
+    text = json.dumps(entry, sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=12).hexdigest()

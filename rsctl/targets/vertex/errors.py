@@ -1,0 +1,126 @@
+"""What Vertex AI says of a job that it refuses or that failed, with what to do about it.
+
+The patterns are of messages that its documentation has or that users report; any other message is
+shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from rsctl.cloud.google_errors import refused, said_by
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+
+_METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
+_QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)
+_LONGEST = 1000
+
+
+class _Known(NamedTuple):
+    pattern: re.Pattern[str]
+    code: str
+    remedy: str
+    path: str | None
+
+
+def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> _Known:
+    return _Known(re.compile(pattern, re.IGNORECASE), code, remedy, path)
+
+
+_MESSAGES = (
+    _known(
+        r"resources are insufficient in region|stockout|does not have enough resources available",
+        "stock-out",
+        "this is no quota of yours: Google has too few of these machines free there. Take another "
+        "region or accelerator, submit again later, or wait in line for A2 and A3 machines by "
+        "flex start",
+        "workers",
+    ),
+    _known(
+        r"\bact as (the )?service[_ ]account|iam\.serviceAccounts\.actAs",
+        "denied",
+        "ask for roles/iam.serviceAccountUser on that service account, or name another",
+        "targets.vertex.service_account",
+    ),
+    _known(
+        r"gcp-sa-aiplatform|vertex ai (custom code )?service agent",
+        "service-agent",
+        "give Vertex AI's service agent what the message names: roles/artifactregistry.reader on "
+        "the image's repository, roles/storage.objectAdmin on the bucket",
+        "targets.vertex",
+    ),
+    _known(
+        r"\bimage\b.*\b(not found|does not exist|could not be found|not be pulled)|"
+        r"(not found|does not exist|failed to pull|cannot pull|imagepullbackoff)\b.*\bimage\b|"
+        r"manifest unknown",
+        "image",
+        "check that the image was pushed and that Vertex AI's service agent may read its "
+        "repository; it is the agent that pulls, whatever the job's service account",
+        "image",
+    ),
+    _known(
+        r"machine type .*not (supported|available)|accelerator .*not (supported|available)",
+        "machine",
+        "take a machine and accelerator that the region has, or another region",
+        "workers.machine",
+    ),
+    _known(
+        r"unsupported region|unsupported location|invalid location|location .*(not supported|"
+        r"not found|is not valid)",
+        "region",
+        "set a region that has custom training, such as us-central1",
+        "targets.vertex.region",
+    ),
+    _known(
+        r"internal error occurred for the current attempt",
+        "cloud",
+        "it was Vertex AI's own error, after three attempts; submit the job again",
+    ),
+)
+
+
+def refusal(answer: Any, region: str) -> RsctlError:
+    """Why a job was not created; `answer` is the `requests.Response`."""
+    finding = explained(said_by(answer), region)
+    if finding is not None and answer.status_code != 401:
+        return RsctlError(ExitCode.REFUSED, finding)
+    if answer.status_code == 404 and not _is_json(answer):
+        message = f"Vertex AI is not at {answer.url}"
+        remedy = "set a region that has it, such as us-central1"
+        finding = error("region", message, remedy, "targets.vertex.region")
+        return RsctlError(ExitCode.REFUSED, finding)
+    return refused(answer, "targets.vertex")
+
+
+def is_quota(answer: Any) -> bool:
+    """Whether a 429 is about the machines that a project may have, not about too many calls."""
+    return _QUOTA.search(said_by(answer)) is not None
+
+
+def explained(message: str, region: str) -> Finding | None:
+    """What a message means, if it is one that is known."""
+    shown = f"Vertex AI: {message[:_LONGEST]}"
+    if _QUOTA.search(message):
+        return error("quota", shown, _quota_remedy(_METRIC.findall(message), region), None)
+    for known in _MESSAGES:
+        if known.pattern.search(message):
+            return error(known.code, shown, known.remedy, known.path)
+    return None
+
+
+def _quota_remedy(metrics: list[str], region: str) -> str:
+    names = ", ".join(dict.fromkeys(metrics)) or "custom_model_training_*"
+    words = [
+        f"ask for more of {names} in {region} on the console's page Quotas; new projects have "
+        "none of some, and Compute Engine's quotas are not these"
+    ]
+    if any("preemptible" in metric for metric in metrics):
+        words.append("spot and flex-start machines count against the preemptible ones")
+    if any(metric.endswith("_cpus") for metric in metrics):
+        words.append("reducers need CPUs too: fewer of them, or another region, may fit")
+    return "; ".join(words)
+
+
+def _is_json(answer: Any) -> bool:
+    return str(answer.headers.get("Content-Type", "")).startswith("application/json")

@@ -1,0 +1,128 @@
+"""One custom job: how it is, what it is, its log, its measurements, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from rsctl.cloud.google import Google, Lost, body_of
+from rsctl.cloud.google_errors import refused
+from rsctl.cloud.pace import Pace
+from rsctl.findings import Finding
+from rsctl.spec.checks import is_secret_name
+from rsctl.stream.events import LogEvent, MetricEvent, now
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.service import Described, Fact, JobStatus, Unreachable
+from rsctl.targets.vertex.clock import Clock
+from rsctl.targets.vertex.engaged import engaged, notice
+from rsctl.targets.vertex.logs import VertexLog
+from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
+from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.replicas import has_googles_reducers, pools_of
+from rsctl.targets.vertex.stamps import event_time, seconds_of
+from rsctl.targets.vertex.state import status_of
+
+RUN_LABEL = "rsctl-run"
+"""The label of a job that has the run's id."""
+
+_REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
+_MEASURED_AFTER = 120.0
+"""Seconds after which the measurements of all nodes can be expected to be there."""
+
+
+class VertexJob:
+    """A job by its address; see CloudJob. `google` tries few times, `patient` many times."""
+
+    def __init__(self, address: Address, google: Google, patient: Google, pace: Pace) -> None:
+        self.url = address.url
+        self._address = address
+        self._google, self._patient = google, patient
+        self._pace = pace
+        self._clock = Clock()
+        self._job: dict[str, Any] = {}
+
+    def status(self) -> JobStatus:
+        """How it is now."""
+        return status_of(self._look(), self._address, self._clock.now())
+
+    def describe(self) -> Described:
+        """What it is, as far as it can be told from the job itself."""
+        job = self._look()
+        body = {key: _without_secrets(job[key]) for key in _REQUESTED if key in job}
+        labels = job.get("labels") or {}
+        return Described(
+            name=str(job.get("displayName") or self._address.id),
+            created=event_time(job.get("createTime")) or now(),
+            pools=pools_of(job),
+            run=labels.get(RUN_LABEL),
+            request={"method": "POST", "url": self._address.place.jobs, "body": body},
+        )
+
+    def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> VertexLog:
+        """Its log, from a cursor on."""
+        del pools  # the entries name the pools themselves
+        return VertexLog(self._google, self._address, cursor, created, self._pace)
+
+    def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
+        """What Cloud Monitoring has measured after a time."""
+        del pools
+        job = self._job or self._look()
+        factor, ended = self._pace.factor, seconds_of(job.get("endTime"))
+        end = self._clock.now() - _MEASURED_AFTER * factor
+        if ended is not None:  # there may be no other time to ask
+            end = min(self._clock.now(), ended + PERIOD * factor)
+        start = seconds_of(after) or seconds_of(job.get("createTime")) or 0.0
+        span = span_of(start, end, factor)
+        return measure(self._measurements, self._address, span) if span else []
+
+    def notice(self, line: LogEvent) -> Finding | None:
+        """What a line tells of NCCL's plugins."""
+        return notice(line, has_googles_reducers(self._job))
+
+    def facts(
+        self,
+        measured: Mapping[str, Mapping[str, float]],
+        plan: Mapping[str, Any],
+        noticed: list[Finding],
+    ) -> list[Fact]:
+        """Whether Reduction Server is at work."""
+        return engaged(measured, plan, noticed)
+
+    def cancel(self) -> None:
+        """Ask it to end; one that has ended is left as it is."""
+        url = f"{self._address.resource}:cancel"
+        answer = self._patient.call("POST", url, ok=(200, 400), path=None, json={})
+        if answer.status_code == 400 and not self.status().state.is_final:
+            raise refused(answer)
+
+    def _look(self) -> dict[str, Any]:
+        try:
+            answer = self._google.ask("GET", self._address.resource)
+            self._clock.heard(answer.headers.get("Date"))
+            self._job = body_of(answer)
+        except Lost as problem:
+            raise Unreachable(f"Vertex AI gives no answer: {problem}") from None
+        return self._job
+
+    def _measurements(self, url: str, query: dict[str, str]) -> dict[str, Any]:
+        try:
+            answer = self._google.ask("GET", url, ok=(200, 404), params=query)
+            # 404: nobody in this project has had such a measurement yet.
+            return body_of(answer) if answer.status_code == 200 else {}
+        except Lost as problem:
+            raise Unreachable(f"Cloud Monitoring gives no answer: {problem}") from None
+
+
+def _without_secrets(value: Any) -> Any:
+    """A part of a job, its variables without their values: which are secrets, nobody can tell."""
+    if isinstance(value, list):
+        return [_without_secrets(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"name", "value"} and not _is_public(str(value["name"])):
+        return {**value, "value": None}
+    return {key: _without_secrets(item) for key, item in value.items()}
+
+
+def _is_public(name: str) -> bool:
+    return name.startswith(("RSCTL_", "NCCL_")) and not is_secret_name(name)

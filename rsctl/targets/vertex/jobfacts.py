@@ -1,0 +1,44 @@
+"""What only Vertex AI tells of a job: its page, its shells, how long it waited and ran."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from rsctl.stream.text import seconds_in_words
+from rsctl.targets.cloud.service import Fact
+from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.replicas import replica_of
+from rsctl.targets.vertex.stamps import seconds_of
+
+
+def facts_of(job: dict[str, Any], address: Address, at: float) -> list[Fact]:
+    """The facts of a CustomJob; `at` is the present in seconds since 1970. Times in seconds."""
+    facts = [Fact("console", address.console, address.console)]
+    if shells := _shells(job.get("webAccessUris")):
+        text = ", ".join(f"{name}: {url}" for name, url in shells.items())
+        facts.append(Fact("web_access", text, shells))
+    created, started, ended = (
+        seconds_of(job.get(key)) for key in ("createTime", "startTime", "endTime")
+    )
+    if created is not None:
+        facts.append(_seconds("waited", created, started or ended or at))
+    if started is not None:
+        facts.append(_seconds("ran", started, ended or at))
+    return facts
+
+
+def _seconds(name: str, start: float, end: float) -> Fact:
+    seconds = round(max(0.0, end - start), 1)
+    return Fact(name, seconds_in_words(seconds), seconds)
+
+
+def _shells(uris: Any) -> dict[str, str]:
+    """Where a shell in each replica opens, by replica; only what a browser may be sent to."""
+    if not isinstance(uris, dict):
+        return {}
+    return {
+        replica_of(task) or str(task)[:60]: uri
+        for task, uri in uris.items()
+        if isinstance(uri, str) and urlsplit(uri).scheme == "https" and uri.isprintable()
+    }

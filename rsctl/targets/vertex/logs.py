@@ -1,0 +1,204 @@
+"""A job's log out of Cloud Logging, every line once.
+
+One page is read at a time, in rounds: a round begins at a time and follows the pages to the end of
+the log. Where little is recent a round begins before all of that, and so sees what came late.
+After a flood it begins where the last one ended, and only now and then further back; and where
+more is recent than can be noted, it waits until the older half of that has settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rsctl.cloud.google import Google, Lost, body_of, endpoint, is_transient
+from rsctl.cloud.google_errors import refused, said_by
+from rsctl.cloud.pace import Pace
+from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.vertex.budget import Budget
+from rsctl.targets.vertex.clock import Clock
+from rsctl.targets.vertex.entries import lines_of, place_in_time
+from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.stamps import at, full, seconds_of
+from rsctl.targets.vertex.window import PAGE, Window
+
+_SETTLED, _SETTLED_WHERE_CHEAP = 30.0, 120.0
+_LEAST_SETTLED = 0.2
+"""Seconds after which an entry that is not visible is not expected any more."""
+
+_CHEAP = PAGE // 2
+_PATIENCE = 120.0
+
+
+@dataclass
+class _Round:
+    """A reading from a time on; `is_whole` if nothing before that is to be expected."""
+
+    since: str
+    started: float
+    is_whole: bool
+    token: str = ""
+
+
+class VertexLog:
+    """Reads one job's log; see JobLog."""
+
+    def __init__(
+        self,
+        google: Google,
+        address: Address,
+        cursor: Mapping[str, Any],
+        created: str,
+        pace: Pace,
+        clock: Clock | None = None,
+    ) -> None:
+        self._google = google
+        self._address = address
+        self._clock = clock or Clock()
+        self._factor = pace.factor
+        self._window = Window(cursor, full(created) or at(0))
+        self._budget = Budget(pace.factor, self._clock.now())
+        self._round: _Round | None = None
+        self._ended: float | None = None
+        self._is_complete = False
+
+    def read(self) -> list[Line] | None:
+        """The next lines in order of time; None if it is not time to ask. See JobLog."""
+        now = self._clock.now()
+        if self._is_complete or not self._budget.is_due(now):
+            return None
+        reading = self._round = self._round or self._begin(now)
+        self._budget.spend(now)
+        answer = self._ask(reading)
+        if answer.status_code == 429:
+            self._make_way(answer)
+            return None
+        if answer.status_code == 400 and reading.token:  # it is good for a while only
+            self._round = None
+            return None
+        if is_transient(answer):
+            raise Unreachable(f"Cloud Logging: {said_by(answer)}")
+        if answer.status_code != 200:
+            raise refused(answer, "targets.vertex.project")
+        try:
+            page = body_of(answer)
+        except Lost as problem:
+            raise Unreachable(f"Cloud Logging gives {problem}") from None
+        return self._take(page, reading)
+
+    def finish(self, ended: str) -> None:
+        """The job ended then. See JobLog."""
+        if self._ended is None:
+            now = self._clock.now()
+            self._ended = seconds_of(ended) or now
+            self._budget.not_after(now)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all has been read, after `finish`."""
+        return self._is_complete
+
+    def cursor(self) -> dict[str, Any]:
+        """Where another reader goes on."""
+        return self._window.cursor()
+
+    def _begin(self, now: float) -> _Round:
+        window = self._window
+        oldest = now - (seconds_of(window.settled) or 0.0)
+        is_whole = (
+            len(window) <= _CHEAP
+            or not window.has_room()
+            or window.is_resumed
+            or oldest >= 2 * self._settled_after
+            or self._is_last(now)
+        )
+        # Some entries may claim to be of the future.
+        since = window.settled if is_whole else min(window.newest, at(now))
+        return _Round(since, now, is_whole)
+
+    def _ask(self, reading: _Round) -> Any:
+        project = self._address.place.project
+        body = {
+            "resourceNames": [f"projects/{project}"],
+            "filter": f'resource.type="ml_job" AND resource.labels.job_id="{self._address.id}"'
+            f' AND timestamp>="{reading.since}"',
+            "orderBy": "timestamp asc",
+            "pageSize": PAGE,
+        }
+        if reading.token:
+            body["pageToken"] = reading.token
+        try:
+            url = f"{endpoint('logging')}/v2/entries:list"
+            answer = self._google.once("POST", url, json=body)
+        except Lost as problem:
+            raise Unreachable(f"Cloud Logging gives no answer: {problem}") from None
+        self._clock.heard(answer.headers.get("Date"))
+        return answer
+
+    def _make_way(self, answer: Any) -> None:
+        """Raises Unreachable if it has gone on for long."""
+        now = self._clock.now()
+        self._budget.refused(now)
+        if now - self._budget.served > _PATIENCE * self._factor:
+            raise Unreachable(f"Cloud Logging: {said_by(answer)}")
+
+    def _take(self, page: dict[str, Any], reading: _Round) -> list[Line]:
+        lines: list[Line] = []
+        times: list[str] = []
+        for entry in page.get("entries") or []:
+            try:
+                time, insert_id = place_in_time(entry)
+            except ValueError:  # the service has none such, so there is nothing to show
+                continue
+            times.append(time)
+            if self._window.take(time, insert_id):
+                lines += lines_of(entry, time, insert_id)
+        lines.sort(key=lambda line: line.time)
+        reading.token = str(page.get("nextPageToken") or "")
+        self._settle(reading, times)
+        self._go_on(reading, times, bool(lines))
+        return lines
+
+    def _settle(self, reading: _Round, times: list[str]) -> None:
+        """Move on the time before which nothing is expected, as far as this round has come."""
+        if not reading.is_whole or (reading.token and not times):
+            return
+        until = at(reading.started - self._settled_after)
+        if reading.token:
+            until = min(until, times[-1] if times == sorted(times) else min(times))
+        self._window.settle(until)
+
+    def _go_on(self, reading: _Round, times: list[str], has_news: bool) -> None:
+        """What is read next, and when."""
+        now = self._clock.now()
+        is_last = self._is_last(reading.started)
+        is_recent = bool(times) and max(times) > at(reading.started - self._settled_after)
+        is_full = is_recent and not self._window.has_room() and not is_last
+        has_more = bool(reading.token) and not is_full
+        self._budget.answered(now, has_news, has_more)
+        if not has_more:
+            self._round = None
+        if not reading.token and reading.is_whole:
+            self._window.know_all()
+            self._is_complete = is_last
+        if is_full:
+            middle = min(seconds_of(self._window.middle) or now, now)
+            self._budget.not_before(middle + self._settled_after)
+        if self._ended is not None:
+            self._budget.not_after(max(now, self._ended + self._least_settled))
+
+    def _is_last(self, started: float) -> bool:
+        """Whether a round that began then sees all that is to be expected."""
+        return self._ended is not None and started >= self._ended + self._least_settled
+
+    @property
+    def _settled_after(self) -> float:
+        """Longer where reading so much again costs no further request."""
+        if len(self._window) > _CHEAP:
+            return self._least_settled
+        return max(_SETTLED_WHERE_CHEAP * self._factor, self._least_settled)
+
+    @property
+    def _least_settled(self) -> float:
+        return max(_SETTLED * self._factor, _LEAST_SETTLED)

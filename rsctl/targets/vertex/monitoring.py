@@ -1,0 +1,112 @@
+"""What Cloud Monitoring measures of a job's nodes, once a minute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from rsctl.cloud.google import endpoint
+from rsctl.stream.events import MetricEvent
+from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.replicas import replica_of
+from rsctl.targets.vertex.stamps import at, event_time
+
+Ask = Callable[[str, dict[str, str]], dict[str, Any]]
+"""GET of an address with a query; the answer's JSON, {} where there is no such thing."""
+
+PERIOD = 60.0
+"""Seconds between two measurements, and the shortest that they can be put together by."""
+
+_SHORTEST = 0.1  # of an emulator's, where all times are shorter
+_LONGEST = 2 * 3600.0
+_PAGES = 20
+
+
+class _Kind(NamedTuple):
+    """One of the service's metrics, and what it is here."""
+
+    type: str
+    name: str
+    aligner: str
+    is_summed: bool
+
+
+_KINDS = (
+    _Kind("cpu/utilization", "cpu.utilization", "ALIGN_MEAN", False),
+    _Kind("memory/utilization", "memory.utilization", "ALIGN_MEAN", False),
+    _Kind("accelerator/utilization", "accelerator.utilization", "ALIGN_MEAN", False),
+    _Kind("accelerator/memory/utilization", "accelerator.memory.utilization", "ALIGN_MEAN", False),
+    _Kind("network/received_bytes_count", "network.received_bytes_per_s", "ALIGN_RATE", True),
+    _Kind("network/sent_bytes_count", "network.sent_bytes_per_s", "ALIGN_RATE", True),
+)
+
+
+class Span(NamedTuple):
+    """From when to when, in seconds since 1970."""
+
+    start: float
+    end: float
+
+
+def span_of(after: float, end: float, factor: float) -> Span | None:
+    """Whole periods between two times, at most two hours; None if there is none.
+
+    The periods' limits are the same on every call, so that no time is measured twice.
+    """
+    period = max(PERIOD * factor, _SHORTEST)
+    last = end // period * period
+    first = max(after // period * period, last - _LONGEST)
+    return Span(first, last) if last > first else None
+
+
+def measure(ask: Ask, address: Address, span: Span) -> list[MetricEvent]:
+    """The measurements of a span, in order of time. One request for each metric, or a few.
+
+    Utilizations are parts of 1; where a node has several of a thing it is their mean. What the
+    nodes receive and send is in bytes a second.
+    """
+    events = [event for kind in _KINDS for event in _of_kind(ask, address, span, kind)]
+    return sorted(events, key=lambda event: event.time)
+
+
+def _of_kind(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[MetricEvent]:
+    found: dict[tuple[str, str], list[float]] = {}
+    for series in _series(ask, address, span, kind):
+        labels = (series.get("resource") or {}).get("labels") or {}
+        replica = replica_of(labels.get("task_name"))
+        for point in series.get("points") or []:
+            time = event_time((point.get("interval") or {}).get("endTime"))
+            value = _number(point.get("value") or {})
+            if replica and time and value is not None and time > at(span.start):
+                found.setdefault((replica, time), []).append(value)
+    for (replica, time), values in found.items():
+        value = sum(values) if kind.is_summed else sum(values) / len(values)
+        yield MetricEvent(time=time, replica=replica, name=f"cloud.{kind.name}", value=value)
+
+
+def _series(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[dict[str, Any]]:
+    project = quote(address.place.project, ":")
+    url = f"{endpoint('monitoring')}/v3/projects/{project}/timeSeries"
+    query = {
+        "filter": f'metric.type="ml.googleapis.com/training/{kind.type}" AND '
+        f'resource.type="cloudml_job" AND resource.labels.job_id="{address.id}"',
+        "interval.startTime": at(span.start),
+        "interval.endTime": at(span.end),
+        "aggregation.alignmentPeriod": f"{PERIOD:.0f}s",
+        "aggregation.perSeriesAligner": kind.aligner,
+    }
+    for _ in range(_PAGES):
+        page = ask(url, query)
+        yield from page.get("timeSeries") or []
+        if not page.get("nextPageToken"):
+            return
+        query = {**query, "pageToken": str(page["nextPageToken"])}
+
+
+def _number(value: dict[str, Any]) -> float | None:
+    raw = value.get("doubleValue", value.get("int64Value"))
+    try:
+        return float(raw) if raw is not None else None
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,81 @@
+"""Where jobs are: a project and region of Vertex AI, and one job in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+from rsctl.cloud.google import endpoint
+from rsctl.findings import ExitCode, RsctlError, error
+
+_PROJECT = r"(?P<project>[a-z0-9][a-z0-9.:-]{0,62})"
+_REGION = r"(?P<region>[a-z0-9][a-z0-9-]{0,39})"
+_URL = re.compile(rf"vertex://{_PROJECT}/{_REGION}/(?P<id>[0-9]{{1,25}})")
+_PATH = re.compile(rf"/v1/projects/{_PROJECT}/locations/{_REGION}/customJobs")
+_NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/([0-9]{1,25})")
+
+
+class Place(NamedTuple):
+    """A project, by id or number, and a region."""
+
+    project: str
+    region: str
+
+    @classmethod
+    def of_request(cls, request: Mapping[str, Any]) -> Place:
+        """Where a plan's request goes. Raises RsctlError."""
+        url = str(request.get("url", ""))
+        found = _PATH.fullmatch(urlsplit(url).path)
+        if found is None:
+            message = f"the request goes to {url!r}, which is no place for custom jobs"
+            remedy = "set targets.vertex.project and targets.vertex.region"
+            finding = error("request", message, remedy, "targets.vertex")
+            raise RsctlError(ExitCode.USAGE, finding)
+        return cls(found["project"], found["region"])
+
+    @property
+    def jobs(self) -> str:
+        """The address of the region's custom jobs. Raises RsctlError."""
+        base = endpoint("aiplatform", self.region)
+        return f"{base}/v1/projects/{quote(self.project, ':')}/locations/{self.region}/customJobs"
+
+    def job(self, name: Any) -> Address | None:
+        """The job that a resource name of the API means; None if it is no job's."""
+        found = _NAME.fullmatch(name) if isinstance(name, str) else None
+        return found and Address(self, found[1])
+
+
+class Address(NamedTuple):
+    """One job."""
+
+    place: Place
+    id: str
+
+    @classmethod
+    def of_url(cls, url: str) -> Address:
+        """A job by `vertex://PROJECT/REGION/ID`. Raises RsctlError."""
+        found = _URL.fullmatch(url)
+        if found is None:
+            message = f"{url!r} is not the URL of a job on Vertex AI"
+            finding = error("run", message, "write it as vertex://PROJECT/REGION/ID")
+            raise RsctlError(ExitCode.USAGE, finding)
+        return cls(Place(found["project"], found["region"]), found["id"])
+
+    @property
+    def url(self) -> str:
+        """How rsctl names it."""
+        return f"vertex://{self.place.project}/{self.place.region}/{self.id}"
+
+    @property
+    def resource(self) -> str:
+        """Its address in the API. Raises RsctlError."""
+        return f"{self.place.jobs}/{self.id}"
+
+    @property
+    def console(self) -> str:
+        """Its page in the console."""
+        project, region = self.place
+        base = "https://console.cloud.google.com/agent-platform/locations"
+        return f"{base}/{region}/training/{self.id}?project={project}"

@@ -1,0 +1,87 @@
+"""Vertex AI's worker pools as roles and replicas.
+
+Pool 0 has the chief, pool 1 the other workers, pool 2 the reducers, pool 3 evaluators.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rsctl.catalog import load
+from rsctl.spec.units import Accelerator
+from rsctl.targets.base import Pool
+
+GOOGLES_REDUCER = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/.*")
+"""The image of Reduction Server, one for each multi-region."""
+
+_TASK = re.compile(r"workerpool([0-3])-(\d{1,5})", re.ASCII)
+_ROLES = ("worker", "worker", "reducer", "evaluator")
+
+
+def replica_of(task: Any) -> str | None:
+    """`worker-3` for `workerpool1-2`; None for what is not a replica, such as `service`."""
+    found = _TASK.fullmatch(task) if isinstance(task, str) else None
+    if found is None:
+        return None
+    pool, index = int(found[1]), int(found[2])
+    return f"{_ROLES[pool]}-{index + (pool == 1)}"
+
+
+def pools_of(job: Any) -> list[Pool]:
+    """The pools of a CustomJob as a plan has them: one for each role."""
+    pools: dict[str, Pool] = {}
+    for role, spec in zip(_ROLES, _specs(job), strict=False):
+        count = _count(spec.get("replicaCount"))
+        if role in pools:
+            pools[role].count += count
+        elif count:
+            pools[role] = _pool(role, count, spec.get("machineSpec"))
+    return list(pools.values())
+
+
+def has_googles_reducers(job: Any) -> bool:
+    """Whether pool 2 is Reduction Server."""
+    specs = _specs(job)
+    container = specs[2].get("containerSpec") if len(specs) > 2 else None
+    image = container.get("imageUri") if isinstance(container, dict) else None
+    return isinstance(image, str) and GOOGLES_REDUCER.fullmatch(image) is not None
+
+
+def _specs(job: Any) -> list[dict[str, Any]]:
+    spec = job.get("jobSpec") if isinstance(job, dict) else None
+    pools = spec.get("workerPoolSpecs") if isinstance(spec, dict) else None
+    return [p if isinstance(p, dict) else {} for p in pools] if isinstance(pools, list) else []
+
+
+def _count(raw: Any) -> int:
+    """int64 is text in JSON."""
+    try:
+        return max(0, int(raw))
+    except (TypeError, ValueError):
+        return 0
+
+
+def _pool(role: str, count: int, machine: Any) -> Pool:
+    machine = machine if isinstance(machine, dict) else {}
+    name = str(machine["machineType"]) if "machineType" in machine else None
+    accelerator = _accelerator(machine)
+    known = load("vertex").machines.get(name or "")
+    return Pool(
+        role=role,
+        count=count,
+        machine=name,
+        accelerator=accelerator,
+        gbps=known.bandwidth(accelerator) if known else None,
+    )
+
+
+def _accelerator(machine: dict[str, Any]) -> Accelerator | None:
+    """In the spec's words, where the catalogue knows the API's."""
+    kind = str(machine.get("acceleratorType") or "")
+    count = _count(machine.get("acceleratorCount"))
+    if not kind or not count:
+        return None
+    names = {gpu.enum: name for name, gpu in load("vertex").gpus.items()}
+    name = names.get(kind) or kind.removeprefix("NVIDIA_").lower().replace("_", "-")
+    return Accelerator(f"{name}:{count}")

@@ -1,0 +1,134 @@
+"""How a custom job is, from what the API shows of it. Pure."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional
+
+from rsctl.findings import Finding, JobState, error, warning
+from rsctl.stream.events import Failure, now
+from rsctl.targets.cloud.service import JobStatus
+from rsctl.targets.vertex.errors import explained
+from rsctl.targets.vertex.jobfacts import facts_of
+from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.replicas import replica_of
+from rsctl.targets.vertex.stamps import event_time, seconds_of
+
+_DEADLINE_EXCEEDED = 4  # google.rpc.Code
+_LONG_QUEUE = 300.0
+_UNTIL_EXPLAINED = 120.0
+
+
+class _State(NamedTuple):
+    state: JobState
+    reason: Optional[str] = None
+    since: str = "updateTime"
+
+
+_STATES = {
+    "JOB_STATE_QUEUED": _State(JobState.QUEUED, None, "createTime"),
+    "JOB_STATE_PENDING": _State(JobState.STARTING, "machines are being prepared"),
+    "JOB_STATE_RUNNING": _State(JobState.RUNNING, None, "startTime"),
+    "JOB_STATE_SUCCEEDED": _State(JobState.SUCCEEDED, None, "endTime"),
+    "JOB_STATE_FAILED": _State(JobState.FAILED, None, "endTime"),
+    "JOB_STATE_CANCELLING": _State(JobState.CANCELLING),
+    "JOB_STATE_CANCELLED": _State(JobState.CANCELLED, None, "endTime"),
+    "JOB_STATE_PAUSED": _State(JobState.QUEUED, "it is paused"),
+    "JOB_STATE_EXPIRED": _State(JobState.EXPIRED, None, "endTime"),
+    "JOB_STATE_UPDATING": _State(JobState.RUNNING, "it is being updated"),
+    "JOB_STATE_PARTIALLY_SUCCEEDED": _State(
+        JobState.FAILED, "it succeeded in part only; some results may be missing", "endTime"
+    ),
+}
+_BY_NUMBER = dict(enumerate(_STATES, start=1))
+
+_EXITED = re.compile(
+    r"[Tt]he replicas? (?P<who>workerpool\d+-\d+(?:(?:,| and|, and) workerpool\d+-\d+)*) "
+    r"(?P<memory>ran out[ -]of[ -]memory and )?exited with a non-zero status of (?P<code>\d{1,4})"
+)
+_MEMORY_REMEDY = (
+    "use a smaller batch or fewer data loader workers, or a machine with more memory: on the "
+    "smallest ones the service's own agents take up to 40% of it"
+)
+_QUEUE_REMEDY = (
+    "jobs beyond a quota wait here until others have ended: compare usage and limit of "
+    "custom_model_training_* on the console's page Quotas, or take another region"
+)
+
+
+def status_of(job: dict[str, Any], address: Address, at: float) -> JobStatus:
+    """What a CustomJob says; `at` is the present in seconds since 1970."""
+    raw = job.get("state")
+    name = _BY_NUMBER.get(raw, "") if isinstance(raw, int) else str(raw or "JOB_STATE_QUEUED")
+    known = _STATES.get(name, _State(JobState.RUNNING, f"its state is {name[:60]!r}"))
+    since = _since(job, known)
+    message, code = _error(job)
+    state = known.state
+    if state is JobState.FAILED and code == _DEADLINE_EXCEEDED:
+        state = JobState.EXPIRED
+    waits_for = at - (seconds_of(since) or at)
+    return JobStatus(
+        state=state,
+        time=since,
+        reason=message or _missing_reason(state, waits_for) or known.reason,
+        failed=list(_failures(message, since)) if state.is_final else [],
+        facts=facts_of(job, address, at),
+        findings=list(_findings(message, state, address, waits_for)),
+    )
+
+
+def _since(job: dict[str, Any], known: _State) -> str:
+    for key in (known.since, "updateTime", "createTime"):
+        if found := event_time(job.get(key)):
+            return found
+    return now()
+
+
+def _error(job: dict[str, Any]) -> tuple[str, Any]:
+    """The message and code of google.rpc.Status, which comes about a minute after the end."""
+    problem = job.get("error")
+    if not isinstance(problem, dict):
+        return "", None
+    return str(problem.get("message") or ""), problem.get("code")
+
+
+def _missing_reason(state: JobState, seconds: float) -> str | None:
+    if state is JobState.FAILED and seconds < _UNTIL_EXPLAINED:
+        return "Vertex AI says why about a minute after the end"
+    if state is JobState.QUEUED and seconds > _LONG_QUEUE:
+        return "it waits for machines, perhaps for want of quota"
+    return None
+
+
+def _failures(message: str, time: str) -> Iterator[Failure]:
+    for found in _EXITED.finditer(message):
+        code = int(found["code"])
+        for task in re.findall(r"workerpool\d+-\d+", found["who"]):
+            if name := replica_of(task):
+                yield Failure(replica=name, time=time, exit_code=code, signal=_signal(code))
+
+
+def _signal(code: int) -> str | None:
+    """The signal that an exit code of a container stands for."""
+    try:
+        return signal.Signals(code - 128).name if code > 128 else None
+    except ValueError:
+        return None
+
+
+def _findings(message: str, state: JobState, address: Address, seconds: float) -> Iterator[Finding]:
+    if finding := explained(message, address.place.region):
+        yield finding if state.is_final else _milder(finding)
+    for found in _EXITED.finditer(message):
+        if found["memory"]:
+            names = ", ".join(filter(None, map(replica_of, found["who"].replace(",", "").split())))
+            yield error("memory", f"{names} ran out of memory", _MEMORY_REMEDY, "workers.machine")
+    if state is JobState.QUEUED and not message and seconds > _LONG_QUEUE:
+        yield warning("queue", "the job waits for more than five minutes", _QUEUE_REMEDY)
+
+
+def _milder(finding: Finding) -> Finding:
+    """While the job goes on, the service tries again by itself."""
+    return warning(finding.code, finding.message, finding.remedy, finding.path)
