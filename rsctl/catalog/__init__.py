@@ -1,1 +1,145 @@
-"""Machines, accelerators, bandwidths and prices, as data with sources and dates, and look-ups."""
+"""Machines, accelerators, bandwidths and prices, as data with sources and dates, and look-ups.
+
+A cloud's data is `TARGET.yaml` beside this file. Its `groups` are machines that have much in
+common: what stands under `all` holds for each of the group's `machines`, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.spec.units import Accelerator
+
+_FOLDER = Path(__file__).parent
+_VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One machine type.
+
+    `accelerators` are the counts a node that are possible; none at all is a CPU machine.
+    `gbps` is the most that a node sends to others by TCP, in Gbit/s. `dollars` is an estimate for
+    one hour on demand, with the accelerators unless they are attached.
+    `own_transport` names what the machine brings for gradients itself, by a plugin of its own, so
+    that reducers are pointless. `retired` says in words since when it cannot be had.
+
+    `attach` has the counts of each accelerator that can be added to the machine where that is a
+    choice, and `attached_gbps` the bandwidth that `NAME:COUNT` of them bring. `regions` are where
+    it is to be had, empty if that is not known. `enum` is the accelerator's name in the cloud's
+    API, `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
+    `choose` is False for what is never picked unless it is asked for.
+    """
+
+    name: str
+    vcpus: int
+    memory_gib: float
+    accelerator: Optional[str] = None
+    accelerators: list[int] = []
+    gbps: Optional[float] = None
+    dollars: Optional[float] = None
+    own_transport: Optional[str] = None
+    retired: Optional[str] = None
+    attach: dict[str, list[int]] = {}
+    attached_gbps: dict[str, float] = {}
+    regions: list[str] = []
+    enum: Optional[str] = None
+    efa: int = 0
+    quota: Optional[str] = None
+    choose: bool = True
+
+    def counts(self, accelerator: str) -> list[int]:
+        """How many accelerators of a name a node of this type can have."""
+        if accelerator == self.accelerator:
+            return self.accelerators
+        return self.attach.get(accelerator, [])
+
+    def fits(self, accelerator: Accelerator | None) -> bool:
+        """Whether a node of this type can be had with just these accelerators."""
+        if accelerator is None:
+            return not self.accelerators
+        return accelerator.per_node in self.counts(accelerator.type)
+
+    def bandwidth(self, accelerator: Accelerator | None) -> float | None:
+        """The most that a node with these accelerators sends to others, in Gbit/s."""
+        if accelerator is None:
+            return self.gbps
+        written = f"{accelerator.type}:{accelerator.per_node}"
+        return self.attached_gbps.get(written, self.gbps)
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of accelerator, under the name that a spec has for it.
+
+    `enum` is its name in the cloud's API, `dollars` what one costs an hour where it is attached to
+    a machine, `regions` where it is to be had, empty if that is not known, `retired` in words
+    since when it is not.
+    """
+
+    enum: Optional[str] = None
+    dollars: Optional[float] = None
+    regions: list[str] = []
+    retired: Optional[str] = None
+    quota: Optional[str] = None
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one cloud offers: `machines` and `gpus` by name, known `as_of` a date, and from where.
+
+    `reducer` is the machine that reducers run on unless the job says otherwise.
+    """
+
+    target: str
+    as_of: str
+    sources: list[str]
+    reducer: str
+    machines: dict[str, Machine]
+    gpus: dict[str, Gpu] = {}
+
+    def dollars(self, machine: Machine, accelerator: Accelerator | None) -> float | None:
+        """An estimate of what a node costs an hour, or None if it is not known."""
+        if accelerator is None or machine.accelerator is not None or machine.dollars is None:
+            return machine.dollars
+        each = self.gpus[accelerator.type].dollars if accelerator.type in self.gpus else None
+        return None if each is None else machine.dollars + each * accelerator.per_node
+
+
+@lru_cache
+def load(target: str) -> Catalog:
+    """The catalogue of `vertex` or `sagemaker`."""
+    data = read_data(f"{target}.yaml")
+    machines: dict[str, Any] = {}
+    for group in data.pop("groups"):
+        common = group.get("all", {})
+        for name, own in group["machines"].items():
+            machines[name] = {"name": name, **common, **own}
+    return msgspec.convert({**data, "target": target, "machines": machines}, Catalog)
+
+
+def read_data(name: str) -> Any:
+    """A YAML file of this folder."""
+    import yaml  # by its C loader, which is ten times as fast
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    with open(_FOLDER / name, encoding="utf-8") as file:
+        return yaml.load(file, loader)  # noqa: S506 - a safe loader, and our own file
+
+
+def smallest(catalog: Catalog, accelerator: Accelerator | None) -> Machine | None:
+    """The machine to take where the job names none; None if the catalogue has none that fits.
+
+    Of those that fit, the one with the fewest vCPUs, then the least memory, though with enough
+    vCPUs to feed its accelerators if there is such a one.
+    """
+    fitting = [
+        machine
+        for machine in catalog.machines.values()
+        if machine.choose and not machine.retired and machine.fits(accelerator)
+    ]
+    wanted = accelerator.per_node * _VCPUS_EACH if accelerator else 0
+    return min(
+        fitting, key=lambda m: (m.vcpus < wanted, m.vcpus, m.memory_gib, m.name), default=None
+    )

@@ -1,11 +1,46 @@
 """The block `targets.vertex` of the spec."""
 
-from typing import Annotated, Optional
+from typing import Annotated, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
 
 from rsctl.spec.options_common import Overlay, Text
+
+
+class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the names of one domain are resolved."""
+
+    project: Annotated[Text, Meta(description="Project of the network that knows the domain.")]
+    network: Annotated[Text, Meta(description="Name of that network.")]
+
+
+class Psc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Private Service Connect interface into a network of yours."""
+
+    network_attachment: Annotated[
+        Text,
+        Meta(description="Name of the network attachment, in the job's region."),
+    ]
+    dns: Annotated[
+        dict[Text, DnsPeering],
+        Meta(description="Domains to resolve in your networks, such as `internal.example.`."),
+    ] = field(default_factory=dict)
+
+
+class NfsMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An NFS export."""
+
+    server: Annotated[Text, Meta(description="Address of the NFS server.")]
+    path: Annotated[Text, Meta(description="What it exports, such as /share.")]
+
+
+class LustreMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Managed Lustre instance."""
+
+    ip: Annotated[Text, Meta(description="IP address of the instance.")]
+    volume: Annotated[Text, Meta(description="Identifier (handle) of the instance's volume.")]
+    filesystem: Annotated[Text, Meta(description="Name of its file system.")]
 
 
 class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,7 +50,7 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     region: Annotated[Optional[Text], Meta(description="Region, such as us-central1.")] = None
     staging: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^gs://.+")]],
-        Meta(description="gs:// folder for staged files."),
+        Meta(description="gs:// folder for staged files, and for outputs if the job names none."),
     ] = None
     service_account: Annotated[Optional[Text], Meta(description="The job's service account.")] = (
         None
@@ -24,9 +59,65 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Annotated[str, Meta(pattern=r"^[^/\s]+$")]],
         Meta(description="The service account that builds images. Absent: Cloud Build's default."),
     ] = None
-    network: Annotated[Optional[Text], Meta(description="VPC network to peer with.")] = None
-    tensorboard: Annotated[Optional[Text], Meta(description="TensorBoard resource name.")] = None
+    network: Annotated[
+        Optional[Text],
+        Meta(description="VPC network to peer with: projects/NUMBER/global/networks/NAME."),
+    ] = None
+    reserved_ip_ranges: Annotated[
+        list[Text], Meta(description="Names of the reserved ranges of `network` to stay within.")
+    ] = field(default_factory=list)
+    psc: Annotated[
+        Optional[Psc], Meta(description="Private Service Connect interface into your network.")
+    ] = None
+    tensorboard: Annotated[
+        Optional[Text],
+        Meta(
+            description="TensorBoard to log to: its id, or projects/P/locations/R/tensorboards/ID."
+        ),
+    ] = None
     experiment: Annotated[Optional[Text], Meta(description="Experiment to attach to.")] = None
+    experiment_run: Annotated[
+        Optional[Text], Meta(description="Run of the experiment to attach to.")
+    ] = None
+    capacity: Annotated[
+        Optional[Literal["standard", "spot", "flex-start"]],
+        Meta(
+            description="How machines are obtained. Absent: spot if limits.spot, else standard. "
+            "flex-start waits up to limits.queue for all of them at once."
+        ),
+    ] = None
+    reservation: Annotated[
+        Union[Literal["any", "none"], list[Text], None],
+        Meta(
+            description="Reservation to take the workers' GPUs from: any, none, or a list of "
+            "projects/PROJECT/zones/ZONE/reservations/NAME."
+        ),
+    ] = None
+    persistent_resource: Annotated[
+        Optional[Text], Meta(description="Id of a persistent resource to run on.")
+    ] = None
+    boot_disk: Annotated[
+        Optional[Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]],
+        Meta(description="Type of the workers' boot disk; workers.disk is its size."),
+    ] = None
+    nfs: Annotated[
+        dict[Text, NfsMount],
+        Meta(description="NFS exports to mount; `data` is at /mnt/nfs/data."),
+    ] = field(default_factory=dict)
+    lustre: Annotated[
+        dict[Text, LustreMount],
+        Meta(description="Lustre instances to mount; `data` is at /mnt/lustre/data."),
+    ] = field(default_factory=dict)
+    encryption_key: Annotated[
+        Optional[Text],
+        Meta(description="Key: projects/P/locations/R/keyRings/RING/cryptoKeys/KEY."),
+    ] = None
+    web_access: Annotated[
+        bool, Meta(description="Allow interactive shells in the running containers.")
+    ] = False
+    dashboard_access: Annotated[
+        bool, Meta(description="Allow access to a dashboard in the chief's container.")
+    ] = False
     labels: Annotated[dict[str, str], Meta(description="Labels of the job.")] = field(
         default_factory=dict
     )

@@ -1,0 +1,128 @@
+"""What Vertex AI does not take, of images, work, disks, variables and numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+from rsctl.catalog import Machine
+from rsctl.catalog.vertex import rules
+from rsctl.findings import Finding, RsctlError, error, warning
+from rsctl.image.findings import image_findings
+from rsctl.image.recipe import repository_of
+from rsctl.spec.job import Job
+from rsctl.spec.nodes import quoted
+from rsctl.targets.vertex.environment import container_env
+from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.work import comm_env
+
+_GB = 10**9
+
+
+def job_findings(job: Job) -> Iterator[Finding]:
+    """What is wrong whatever machines the job gets."""
+    yield from _image(job)
+    yield from _work(job)
+    yield from _disk(job)
+    yield from _mounts(job)
+
+
+def size_findings(job: Job, worker: Machine, reducers: Optional[Reducers]) -> Iterator[Finding]:
+    """What there is too much of."""
+    yield from _environment(job, reducers)
+    yield from _quota(job, worker, reducers)
+
+
+def disk_gb(job: Job) -> Optional[int]:
+    """The workers' boot disk in the GB of the API, none less than what was asked for."""
+    return -(-int(job.workers.disk) // _GB) if job.workers.disk else None
+
+
+def _image(job: Job) -> Iterator[Finding]:
+    yield from image_findings(job, "vertex")
+    if job.image.uri or not job.image.base:
+        return
+    try:
+        repository = repository_of(job, "vertex")
+    except RsctlError as problem:
+        yield from problem.findings
+        return
+    if not repository:
+        message = "target vertex needs a repository to push the image to"
+        remedy = "set image.repository, such as us-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE"
+        yield error("image", message, remedy, "image.repository")
+
+
+def _work(job: Job) -> Iterator[Finding]:
+    if job.run.launcher == "none" and comm_env(job, False):
+        message = "comm: is the work of rsctl-launch, which launcher none leaves out"
+        yield error("unsupported", message, "use launcher torchrun or once", "comm")
+    if job.comm.backend == "nccl" and not job.workers.accelerator:
+        message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
+        yield error("comm", message, remedy, "comm.backend")
+    if job.targets.vertex.reservation is not None and not job.workers.accelerator:
+        message = "reservations are used for workers with GPUs, and these have none"
+        yield error("machine", message, "remove it", "targets.vertex.reservation")
+
+
+def _disk(job: Job) -> Iterator[Finding]:
+    if not job.outputs and not job.targets.vertex.staging and job.run.launcher != "none":
+        message = "nowhere to keep what the job writes: its machines vanish with it"
+        remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
+        yield error("outputs", message, remedy, "outputs")
+    low, high = rules().disk_gb
+    size = disk_gb(job)
+    if size is not None and not low <= size <= high:
+        message = f"a boot disk has from {low} to {high} GB, not {size}"
+        yield error("disk", message, f"set workers.disk: {low}GB", "workers.disk")
+
+
+def _mounts(job: Job) -> Iterator[Finding]:
+    for key, mounts in (("nfs", job.targets.vertex.nfs), ("lustre", job.targets.vertex.lustre)):
+        for name in mounts:
+            if "/" in name or name in (".", ".."):
+                message = f"{quoted(name)} is to be one folder below /mnt/{key}"
+                path = f"targets.vertex.{key}.{name}"
+                yield error("mount", message, "write a name without '/'", path)
+    for name, mount in job.targets.vertex.nfs.items():
+        if not mount.path.startswith("/"):
+            path = f"targets.vertex.nfs.{name}.path"
+            yield error(
+                "mount", f"{quoted(mount.path)} is no absolute path", "begin it with '/'", path
+            )
+
+
+def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+    has_own = reducers is not None and reducers.kind == "rsctl"
+    count = len(container_env(job, "run", has_own))
+    for name in (name for name in rules().own_env if name in job.run.env):
+        message = f"{name} is set by Vertex AI, and says who a replica is"
+        yield error("env", message, "choose another name", f"run.env.{name}")
+    if count > rules().most_env:
+        yield error(
+            "env",
+            f"a container has at most {rules().most_env} variables, and these are {count}: "
+            f"{len(job.run.env)} of run.env and {count - len(job.run.env)} of rsctl",
+            "put some of them into a file in the image",
+            "run.env",
+        )
+
+
+def _quota(job: Job, worker: Machine, reducers: Optional[Reducers]) -> Iterator[Finding]:
+    """More CPUs of one kind than a project may use by default."""
+    pools = [("workers.count", job.workers.count, worker)]
+    if reducers:
+        pools.append(("reducers.count", reducers.count, reducers.machine))
+    for quota in dict.fromkeys(machine.quota for _, _, machine in pools):
+        usual = rules().default_quota(quota or "", job.targets.vertex.region or "")
+        counted = [pool for pool in pools if pool[2].quota == quota]
+        vcpus = sum(count * machine.vcpus for _, count, machine in counted)
+        if usual is not None and vcpus > usual:
+            nodes = " and ".join(f"{count} x {machine.name}" for _, count, machine in counted)
+            yield warning(
+                "quota",
+                f"{nodes} have {vcpus} vCPUs, and by default a project may use {usual} of their "
+                f"kind in {job.targets.vertex.region}",
+                f"see to it that your quota {quota} is larger, or take another region",
+                counted[-1][0],
+            )

@@ -1,0 +1,41 @@
+"""The variables of a job's containers, and where its data is in them. Pure."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from rsctl.spec.job import Job
+from rsctl.targets.work import TOKEN, comm_env, user_env
+
+
+def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:
+    """What every container finds, whatever its role; None for a secret.
+
+    All of a pool have one environment, so that rsctl-launch says who each of them is.
+    """
+    env = {**user_env(job), **comm_env(job, has_own_reducers)}
+    env |= {f"RSCTL_INPUT_{name.upper()}": mounted(at) for name, at in job.inputs.items()}
+    outputs = outputs_of(job, run)
+    if outputs:
+        env["RSCTL_OUTPUT_DIR"] = mounted(outputs)
+        checkpoints = job.checkpoints or f"{outputs}/checkpoints"  # as Vertex AI's own variable has
+        env["RSCTL_CHECKPOINT_DIR"] = mounted(checkpoints)
+    elif job.checkpoints:
+        env["RSCTL_CHECKPOINT_DIR"] = mounted(job.checkpoints)
+    env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "vertex"}
+    if has_own_reducers:
+        env |= {"RSCTL_REDUCER_KIND": "rsctl", TOKEN: None}
+    return env
+
+
+def outputs_of(job: Job, run: str) -> Optional[str]:
+    """Where results go, as a gs:// location without a slash at its end; None if nobody says."""
+    if job.outputs:
+        return str(job.outputs).rstrip("/")
+    staging = job.targets.vertex.staging
+    return f"{staging.rstrip('/')}/{run}/outputs" if staging else None
+
+
+def mounted(location: str) -> str:
+    """Where the containers see a gs:// location: all buckets are mounted below /gcs."""
+    return location.replace("gs://", "/gcs/", 1).rstrip("/")

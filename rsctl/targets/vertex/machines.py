@@ -1,0 +1,189 @@
+"""Which machines a job runs on, and whether they are to be had with its accelerators. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rsctl.catalog import Catalog, Gpu, Machine, load, smallest
+from rsctl.catalog.vertex import rules
+from rsctl.findings import Finding, error, warning
+from rsctl.spec.job import Job, PerTarget
+from rsctl.spec.nodes import quoted
+from rsctl.spec.units import Accelerator
+
+_MACHINE = "workers.machine"
+_ACCELERATOR = "workers.accelerator"
+_REDUCER = "reducers.machine"
+
+
+def catalog() -> Catalog:
+    """The machines of Vertex AI."""
+    return load("vertex")
+
+
+def gpus_of(machine: Machine, accelerator: Accelerator) -> Gpu:
+    """What is known of the accelerators on a machine; the machine knows best."""
+    known = catalog().gpus[accelerator.type]
+    if machine.accelerator is None or machine.enum is None:
+        return known
+    return Gpu(enum=machine.enum, regions=machine.regions or known.regions, retired=known.retired)
+
+
+def named_machine(given: str | PerTarget | None) -> str | None:
+    """The machine that a spec names for this target; None to have one chosen."""
+    name = given.vertex if isinstance(given, PerTarget) else given
+    return None if name == "auto" else name
+
+
+def worker_machine(job: Job, findings: list[Finding]) -> Machine | None:
+    """The workers' machine; None, with the reasons in `findings`, if there is none."""
+    accelerator = job.workers.accelerator
+    if accelerator and accelerator.type not in catalog().gpus:
+        findings.append(_unknown_accelerator(accelerator))
+        return None
+    name = named_machine(job.workers.machine)
+    machine = find_machine(name, _MACHINE, findings) if name else _smallest(accelerator, findings)
+    if machine is None:
+        return None
+    findings += _combination(machine, accelerator)
+    findings += _availability(job, machine, accelerator)
+    return machine
+
+
+def reducer_machine(job: Job, findings: list[Finding]) -> Machine | None:
+    """The reducers' machine; None, with the reason in `findings`, if there is none."""
+    standard = catalog().reducer
+    machine = find_machine(named_machine(job.reducers.machine) or standard, _REDUCER, findings)
+    if machine is None:
+        return None
+    remedy = f"set reducers.machine: auto, which is {standard}"
+    if machine.accelerator:
+        message = f"reducers use no GPU, and {machine.name} always has some"
+        findings.append(error("reducers", message, remedy, _REDUCER))
+    elif (machine.gbps or 0) < (catalog().machines[standard].gbps or 0):
+        speed = f"{machine.gbps:g} Gbit/s" if machine.gbps else "an unknown bandwidth"
+        message = f"{machine.name} has {speed}, and each worker sends to every reducer at once"
+        findings.append(warning("reducers", message, remedy, _REDUCER))
+    return machine
+
+
+def find_machine(name: str, path: str, findings: list[Finding]) -> Machine | None:
+    """A machine of the catalogue; one that is not there, or not any more, is among `findings`."""
+    machine = catalog().machines.get(name)
+    if machine is None:
+        findings.append(_unknown_machine(name, path))
+    elif machine.retired:
+        message = f"{name} is not to be had any more: {machine.retired}"
+        findings.append(error("machine", message, "take another machine", path))
+    return machine
+
+
+def _smallest(accelerator: Accelerator | None, findings: list[Finding]) -> Machine | None:
+    machine = smallest(catalog(), accelerator)
+    if machine is None and accelerator is not None:
+        findings.append(_impossible(accelerator))
+    return machine
+
+
+def _unknown_machine(name: str, path: str) -> Finding:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, catalog().machines, 1)
+    instead = f"did you mean {close[0]}? " if close else ""
+    return error(
+        "machine",
+        f"no machine {quoted(name)} in what is known of Vertex AI as of {catalog().as_of}",
+        f"{instead}for one that is newer, name the nearest here and set machineType by "
+        "targets.vertex.overlay",
+        path,
+    )
+
+
+def _unknown_accelerator(accelerator: Accelerator) -> Finding:
+    if "tpu" in accelerator.type:
+        return error(
+            "accelerator",
+            "TPUs are not supported: on Vertex AI such a job has one pool of one replica",
+            "use GPUs",
+            _ACCELERATOR,
+        )
+    known = ", ".join(name for name, gpu in catalog().gpus.items() if not gpu.retired)
+    message = f"Vertex AI has no accelerator {accelerator.type!r}"
+    return error("accelerator", message, f"use one of: {known}", _ACCELERATOR)
+
+
+def _combination(machine: Machine, accelerator: Accelerator | None) -> Iterator[Finding]:
+    """Whether these GPUs, so many of them, go with the machine."""
+    if machine.fits(accelerator):
+        return
+    if machine.accelerator:
+        only = f"{machine.accelerator}:{machine.accelerators[0]}"
+        wanted = f", not {accelerator}" if accelerator else ", and workers.accelerator is not set"
+        remedy = f"set workers.accelerator: {only}, or take another machine"
+        yield error("machine", f"{machine.name} always has {only}{wanted}", remedy, _ACCELERATOR)
+    elif accelerator and machine.counts(accelerator.type):
+        counts = " or ".join(str(count) for count in machine.counts(accelerator.type))
+        message = (
+            f"{machine.name} can have {counts} of {accelerator.type}, not {accelerator.per_node}"
+        )
+        remedy = (
+            f"set workers.accelerator: {accelerator.type}:{machine.counts(accelerator.type)[0]}"
+        )
+        yield error("machine", message, remedy, _ACCELERATOR)
+    elif accelerator and not catalog().gpus[accelerator.type].retired:
+        yield error(
+            "machine",
+            f"{machine.name} cannot have {accelerator.type}",
+            f"take one of: {_machines_with(accelerator)}; or leave workers.machine out",
+            _MACHINE,
+        )
+
+
+def _impossible(accelerator: Accelerator) -> Finding:
+    """No machine has so many, or none has any."""
+    retired = catalog().gpus[accelerator.type].retired
+    if retired:
+        return _retired(accelerator, retired)
+    machines = catalog().machines.values()
+    counts = sorted({count for m in machines for count in m.counts(accelerator.type)})
+    listed = ", ".join(str(count) for count in counts)
+    message = f"no machine has {accelerator.per_node} of {accelerator.type}"
+    return error("accelerator", message, f"possible are: {listed}", _ACCELERATOR)
+
+
+def _retired(accelerator: Accelerator, why: str) -> Finding:
+    message = f"{accelerator.type} is not to be had any more: {why}"
+    return error("accelerator", message, "use t4, l4 or another newer GPU", _ACCELERATOR)
+
+
+def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -> Iterator[Finding]:
+    """Whether the GPUs still exist, exist in the region, and can be had without a reservation."""
+    if accelerator is None:
+        return
+    gpu, region = gpus_of(machine, accelerator), job.targets.vertex.region
+    if gpu.retired:
+        yield _retired(accelerator, gpu.retired)
+    if region and gpu.regions and region not in gpu.regions:
+        yield error(
+            "region",
+            f"as of {catalog().as_of}, {region} has no {accelerator.type} for training",
+            f"take one of: {', '.join(gpu.regions)}",
+            "targets.vertex.region",
+        )
+    if machine.name in rules().needs_reservation and not _has_reservation(job):
+        message = f"{machine.name} is to be had by reservation only"
+        remedy = "name yours in targets.vertex.reservation"
+        yield error("machine", message, remedy, "targets.vertex.reservation")
+
+
+def _has_reservation(job: Job) -> bool:
+    return job.targets.vertex.reservation not in (None, "none", [])
+
+
+def _machines_with(accelerator: Accelerator) -> str:
+    names = [
+        machine.name
+        for machine in catalog().machines.values()
+        if machine.choose and accelerator.per_node in machine.counts(accelerator.type)
+    ]
+    return ", ".join(names[:5]) or f"those with another number of {accelerator.type}"

@@ -1,0 +1,156 @@
+"""Names that a job gives to Vertex AI: what they must look like, and their full form. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Optional
+
+from rsctl.catalog.vertex import rules
+from rsctl.findings import Finding, error, warning
+from rsctl.spec.job import Job, VertexOptions
+from rsctl.spec.nodes import quoted
+
+RUN_LABEL = "rsctl-run"
+"""The label by which a run's job is found again."""
+
+JOB_LABEL = "rsctl-job"
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+_PROJECT = r"[a-z0-9][a-z0-9.:-]*"
+_FORMS = {
+    "project": (_PROJECT, "a project's id, such as my-project"),
+    "staging": (r"gs://[a-z0-9][a-z0-9._-]+(/\S*)?", "gs://BUCKET/FOLDER"),
+    "service_account": (r"[^@\s/]+@[^@\s/]+", "NAME@PROJECT.iam.gserviceaccount.com"),
+    "network": (
+        r"projects/[0-9]+/global/networks/[a-z0-9-]+",
+        "projects/NUMBER/global/networks/NAME, with the project's number rather than its id",
+    ),
+    "tensorboard": (
+        rf"{_NAME}|projects/{_PROJECT}/locations/{_NAME}/tensorboards/{_NAME}",
+        "the TensorBoard's id, or projects/PROJECT/locations/REGION/tensorboards/ID",
+    ),
+    "experiment": (r"[a-z0-9][a-z0-9-]{0,127}", "the experiment's name, of a-z, 0-9 and '-'"),
+    "experiment_run": (r"[a-z0-9][a-z0-9-]{0,127}", "the run's name, of a-z, 0-9 and '-'"),
+    "persistent_resource": (r"[a-z]([a-z0-9-]*[a-z0-9])?", "the persistent resource's id"),
+    "encryption_key": (
+        rf"projects/{_PROJECT}/locations/{_NAME}/keyRings/{_NAME}/cryptoKeys/{_NAME}",
+        "projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
+    ),
+}
+_RESERVATION = rf"projects/{_PROJECT}/zones/{_NAME}/reservations/{_NAME}"
+_LABEL = r"[a-z0-9_-]*"
+_RESERVED = (RUN_LABEL, JOB_LABEL)
+
+
+def labels_of(job: Job, run: str) -> dict[str, str]:
+    """The job's labels: the user's, and those by which rsctl finds it again."""
+    return {**job.targets.vertex.labels, RUN_LABEL: run, JOB_LABEL: job.name}
+
+
+def tensorboard_name(options: VertexOptions) -> str:
+    """The full name of the TensorBoard."""
+    given = str(options.tensorboard)
+    return given if "/" in given else f"{_parent(options)}/tensorboards/{given}"
+
+
+def experiment_name(options: VertexOptions, run: Optional[str] = None) -> str:
+    """The full name of the experiment, or of a run of it: contexts in the default store."""
+    name = f"{options.experiment}-{run}" if run else options.experiment
+    return f"{_parent(options)}/metadataStores/default/contexts/{name}"
+
+
+def name_findings(job: Job) -> Iterator[Finding]:
+    """Names that Vertex AI would refuse, and names that need another one beside them."""
+    options = job.targets.vertex
+    yield from _required(options)
+    yield from _forms(options)
+    yield from _labels(options.labels)
+    yield from _companions(options)
+    yield from _elsewhere(options)
+
+
+def _parent(options: VertexOptions) -> str:
+    return f"projects/{options.project}/locations/{options.region}"
+
+
+def _required(options: VertexOptions) -> Iterator[Finding]:
+    if not options.project:
+        message, remedy = "target vertex needs a project", "give your Google Cloud project's id"
+        yield error("vertex", message, remedy, "targets.vertex.project")
+    if not options.region:
+        message, remedy = "target vertex needs a region", "give one, such as us-central1"
+        yield error("vertex", message, remedy, "targets.vertex.region")
+    elif rules().multi_region(options.region) is None:
+        zone = re.fullmatch(r"([a-z]+-[a-z]+[0-9]+)-[a-z]", options.region)
+        remedy = f"its region is {zone[1]}" if zone else "give one such as us-central1"
+        message = f"{quoted(options.region)} is no region of Google Cloud"
+        yield error("region", message, remedy, "targets.vertex.region")
+
+
+def _forms(options: VertexOptions) -> Iterator[Finding]:
+    for key, (pattern, form) in _FORMS.items():
+        value = getattr(options, key)
+        if value is not None and not re.fullmatch(pattern, value):
+            path = f"targets.vertex.{key}"
+            yield error("name", f"{quoted(value)} is no name of this kind", f"write {form}", path)
+    for index, name in enumerate(_reservations(options)):
+        if not re.fullmatch(_RESERVATION, name):
+            remedy = "write projects/PROJECT/zones/ZONE/reservations/NAME"
+            path = f"targets.vertex.reservation[{index}]"
+            yield error("name", f"{quoted(name)} is no reservation's full name", remedy, path)
+
+
+def _labels(labels: dict[str, str]) -> Iterator[Finding]:
+    most = rules().most_label
+    for key, value in labels.items():
+        path = f"targets.vertex.labels.{key}"
+        if key in _RESERVED:
+            yield error("label", f"{key} is set by rsctl", "choose another key", path)
+        for text in (key, value):
+            if len(text) > most or not re.fullmatch(_LABEL, text):
+                form = f"at most {most} of a-z, 0-9, '_' and '-'"
+                yield error(
+                    "label", f"{quoted(text)} is not possible in a label", f"use {form}", path
+                )
+        if not key:
+            yield error("label", "a label needs a key", "give it one", path)
+
+
+def _companions(options: VertexOptions) -> Iterator[Finding]:
+    if options.tensorboard and not options.service_account:
+        message = "TensorBoard needs a service account of yours, which writes to it"
+        remedy = "set targets.vertex.service_account"
+        yield error("vertex", message, remedy, "targets.vertex.tensorboard")
+    if options.experiment and not options.service_account:
+        message = "an experiment needs a service account of yours, which writes to it"
+        remedy = "set targets.vertex.service_account"
+        yield warning("vertex", message, remedy, "targets.vertex.experiment")
+    if options.experiment and options.tensorboard:
+        message = "experiment and tensorboard cannot be had together"
+        remedy = "keep one; an experiment has the TensorBoard that it is backed by"
+        yield error("vertex", message, remedy, "targets.vertex.tensorboard")
+    if options.experiment_run and not options.experiment:
+        message, remedy = "a run is one of an experiment", "set targets.vertex.experiment"
+        yield error("vertex", message, remedy, "targets.vertex.experiment_run")
+    if options.reserved_ip_ranges and not options.network:
+        message, remedy = "the ranges are those of a network", "set targets.vertex.network"
+        yield error("vertex", message, remedy, "targets.vertex.reserved_ip_ranges")
+    for domain in options.psc.dns if options.psc else ():
+        if not domain.endswith("."):
+            message = f"the domain {quoted(domain)} does not end with a dot"
+            yield error("name", message, f"write {domain}.", "targets.vertex.psc.dns")
+
+
+def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
+    """Resources that a full name puts into another region than the job's."""
+    for key in ("tensorboard", "encryption_key"):
+        place = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
+        if place and options.region and place[1] != options.region:
+            message = f"it is in {place[1]}, and the job in {options.region}"
+            remedy = f"take one in {options.region}"
+            yield warning("region", message, remedy, f"targets.vertex.{key}")
+
+
+def _reservations(options: VertexOptions) -> list[str]:
+    return options.reservation if isinstance(options.reservation, list) else []

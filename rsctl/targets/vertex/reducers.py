@@ -1,0 +1,215 @@
+"""The reducers of a job: whose they are, how many, on what. Pure.
+
+Reduction Server's own rules are from Google's documentation, "Distributed training"; that flex
+start wants one machine configuration for all pools is from "Schedule training jobs based on
+resource availability".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from rsctl.catalog import Machine
+from rsctl.catalog.sizing import reducers_for
+from rsctl.catalog.vertex import rules
+from rsctl.findings import Finding, error, note, warning
+from rsctl.image.transport import choose_transport
+from rsctl.spec.job import Job
+from rsctl.targets.vertex.machines import reducer_machine
+from rsctl.targets.vertex.scheduling import strategy_of
+
+Kind = Literal["google", "rsctl"]
+_COUNT = "reducers.count"
+_KINDS: dict[str, Kind] = {"reduction-server": "google", "rsctl": "rsctl"}
+
+
+@dataclass(frozen=True)
+class Reducers:
+    """A reducer pool: Google's Reduction Server, or rsctl's own reducers."""
+
+    kind: Kind
+    count: int
+    machine: Machine
+
+    @property
+    def transport(self) -> str:
+        """What the workers' image must have to use them."""
+        return "rsctl" if self.kind == "rsctl" else "reduction-server"
+
+
+def kind_of(job: Job) -> Kind | None:
+    """Whose reducers the job's are; None if it has none, or if nothing in it would use them."""
+    if not job.reducers.count or job.workers.count == 1:
+        return None
+    if job.comm.backend == "rsctl":
+        return "rsctl"
+    if job.image.transport == "auto" and job.run.launcher == "none":
+        # Nothing of ours is in the container, so that only the image's own plugin can use them.
+        return "google" if job.workers.accelerator else None
+    transport = choose_transport(job, "vertex").transport
+    return _KINDS.get(transport)
+
+
+def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Reducers | None:
+    """The reducer pool; None, with the reasons in `findings`, if there is none or can be none."""
+    if not job.reducers.count:
+        findings += _without(job)
+        return None
+    if job.workers.count == 1:
+        findings.append(_one_worker(job))
+        return None
+    kind = kind_of(job)
+    if kind is None:
+        findings.append(_useless(job))
+        return None
+    findings += _rules(job, kind)
+    machine = reducer_machine(job, findings)
+    if machine is None or worker is None:
+        return None
+    findings += _own_transport(job, worker)
+    count = _count(job, worker, machine, findings)
+    return Reducers(kind, count, machine) if count else None
+
+
+def _without(job: Job) -> Iterator[Finding]:
+    """What asks for reducers in a job that has none.
+
+    A transport may be there all the same: a comparison with and without reducers has one image.
+    """
+    if job.comm.backend == "rsctl":
+        yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
+    elif job.image.transport in ("reduction-server", "rsctl"):
+        message = f"there are no reducers, so {job.image.transport} in the image is not used"
+        yield note("reducers", message, None, _COUNT)
+
+
+def _one_worker(job: Job) -> Finding:
+    message = "reducers need at least two workers: one alone has no gradient to exchange"
+    if job.reducers.count == "auto" and job.comm.backend != "rsctl":
+        return note("reducers", f"no reducers: {message}", None, _COUNT)
+    return error("reducers", message, "set reducers.count: 0, or workers.count: 2", _COUNT)
+
+
+def _useless(job: Job) -> Finding:
+    if job.run.launcher == "none":
+        message = (
+            "reducers without GPUs are the work of rsctl-launch, which launcher none leaves out"
+        )
+        return error("reducers", message, "use launcher torchrun or once", _COUNT)
+    return error(
+        "reducers",
+        f"image.transport {job.image.transport} does not use reducers",
+        "set image.transport: auto, or reducers.count: 0",
+        "image.transport",
+    )
+
+
+def _rules(job: Job, kind: Kind) -> Iterator[Finding]:
+    """What holds for reducers whatever machines they are on."""
+    strategy = strategy_of(job)
+    if strategy == "FLEX_START":
+        message = "flex start gives all pools the same machine, and reducers are another"
+        remedy = "set reducers.count: 0, or another targets.vertex.capacity"
+        yield error("reducers", message, remedy, _COUNT)
+    if strategy == "SPOT":
+        message = "the reducers are spot machines too, and losing one stops every worker"
+        remedy = "set limits.retries: 1, and save checkpoints; or set limits.spot: false"
+        yield warning("spot", message, remedy, "limits.spot")
+    if job.targets.vertex.persistent_resource:
+        message = "the persistent resource must have a pool of the reducers' machine too"
+        yield note("reducers", message, None, "targets.vertex.persistent_resource")
+    if kind == "google":
+        yield from _reduction_server_rules(job)
+    elif job.image.transport == "reduction-server":
+        message = (
+            "comm.backend rsctl has reducers of its own, and the image Reduction Server's plugin"
+        )
+        yield error("comm", message, "set image.transport: auto", "image.transport")
+
+
+def _reduction_server_rules(job: Job) -> Iterator[Finding]:
+    if not job.workers.accelerator:
+        message = "Reduction Server is for workers with GPUs"
+        remedy = "set image.transport: rsctl, which needs none"
+        yield error("reducers", message, remedy, "image.transport")
+    if job.comm.backend == "gloo":
+        message = "Reduction Server speeds up NCCL, and with gloo its reducers would be idle"
+        remedy = "set comm.backend: auto, or image.transport: rsctl"
+        yield error("comm", message, remedy, "comm.backend")
+    if job.comm.on_reducer_loss == "fallback":
+        message = "only rsctl's own reducers can be done without when one is lost"
+        remedy = "set comm.on_reducer_loss: fail, or image.transport: rsctl"
+        yield error("comm", message, remedy, "comm.on_reducer_loss")
+    yield note(
+        "reduction-server",
+        "it speeds up NCCL's all-reduce, which is what DDP does; FSDP and ZeRO gain nothing",
+        None,
+        _COUNT,
+    )
+    advised = rules().bucket_mb
+    if job.comm.bucket_mb == "auto" and job.run.launcher != "none":
+        message = "Reduction Server gains by large buckets, and DDP's are 25 MB by default"
+        yield note("bucket", message, f"set comm.bucket_mb: {advised}", "comm.bucket_mb")
+    if job.run.env.get("NCCL_COLLNET_ENABLE") == "0":
+        message = "NCCL_COLLNET_ENABLE=0 may well turn Reduction Server off"
+        yield warning("reducers", message, "remove it", "run.env.NCCL_COLLNET_ENABLE")
+    if job.image.uri or job.run.launcher == "none":
+        message = "the image itself must have google-reduction-server, without google-fast-socket"
+        yield note("reduction-server", message, None, "image")
+
+
+def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
+    """Machines that bring a plugin for NCCL of their own: asked for by number only."""
+    if not worker.own_transport:
+        return
+    message = f"{worker.name} has {worker.own_transport} with a plugin of its own for NCCL"
+    if job.reducers.count == "auto":
+        remedy = "set reducers.count: 0, or a number to have reducers all the same"
+        yield error("reducers", f"{message}: reducers are for machines without", remedy, _COUNT)
+    else:
+        message += "; nothing says that it goes together with reducers"
+        yield warning("reducers", message, "set reducers.count: 0", _COUNT)
+
+
+def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding]) -> int | None:
+    """How many reducers, and how that follows from the bandwidths."""
+    given, accelerator = job.reducers.count, job.workers.accelerator
+    sent, taken = worker.bandwidth(accelerator), reducer.gbps
+    if not sent or not taken:
+        if given != "auto":
+            return given
+        unknown = reducer.name if sent else worker.name
+        message = f"the bandwidth of {unknown} is not known, so the pool cannot be sized"
+        findings.append(error("reducers", message, "set reducers.count to a number", _COUNT))
+        return None
+    count = reducers_for(job.workers.count, sent, taken)
+    sum_of = f"{job.workers.count} workers x {sent:g} Gbit/s / {taken:g} Gbit/s each"
+    if given == "auto":
+        findings.append(note("reducers", f"{_reducers(count)}: {sum_of}", None, _COUNT))
+        findings += _least(worker, job)
+        return count
+    if given < count:
+        message = f"the pool is narrower than the workers: {sum_of} would be {_reducers(count)}"
+        findings.append(note("reducers", message, "set reducers.count: auto", _COUNT))
+    return given
+
+
+def _least(worker: Machine, job: Job) -> Iterator[Finding]:
+    """Where GPUs raise the bandwidth of a machine by how much nobody has written down."""
+    accelerator = job.workers.accelerator
+    if (
+        accelerator
+        and worker.attach
+        and f"{accelerator.type}:{accelerator.per_node}" not in (worker.attached_gbps)
+    ):
+        message = (
+            f"{worker.gbps:g} Gbit/s is what {worker.name} has without GPUs; what it has with "
+            f"{accelerator} is not documented for training, and may be more"
+        )
+        yield note("reducers", message, "set reducers.count if you know better", _COUNT)
+
+
+def _reducers(count: int) -> str:
+    return f"{count} reducer" + ("s" if count > 1 else "")

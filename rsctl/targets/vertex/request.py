@@ -1,0 +1,187 @@
+"""The CustomJob of a job, as it is sent. Pure.
+
+Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers; `{}` is no pool.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+from rsctl.catalog.vertex import rules
+from rsctl.spec.job import Job
+from rsctl.targets import work
+from rsctl.targets.vertex.checks import disk_gb
+from rsctl.targets.vertex.environment import container_env, outputs_of
+from rsctl.targets.vertex.machines import gpus_of
+from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
+from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.scheduling import scheduling
+from rsctl.targets.vertex.shape import Shape
+
+_AFFINITIES = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION"}
+_RESERVATION_KEY = "compute.googleapis.com/reservation-name"
+
+
+def url_of(job: Job) -> str:
+    """Where jobs are created."""
+    options = job.targets.vertex
+    return (
+        f"https://{options.region}-aiplatform.googleapis.com/v1/projects/{options.project}"
+        f"/locations/{options.region}/customJobs"
+    )
+
+
+def custom_job(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+    """The body. A variable whose value is a secret has a None, and the image its tag."""
+    body: dict[str, Any] = {
+        "displayName": run,
+        "labels": labels_of(job, run),
+        "jobSpec": _job_spec(job, run, shape, image),
+    }
+    if job.targets.vertex.encryption_key:
+        body["encryptionSpec"] = {"kmsKeyName": job.targets.vertex.encryption_key}
+    return body
+
+
+def env_of(job: Job, run: str, shape: Shape) -> dict[str, Optional[str]]:
+    """The variables of every container but those of Reduction Server."""
+    return container_env(job, run, shape.has_own_reducers)
+
+
+def _job_spec(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+    options = job.targets.vertex
+    spec: dict[str, Any] = {
+        "workerPoolSpecs": _pools(job, run, shape, image),
+        "scheduling": scheduling(job),
+        "serviceAccount": options.service_account,
+        "network": options.network,
+        "reservedIpRanges": list(options.reserved_ip_ranges),
+        "pscInterfaceConfig": _psc(job),
+        "baseOutputDirectory": _output_directory(job, run),
+        "tensorboard": tensorboard_name(options) if options.tensorboard else None,
+        "experiment": experiment_name(options) if options.experiment else None,
+        "experimentRun": (
+            experiment_name(options, options.experiment_run) if options.experiment_run else None
+        ),
+        "persistentResourceId": options.persistent_resource,
+        "enableWebAccess": options.web_access,
+        "enableDashboardAccess": options.dashboard_access,
+    }
+    return {name: value for name, value in spec.items() if value}
+
+
+def _pools(job: Job, run: str, shape: Shape, image: str) -> list[dict[str, Any]]:
+    def container() -> dict[str, Any]:
+        return _container(job, run, shape, image)
+
+    others = job.workers.count - 1
+    pools = [
+        _worker_pool(job, shape, 1, container()),
+        _worker_pool(job, shape, others, container()) if others else {},
+        _reducer_pool(job, shape.reducers, container()) if shape.reducers else {},
+    ]
+    while not pools[-1]:
+        pools.pop()
+    return pools
+
+
+def _worker_pool(job: Job, shape: Shape, count: int, container: dict[str, Any]) -> dict[str, Any]:
+    options = job.targets.vertex
+    pool = {
+        "machineSpec": _machine_spec(job, shape),
+        "replicaCount": str(count),
+        "containerSpec": container,
+        "diskSpec": _disk_spec(job),
+        "nfsMounts": [
+            {"server": mount.server, "path": mount.path, "mountPoint": name}
+            for name, mount in options.nfs.items()
+        ],
+        "lustreMounts": [
+            {
+                "instanceIp": mount.ip,
+                "volumeHandle": mount.volume,
+                "filesystem": mount.filesystem,
+                "mountPoint": name,
+            }
+            for name, mount in options.lustre.items()
+        ],
+    }
+    return {name: value for name, value in pool.items() if value}
+
+
+def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> dict[str, Any]:
+    """Neither disks nor mounts nor reservations are a reducer's affair."""
+    if reducers.kind == "google":
+        container = {"imageUri": rules().reducer_image(str(job.targets.vertex.region))}
+    return {
+        "machineSpec": {"machineType": reducers.machine.name},
+        "replicaCount": str(reducers.count),
+        "containerSpec": container,
+    }
+
+
+def _container(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+    """One for all roles: rsctl-launch knows by its role what to start."""
+    container: dict[str, Any] = {"imageUri": image, **_entry(job, shape)}
+    env = env_of(job, run, shape)
+    container["env"] = [{"name": name, "value": value} for name, value in env.items()]
+    return container
+
+
+def _entry(job: Job, shape: Shape) -> dict[str, Any]:
+    """With launcher none, command and args replace the image's own, each only if it is given."""
+    if job.run.launcher != "none":
+        # An image of ours begins with rsctl-launch by itself; of another one nobody knows.
+        command = {"command": ["rsctl-launch"]} if job.image.uri else {}
+        return {**command, "args": work.launch_arguments(job, shape.processes)}
+    entry: dict[str, Any] = {}
+    if job.run.command is not None:
+        entry["command"] = list(job.run.command)
+    if job.run.args:
+        entry["args"] = work.argument_words(job)
+    return entry
+
+
+def _machine_spec(job: Job, shape: Shape) -> dict[str, Any]:
+    spec: dict[str, Any] = {"machineType": shape.machine.name}
+    accelerator = job.workers.accelerator
+    if accelerator:
+        spec["acceleratorType"] = gpus_of(shape.machine, accelerator).enum
+        spec["acceleratorCount"] = accelerator.per_node
+    reservation = job.targets.vertex.reservation
+    if isinstance(reservation, list) and reservation:
+        spec["reservationAffinity"] = {
+            "reservationAffinityType": "SPECIFIC_RESERVATION",
+            "key": _RESERVATION_KEY,
+            "values": list(reservation),
+        }
+    elif isinstance(reservation, str):
+        spec["reservationAffinity"] = {"reservationAffinityType": _AFFINITIES[reservation]}
+    return spec
+
+
+def _disk_spec(job: Job) -> dict[str, Any]:
+    spec: dict[str, Any] = {}
+    if job.targets.vertex.boot_disk:
+        spec["bootDiskType"] = job.targets.vertex.boot_disk
+    if job.workers.disk:
+        spec["bootDiskSizeGb"] = disk_gb(job)
+    return spec
+
+
+def _psc(job: Job) -> Optional[dict[str, Any]]:
+    psc = job.targets.vertex.psc
+    if psc is None:
+        return None
+    config: dict[str, Any] = {"networkAttachment": psc.network_attachment}
+    if psc.dns:
+        config["dnsPeeringConfigs"] = [
+            {"domain": domain, "targetProject": peer.project, "targetNetwork": peer.network}
+            for domain, peer in psc.dns.items()
+        ]
+    return config
+
+
+def _output_directory(job: Job, run: str) -> Optional[dict[str, str]]:
+    outputs = outputs_of(job, run)
+    return {"outputUriPrefix": outputs} if outputs else None

@@ -1,0 +1,74 @@
+"""What a job comes to on Vertex AI: machines, ranks, reducers, and all that is wrong with it. Pure.
+
+`shape_of` finds everything at once; the request is then only written down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Optional
+
+from rsctl.catalog import Machine
+from rsctl.findings import Finding
+from rsctl.spec.job import Job
+from rsctl.targets.base import Pool
+from rsctl.targets.vertex.checks import job_findings, size_findings
+from rsctl.targets.vertex.machines import worker_machine
+from rsctl.targets.vertex.names import name_findings
+from rsctl.targets.vertex.reducers import Reducers, reducers_of
+from rsctl.targets.vertex.scheduling import scheduling_findings
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The workers' machine, the ranks on each, and the reducers if there are any."""
+
+    machine: Machine
+    processes: int
+    reducers: Optional[Reducers]
+
+    @property
+    def has_own_reducers(self) -> bool:
+        """Whether reducers are rsctl's, which start from the workers' image."""
+        return self.reducers is not None and self.reducers.kind == "rsctl"
+
+
+def shape_of(job: Job) -> tuple[Optional[Shape], list[Finding]]:
+    """The shape, or None if there are errors among the findings."""
+    findings = list(name_findings(job))
+    machine = worker_machine(job, findings)
+    reducers = reducers_of(job, machine, findings)
+    findings += scheduling_findings(job)
+    findings += job_findings(job)
+    if machine is not None:
+        findings += size_findings(job, machine, reducers)
+    if machine is None or any(finding.is_error for finding in findings):
+        return None, findings
+    return Shape(machine, ranks_of(job), reducers), findings
+
+
+def ranks_of(job: Job) -> int:
+    """How many ranks each worker has: one for each GPU, or one."""
+    workers = job.workers
+    if workers.processes != "auto":
+        return workers.processes
+    return workers.accelerator.per_node if workers.accelerator else 1
+
+
+def pools_of(job: Job, shape: Shape) -> list[Pool]:
+    """The pools of a plan; the chief is the first of the workers."""
+    wanted = job.workers.accelerator
+    workers = Pool(
+        role="worker",
+        count=job.workers.count,
+        machine=shape.machine.name,
+        accelerator=f"{wanted.type}:{wanted.per_node}" if wanted else None,
+        gbps=shape.machine.bandwidth(wanted),
+    )
+    if shape.reducers is None:
+        return [workers]
+    machine = shape.reducers.machine
+    reducers = Pool(
+        role="reducer", count=shape.reducers.count, machine=machine.name, gbps=machine.gbps
+    )
+    return [workers, reducers]

@@ -1,0 +1,100 @@
+"""Target `vertex`: a custom job of Vertex AI, with a reducer pool if it has reducers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.findings import recipe_of
+from rsctl.spec.job import Job
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
+from rsctl.targets.cloud.overlay import apply_overlay
+from rsctl.targets.cloud.run import CloudRun
+from rsctl.targets.cloud.service import JobService
+from rsctl.targets.vertex.names import RUN_LABEL
+from rsctl.targets.vertex.request import custom_job, env_of, url_of
+from rsctl.targets.vertex.shape import Shape, pools_of, shape_of
+
+_OVERLAY = "targets.vertex.overlay"
+
+
+class VertexTarget(CloudRun):
+    """Vertex AI."""
+
+    name = "vertex"
+    supports = Capabilities(
+        refused={
+            "comm.backend": Unsupported(
+                "Vertex AI has no SageMaker library",
+                "set comm.backend: auto",
+                frozenset({"smddp"}),
+            )
+        },
+        unused={},
+        schemes=frozenset({"gs"}),
+    )
+
+    def render(self, job: Job, run: str) -> Plan:
+        """The CustomJob. Raises RsctlError with all that is wrong with the job."""
+        shape, findings = shape_of(job)
+        if shape is None:
+            raise RsctlError(ExitCode.USAGE, *findings)
+        image, left_out = _image(job, shape)
+        return Plan(
+            run=run,
+            target=self.name,
+            image=image,
+            pools=pools_of(job, shape),
+            world_size=job.workers.count * shape.processes,
+            env=env_of(job, run, shape),
+            request={"method": "POST", "url": url_of(job), "body": _body(job, run, shape, image)},
+            findings=findings + left_out,
+        )
+
+    def preflight(self, job: Job) -> list[Finding]:
+        """Whether there are credentials; what they allow is seen at the first call."""
+        import google.auth
+        from google.auth.exceptions import GoogleAuthError
+
+        from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a user's credentials without a quota project
+                google.auth.default()
+        except GoogleAuthError as problem:
+            message = f"no Google Cloud credentials here: {str(problem).splitlines()[0]}"
+            return [error(NO_CREDENTIALS, message, GOOGLE_LOGIN)]
+        return []
+
+    def service(self) -> JobService:
+        """Vertex AI's job service."""
+        from rsctl.targets.vertex.client import VertexService
+
+        return VertexService()
+
+
+def _image(job: Job, shape: Shape) -> tuple[ImagePlan, list[Finding]]:
+    if job.image.uri:
+        transport = shape.reducers.transport if shape.reducers else "none"
+        return ImagePlan(tag=job.image.uri, transport=transport), []
+    recipe, left_out = recipe_of(job, "vertex")
+    return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
+
+
+def _body(job: Job, run: str, shape: Shape, image: ImagePlan) -> dict[str, Any]:
+    body = custom_job(job, run, shape, str(image.tag))
+    patched = apply_overlay(body, job.targets.vertex.overlay, _OVERLAY)
+    if _label(patched) != run:
+        message = f"it removes or changes the label {RUN_LABEL}, by which the job is found again"
+        raise RsctlError(ExitCode.USAGE, error("overlay", message, "leave it", _OVERLAY))
+    return patched
+
+
+def _label(body: dict[str, Any]) -> Any:
+    labels = body.get("labels")
+    return labels.get(RUN_LABEL) if isinstance(labels, dict) else None
+
+
+TARGET = VertexTarget()

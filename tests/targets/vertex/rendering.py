@@ -1,0 +1,95 @@
+"""Jobs rendered for Vertex AI as `rsctl plan -o json` prints them, without a network."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from rsctl.findings import Finding, RsctlError
+from rsctl.plan import make_plan
+from rsctl.spec.document import read
+from rsctl.targets.vertex.target import TARGET
+
+RUN = "job-7f3k2a"
+IMAGE = "us-docker.pkg.dev/my-project/train/job"
+URI = f"{IMAGE}:1"
+GOOGLE_REDUCERS = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
+
+
+def job_of(changes: dict[str, Any]) -> dict[str, Any]:
+    """A job on Vertex AI with an image that is there; `changes` are merged into it."""
+    job = {
+        "name": "job",
+        "image": {"uri": URI},
+        "run": {"command": ["python", "train.py"], "launcher": "torchrun"},
+        "outputs": "gs://bucket/runs",
+        "targets": {"vertex": {"project": "my-project", "region": "us-central1"}},
+    }
+    return merged(job, changes)
+
+
+def merged(value: Any, changes: Any) -> Any:
+    """Mappings are merged, a None removes, all else replaces."""
+    if not isinstance(value, dict) or not isinstance(changes, dict):
+        return changes
+    both = {**value, **{k: merged(value.get(k), v) for k, v in changes.items()}}
+    return {key: item for key, item in both.items() if item is not None}
+
+
+def render(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
+    """The plan of a job with these changes."""
+    (folder / "job.yaml").write_text(yaml.safe_dump(job_of(changes), sort_keys=False))
+    document = read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
+    plan, _ = make_plan(document, TARGET, RUN)
+    shown: dict[str, Any] = msgspec.to_builtins(plan)
+    return shown
+
+
+def findings_of(folder: Path, changes: dict[str, Any]) -> list[Finding]:
+    """All that rsctl says of a job with these changes, whether it can be planned or not."""
+    (folder / "job.yaml").write_text(yaml.safe_dump(job_of(changes), sort_keys=False))
+    document = read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
+    try:
+        make_plan(document, TARGET, RUN)
+    except RsctlError as problem:
+        return list(problem.findings)
+    return document.findings
+
+
+def workers(count: int = 1, accelerator: str | None = None, machine: str | None = None) -> Any:
+    """Changes to a job's workers."""
+    return {"workers": {"count": count, "accelerator": accelerator, "machine": machine}}
+
+
+def vertex(**options: Any) -> Any:
+    """Changes to a job's options for Vertex AI."""
+    return {"targets": {"vertex": options}}
+
+
+def told(finding: Finding) -> str:
+    """A finding in one line."""
+    return f"{finding.severity} {finding.path}: {finding.message} -> {finding.remedy}"
+
+
+def says(finding: Finding, expected: str) -> bool:
+    """Whether it is `severity path: words -> words of the remedy`; `...` stands for anything."""
+    place, _, text = expected.partition(": ")
+    rest = told(finding)
+    if not rest.startswith(f"{place}: "):
+        return False
+    for words in re.split(r" \.\.\. | -> ", text):
+        _, found, rest = rest.partition(words)
+        if not found:
+            return False
+    return True
+
+
+def mismatches(found: list[Finding], expected: list[str]) -> list[str]:
+    """What was expected in vain, or was not expected."""
+    missing = [words for words in expected if not any(says(f, words) for f in found)]
+    surprising = [told(f) for f in found if not any(says(f, words) for words in expected)]
+    return missing + surprising

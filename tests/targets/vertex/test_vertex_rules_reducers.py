@@ -1,0 +1,178 @@
+"""Reducers that Vertex AI would refuse, or that would be idle, too few, or too many.
+
+A finding each, with its remedy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .rendering import findings_of, merged, mismatches, vertex, workers
+
+
+def with_reducers(count: int, accelerator: str | None = None, **more: Any) -> Any:
+    return merged({**workers(count, accelerator), "reducers": {"count": "auto"}}, more)
+
+
+CASES: dict[str, tuple[Any, list[str]]] = {
+    "one worker with reducers by number": (
+        merged(workers(1, "l4:8"), {"reducers": {"count": 2}}),
+        [
+            "warning reducers.count: one worker alone",
+            "error reducers.count: at least two workers -> workers.count: 2",
+        ],
+    ),
+    "flex start with reducers": (
+        with_reducers(2, "a100-40gb:8", **vertex(capacity="flex-start")),
+        ["error reducers.count: the same machine -> reducers.count: 0"],
+    ),
+    "reducers where RDMA is": (
+        with_reducers(2, "h200:8"),
+        ["error reducers.count: RDMA of 3200 Gbit/s with a plugin of its own -> count: 0"],
+    ),
+    "reducers where RDMA is, all the same": (
+        merged(with_reducers(2, "h200:8"), {"reducers": {"count": 9}}),
+        ["warning reducers.count: nothing says that it goes together"],
+    ),
+    "reducers where TCPX is": (
+        with_reducers(2, "h100:8"),
+        ["error reducers.count: GPUDirect-TCPX with a plugin of its own"],
+    ),
+    "reducers where H100 have no plugin of their own": (with_reducers(2, "h100:4"), []),
+    "reducers with GPUs": (
+        with_reducers(2, "l4:8", reducers={"machine": "g2-standard-4"}),
+        ["error reducers.machine: reducers use no GPU -> n1-highcpu-16"],
+    ),
+    "narrow reducers": (
+        with_reducers(2, "l4:8", reducers={"machine": "e2-highcpu-16"}),
+        ["warning reducers.machine: e2-highcpu-16 has 16 Gbit/s -> n1-highcpu-16"],
+    ),
+    "unknown reducers": (
+        with_reducers(2, "l4:8", reducers={"machine": "n1-highcpu-17"}),
+        ["error reducers.machine: no machine 'n1-highcpu-17' -> n1-highcpu-16"],
+    ),
+    "reducers on machines of unknown bandwidth": (
+        with_reducers(2, workers={"machine": "c2-standard-8"}),
+        ["error reducers.count: bandwidth of c2-standard-8 is not known -> to a number"],
+    ),
+    "Reduction Server by gloo": (
+        with_reducers(2, "l4:8", comm={"backend": "gloo"}),
+        ["error comm.backend: with gloo its reducers would be idle -> auto"],
+    ),
+    "Reduction Server without GPUs": (
+        with_reducers(
+            2,
+            image={"uri": None, "base": "b", "repository": "r/x", "transport": "reduction-server"},
+        ),
+        ["error image.transport: for workers with GPUs -> image.transport: rsctl"],
+    ),
+    "Reduction Server cannot be done without": (
+        with_reducers(2, "l4:8", comm={"on_reducer_loss": "fallback"}),
+        ["error comm.on_reducer_loss: only rsctl's own -> fail"],
+    ),
+    "a switch that turns it off": (
+        with_reducers(2, "l4:8", run={"env": {"NCCL_COLLNET_ENABLE": "0"}}),
+        ["warning run.env.NCCL_COLLNET_ENABLE: turn Reduction Server off"],
+    ),
+    "reducers for a transport that has none": (
+        with_reducers(
+            2,
+            "l4:8",
+            image={"uri": None, "base": "b", "repository": "r/x", "transport": "fast-socket"},
+        ),
+        ["error image.transport: fast-socket does not use reducers -> auto"],
+    ),
+    "reducers, and nothing of ours, and no GPU": (
+        with_reducers(2, run={"launcher": "none"}),
+        ["error reducers.count: the work of rsctl-launch -> torchrun"],
+    ),
+    "backend rsctl without reducers": (
+        merged(workers(2), {"comm": {"backend": "rsctl"}}),
+        ["error comm.backend: needs reducers"],
+    ),
+    "two kinds of reducers": (
+        with_reducers(
+            2,
+            "l4:8",
+            image={"uri": None, "base": "b", "repository": "r/x", "transport": "reduction-server"},
+            comm={"backend": "rsctl"},
+        ),
+        ["error image.transport: reducers of its own -> auto"],
+    ),
+    "spot reducers": (
+        with_reducers(2, "l4:8", limits={"spot": True, "retries": 1}),
+        ["warning limits.spot: losing one stops every worker"],
+    ),
+    "more vCPUs than a project has there": (
+        with_reducers(2, "l4:8", **vertex(region="us-east4")),
+        ["warning reducers.count: 7 x n1-highcpu-16 have 112 vCPUs ... 20 ... us-east4 -> quota"],
+    ),
+    "workers and reducers of one quota": (
+        with_reducers(16, workers={"machine": "n1-highmem-32"}, **vertex(region="us-east5")),
+        ["warning reducers.count: 16 x n1-highmem-32 and 16 x n1-highcpu-16 have 768 ... 450"],
+    ),
+    "workers of one quota": (
+        merged(workers(9, None, "n2-standard-64"), vertex(region="europe-west4")),
+        ["warning workers.count: 9 x n2-standard-64 have 576 ... 450 -> n2_cpus"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), CASES.values(), ids=list(CASES))
+def test_a_rule(tmp_path: Path, changes: Any, expected: list[str]) -> None:
+    found = [f for f in findings_of(tmp_path, changes) if f.severity != "note"]
+    assert mismatches(found, expected) == []
+    assert all(f.remedy for f in found)
+
+
+NOTES: dict[str, tuple[Any, list[str]]] = {
+    "how the pool was sized": (
+        with_reducers(5, "v100:8", workers={"machine": "n1-highmem-96"}),
+        [
+            "note reducers.count: it speeds up NCCL's all-reduce ... FSDP and ZeRO gain nothing",
+            "note comm.bucket_mb: large buckets -> set comm.bucket_mb: 64",
+            "note image: must have google-reduction-server, without google-fast-socket",
+            "note reducers.count: 16 reducers: 5 workers x 100 Gbit/s / 32 Gbit/s each",
+        ],
+    ),
+    "a bandwidth that is not known for certain": (
+        with_reducers(2, "t4:4", comm={"bucket_mb": 64}),
+        [
+            "note reducers.count: FSDP",
+            "note image: must have",
+            "note reducers.count: 2 reducers: 2 workers x 32 Gbit/s / 32 Gbit/s each",
+            "note reducers.count: 32 Gbit/s is what n1-standard-16 has without GPUs ... t4:4",
+        ],
+    ),
+    "fewer than the rule says": (
+        with_reducers(8, reducers={"count": 1}),
+        ["note reducers.count: 8 workers x 10 Gbit/s / 32 Gbit/s each would be 3 reducers -> auto"],
+    ),
+    "no reducers for one": (
+        with_reducers(1, "l4"),
+        ["note reducers.count: no reducers: ... at least two workers"],
+    ),
+    "an image that could use reducers": (
+        {"image": {"uri": None, "base": "b", "repository": "r/x", "transport": "rsctl"}},
+        ["note reducers.count: no reducers, so rsctl in the image is not used"],
+    ),
+    "what a retry is": (
+        {"limits": {"retries": 7}},
+        ["note limits.retries: up to 5 times ... up to 3 times ... only whether"],
+    ),
+    "a persistent resource": (
+        with_reducers(2, **vertex(persistent_resource="pool")),
+        [
+            "note targets.vertex.persistent_resource: a pool of the reducers' machine too",
+            "note reducers.count: 1 reducer: 2 workers x 10 Gbit/s / 32 Gbit/s each",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), NOTES.values(), ids=list(NOTES))
+def test_a_note(tmp_path: Path, changes: Any, expected: list[str]) -> None:
+    assert mismatches(findings_of(tmp_path, changes), expected) == []
