@@ -30,7 +30,8 @@ _PROBE_SECONDS = 0.2
 class Submission(msgspec.Struct, kw_only=True):
     """What a supervisor runs. Times in seconds.
 
-    `may_lose_reducers` says that the workers go on by themselves when a reducer is lost.
+    `may_lose_reducers` says that the workers go on by themselves when a reducer is lost. `queue`
+    is how long a job in a cloud may wait for capacity.
     """
 
     run: str
@@ -41,6 +42,7 @@ class Submission(msgspec.Struct, kw_only=True):
     retries: int = 0
     metrics: dict[str, MetricSpec] = {}
     may_lose_reducers: bool = False
+    queue: Optional[float] = None
 
 
 class RunFolder:

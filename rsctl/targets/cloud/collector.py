@@ -20,7 +20,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.runs.tail import STATES
-from rsctl.stream.events import LogEvent, MetricEvent, StateEvent, now, parse_time
+from rsctl.stream.events import LogEvent, MetricEvent, StateEvent, now, parse_time, seconds_between
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.base import Pool
 from rsctl.targets.cloud.copies import Copies
@@ -48,6 +48,7 @@ class Collector:
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
         self._reader = MetricReader(run.metrics_spec)
+        self._queue = _longest_wait(folder)
         self._log: JobLog | None = None
         self._status: JobStatus | None = None
         self._facts: list[Fact] = run.facts
@@ -103,7 +104,7 @@ class Collector:
             return
         if not self._look_due.is_now():
             return
-        status = self._status = self._job.status()
+        status = self._status = self._ask()
         is_news = self._progress.enter(status.state, status.attempt, status.reason)
         self._recorder.attempt = status.attempt
         for finding in status.findings:
@@ -116,6 +117,26 @@ class Collector:
         self._look_due.done(is_news)
         if is_news:
             self._keep()
+
+    def _ask(self) -> JobStatus:
+        """How the job is; one that waits for longer than it may is cancelled, and has expired."""
+        status = self._job.status()
+        self._mind_the_queue(status)
+        if self._progress.gave_up and status.state is JobState.CANCELLED:
+            why = f"it waited longer than limits.queue of {self._queue:g} s"
+            status = msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
+        return status
+
+    def _mind_the_queue(self, status: JobStatus) -> None:
+        progress = self._progress
+        if status.state not in (JobState.QUEUED, JobState.STARTING):
+            progress.waiting_since = None
+            return
+        progress.waiting_since = progress.waiting_since or _stamp(status.time)
+        waited = seconds_between(progress.waiting_since, now())
+        if self._queue is not None and waited > self._queue and not progress.gave_up:
+            self._job.cancel()
+            progress.gave_up = True
 
     def _record_end(self, status: JobStatus) -> None:
         """The store knows at once; the stream of events ends when the log is complete."""
@@ -208,7 +229,7 @@ class Collector:
         if self._status is None or not self.has_ended or not self._open_log().is_complete:
             return
         with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
-            self._status = self._job.status()
+            self._status = self._ask()
             self._fetch_measurements()
         self._gather_facts()
         conclude(self._status, self._progress, self._pools, self._folder, self._recorder)
@@ -228,6 +249,14 @@ class Collector:
         if self._failed_calls == _OFTEN_UNREACHABLE:
             message = f"{problem}; the job goes on, and is asked for again"
             self._recorder.finding(warning("network", message, "check the network"))
+
+
+def _longest_wait(folder: RunFolder) -> float | None:
+    """Seconds; None where the job may wait for ever."""
+    try:
+        return folder.submission().queue
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 def _cut(folder: RunFolder, size: int) -> None:

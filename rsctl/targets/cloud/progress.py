@@ -19,7 +19,8 @@ class Progress(msgspec.Struct, kw_only=True):
     states under their own name, that belong to it: what a killed collector wrote beyond them is
     cut off and read again. `state`, `attempt` and `reason` are those told last, `failures` what
     ranks have told of their own deaths in this attempt, `measured` until when the cloud's
-    measurements have been fetched. Once `is_complete`, nothing is asked any more.
+    measurements have been fetched. `waiting_since` is since when the job waits for capacity, and
+    `gave_up` that it was cancelled for that. Once `is_complete`, nothing is asked any more.
     """
 
     cursor: dict[str, Any] = {}
@@ -32,6 +33,8 @@ class Progress(msgspec.Struct, kw_only=True):
     told: list[Finding] = []
     noticed: list[Finding] = []
     measured: Optional[str] = None
+    waiting_since: Optional[str] = None
+    gave_up: bool = False
     is_complete: bool = False
 
     def enter(self, state: JobState, attempt: int, reason: str | None) -> bool:

@@ -194,6 +194,7 @@ def _submission(plan: Plan, job: Job) -> Submission:
         request=plan.request,
         replicas=replica_names(plan.pools),
         metrics=metric_specs(job),
+        queue=float(job.limits.queue) if job.limits.queue else None,
     )
 
 

@@ -58,10 +58,12 @@ def scheduling_findings(job: Job) -> Iterator[Finding]:
         message = f"limits.spot asks for spot machines, and capacity for {capacity}"
         yield error("capacity", message, "keep one of the two", _CAPACITY)
     if limits.queue and strategy != "FLEX_START":
-        yield error(
-            "unsupported",
-            "target vertex limits the wait for capacity with flex start only",
-            f"set {_CAPACITY}: flex-start; or for this target: --set limits.queue=null",
+        yield warning(
+            "queue",
+            "Vertex AI itself limits the wait for capacity with flex start only: rsctl cancels a "
+            "job that waits longer, as long as somebody watches it (submit, logs -f, "
+            "status --watch)",
+            f"do not detach, or set {_CAPACITY}: flex-start",
             "limits.queue",
         )
     if strategy == "SPOT" and not limits.retries:

@@ -257,6 +257,21 @@ def test_a_job_that_was_submitted_elsewhere(cloud: FakeCloud, target: FakeTarget
     assert [r.replica for r in stored(run).replicas] == replica_names(POOLS)
 
 
+def test_a_job_that_waits_too_long_is_cancelled_and_has_expired(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    folder = RunFolder(run)
+    folder.create(msgspec.structs.replace(folder.submission(), queue=60.0))
+    events = target.events(run, {}, follow=True)  # it is queued since a day that has long passed
+    assert told(next(events)) == ["job queued"]
+    assert cloud.cancelled
+    cloud.end(JobState.CANCELLED)
+    rest = [event for batch in events for event in batch]
+    assert told(rest)[-1] == "job expired (it waited longer than limits.queue of 60 s)"
+    known = stored(run)
+    assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
 def test_cancel_asks_the_cloud(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
     target.cancel(run)
     assert cloud.cancelled

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             "error targets.vertex.region: 'mars-1' is no region",
             "error targets.vertex.labels.A: 'A' is not possible -> a-z",
             "error workers.accelerator: no machine has 3 of l4 -> 1, 2, 4, 8",
-            "error limits.queue: with flex start only -> capacity: flex-start",
+            "warning limits.queue: as long as somebody watches it -> do not detach",
             "error image.repository: needs a repository",
         ],
     ),
