@@ -25,6 +25,7 @@ COMMANDS = {
     "metrics": "Show the metrics of a run.",
     "cancel": "End a run.",
     "doctor": "Check what a submission needs; change nothing.",
+    "emulate": "Play a cloud on this machine, for its own clients too.",
     "schema": "Print the JSON Schema of the job file.",
     "completion": "Print a shell completion script.",
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from rsctl.cli import options
 from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.follow import follow, make_result
+from rsctl.cli.rehearse import Rehearse
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
@@ -41,6 +42,20 @@ _NO_MATRIX = error(
     default=None,
     help="What Ctrl-C does. Default: detach; cancel if CI=true.",
 )
+@click.option("--rehearse", is_flag=True, help="Let this machine play the cloud; send nothing.")
+@click.option(
+    "--rehearse-with",
+    type=click.Choice(["auto", "docker", "process"]),
+    default="auto",
+    show_default=True,
+    help="How a rehearsal runs the nodes. auto: docker if an engine answers.",
+)
+@click.option(
+    "--behaviour",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="How the rehearsed cloud behaves, see `rsctl emulate --help`. Repeatable.",
+)
 @options.output_option
 @options.talk_options
 def command(
@@ -49,17 +64,25 @@ def command(
     settings: tuple[str, ...],
     detach: bool,
     cancel_on_interrupt: bool | None,
+    rehearse: bool,
+    rehearse_with: str,
+    behaviour: tuple[str, ...],
     output: str,
 ) -> int:
     """Exit with the job's exit code, see `rsctl.findings.ExitCode`."""
+    if not rehearse and (behaviour or rehearse_with != "auto"):
+        option = "--behaviour" if behaviour else "--rehearse-with"
+        raise click.UsageError(f"{option} is for --rehearse, which was not given.")
     document = read(job, settings)
     with _told_as_events(output):
         place = choose_target(document, target)
-        plan, spec = _planned(document, place, output)
+        rehearsal = Rehearse(place.name, rehearse_with, behaviour) if rehearse else None
+        plan, spec = _planned(document, place, output, rehearsal)
     store = Store()
     with _told_as_events(output, plan):
         clear_killed_runs(store, place)
-        send(store, place, plan, spec)
+        with rehearsal.playing(plan, spec) if rehearsal else nullcontext():
+            send(store, place, plan, spec)
     if detach:
         return _detached(plan, store, output)
     replicas = replica_names(plan.pools)
@@ -68,7 +91,10 @@ def command(
     view = make_view(output, plan.run, replicas)
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
-    return follow(place, plan.run, metric_specs(spec), view, cancel_on_interrupt)
+    exit_code = follow(place, plan.run, metric_specs(spec), view, cancel_on_interrupt)
+    if rehearsal and exit_code != ExitCode.INTERRUPTED:
+        rehearsal.end(plan)
+    return exit_code
 
 
 @contextmanager
@@ -93,18 +119,23 @@ def _told(findings: Iterable[Finding]) -> list[FindingEvent]:
     return [FindingEvent(time=now(), finding=finding) for finding in findings]
 
 
-def _planned(document: Document, target: Target, output: str) -> tuple[Plan, Job]:
+def _planned(
+    document: Document, target: Target, output: str, rehearsal: Rehearse | None
+) -> tuple[Plan, Job]:
     """The plan of a job that this environment can run; shows what the user should know of it."""
     name = document.job.name if document.job else "run"
+    made_up = rehearsal.prepare(document) if rehearsal else []
     plan, job = make_plan(document, target, new_run_id(name))
     if job.matrix:
         document.add([_NO_MATRIX])
         document.require_job()
+    lacking = rehearsal.findings(plan, job) if rehearsal else target.preflight(job)
+    missing = [finding for finding in lacking if finding.is_error]
     findings = [finding for finding in plan.findings if finding.severity != "note"]
+    findings += [finding for finding in [*made_up, *lacking] if not finding.is_error]
     show_findings(findings, document)
     if output == "json":
         print_events(_told(findings))
-    missing = target.preflight(job)
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
     return plan, job

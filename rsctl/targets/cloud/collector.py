@@ -92,6 +92,18 @@ class Collector:
         """See at once how the job is."""
         self._look_due.now()
 
+    def abandon(self, reason: str) -> None:
+        """The job is gone with its cloud: what is not here by now is lost."""
+        ended = self._progress.state if self.has_ended else None
+        state = ended or JobState.FAILED
+        why = self._progress.reason if ended else reason
+        if ended:
+            self._recorder.finding(warning("log-lost", f"the end of the log is lost: {reason}"))
+        self._recorder.state(state, exit_code=int(state.exit_code), reason=why)
+        self._progress.enter(state, self._progress.attempt, why)
+        self._progress.is_complete = True
+        self._keep()
+
     def close(self) -> None:
         """Leave it to others."""
         self._keep()

@@ -7,6 +7,7 @@ from rsctl.image.events import Show
 from rsctl.image.findings import recipe_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
+from rsctl.targets.cloud.surroundings import is_rehearsed
 
 
 def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
@@ -14,6 +15,10 @@ def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
 
     Where this machine has no builder, the target's cloud builds. Raises RsctlError.
     """
+    if is_rehearsed(plan.run):
+        from rsctl.emulators.rehearsal_image import provide_rehearsal_image
+
+        return provide_rehearsal_image(plan, job, show)
     from rsctl.image.provide import provide, provide_by_cloud
 
     if job.image.uri or plan.image.tag is None:

@@ -25,7 +25,8 @@ from rsctl.stream.journal import tail_offset
 from rsctl.targets.base import Plan, Pool, metric_specs, replica_names
 from rsctl.targets.cloud.fill import filled
 from rsctl.targets.cloud.service import CloudJob, JobService
-from rsctl.targets.cloud.watch import Watch, reached, surroundings
+from rsctl.targets.cloud.surroundings import is_lost, surroundings
+from rsctl.targets.cloud.watch import Watch, reached
 from rsctl.targets.work import secrets
 
 _IDLE_SECONDS = 0.05
@@ -155,11 +156,13 @@ class CloudRun:
         service = self.service()
         if known.url != f"{self.name}://{run}":
             return service.open(known.url)
-        url = reached(lambda: service.find(known.plan.get("request", {}), run))
+        gone = is_lost(run)
+        url = None if gone else reached(lambda: service.find(known.plan.get("request", {}), run))
         if url is not None:
             store.locate(run, url)
             return service.open(url)
-        if not known.state.is_final and seconds_between(known.created, now()) > _LOST_AFTER:
+        is_old = seconds_between(known.created, now()) > _LOST_AFTER
+        if not known.state.is_final and (gone or is_old):
             _give_up(store, run)
         return None
 

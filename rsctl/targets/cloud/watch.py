@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
 from typing import TypeVar
 
@@ -17,12 +16,14 @@ from rsctl.runs.store import Run, Store
 from rsctl.targets.cloud.collector import Collector
 from rsctl.targets.cloud.progress import Progress
 from rsctl.targets.cloud.service import CloudJob, Unreachable
+from rsctl.targets.cloud.surroundings import is_lost, leave, surroundings
 
 T = TypeVar("T")
 
 _TRY_SECONDS = 1.0
 _PATIENCE, _PATIENCE_AT_END = 3.0, 45.0
 _IDLE_SECONDS = 0.05
+_GONE = "what played its cloud has ended; what was left of the job has been cleared away"
 
 
 class Watch:
@@ -50,6 +51,7 @@ class Watch:
             collector = self._open()
             if collector is not None:
                 collector.step()
+                self._end_with_the_cloud(collector)
         return self._is_over()
 
     def catch_up(self) -> None:
@@ -62,7 +64,9 @@ class Watch:
         with surroundings(self._folder.run):
             collector = self._open()
             if collector is not None:
+                self._end_with_the_cloud(collector)
                 _until_quiet(collector)
+                self._end_with_the_cloud(collector)
 
     @property
     def has_ended(self) -> bool:
@@ -81,6 +85,13 @@ class Watch:
         if self._lock is not None:
             os.close(self._lock)
         self._store.close()
+
+    def _end_with_the_cloud(self, collector: Collector) -> None:
+        """A rehearsal's cloud ends when all is here; should it be gone before, so is the job."""
+        if collector.is_complete:
+            leave(self._folder.run)
+        elif is_lost(self._folder.run):
+            collector.abandon(_GONE)
 
     def _open(self) -> Collector | None:
         """The collector, if this process can have the lock and the run has a job."""
@@ -106,15 +117,6 @@ class Watch:
             return self._collector.is_complete
         known = self._store.get(self._folder.run)
         return known is None or _is_complete(self._store, known)
-
-
-def surroundings(run: str) -> AbstractContextManager[object]:
-    """Where a rehearsed run's cloud is; nothing special for others."""
-    if not (RunFolder(run).path / "emulator.json").exists():
-        return nullcontext()
-    from rsctl.emulators.rehearsal import in_rehearsal
-
-    return in_rehearsal(run)
 
 
 def reached(call: Callable[[], T]) -> T:

@@ -1,0 +1,93 @@
+"""`rsctl submit --rehearse`: the cloud of one run is played by this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.spec.document import Document
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+
+if TYPE_CHECKING:
+    from rsctl.emulators.nodes import Kind
+
+
+class Rehearse:
+    """What `submit` does otherwise for a run that is rehearsed.
+
+    Raises RsctlError if the target is no cloud, or this machine cannot run nodes that way.
+    """
+
+    def __init__(self, target: str, way: str, behaviour: tuple[str, ...]) -> None:
+        from rsctl.emulators.clouds import EMULATORS
+
+        if target not in EMULATORS:
+            message = f"target {target} runs on this machine: it is a rehearsal already"
+            remedy = f"leave --rehearse out, or name a cloud: --target {' or '.join(EMULATORS)}"
+            raise RsctlError(ExitCode.USAGE, error("rehearse", message, remedy))
+        self._target = target
+        self._behaviour = parse_behaviour(behaviour)
+        self._runner = _kind(way)
+
+    def prepare(self, document: Document) -> list[Finding]:
+        """Give the job what it lacks to be planned without an account, and say so."""
+        from rsctl.emulators.rehearsal_job import rehearsed
+
+        if document.job is None:
+            return []
+        document.job, findings = rehearsed(document.job, self._target)
+        return findings
+
+    def findings(self, plan: Plan, job: Job) -> list[Finding]:
+        """What the user is to know of this rehearsal, and errors for what it lacks."""
+        from rsctl.emulators.rehearsal_job import rehearsal_findings
+
+        return rehearsal_findings(job, plan, self._runner)
+
+    @contextmanager
+    def playing(self, plan: Plan, job: Job) -> Iterator[None]:
+        """Start the emulator; from now on every command on the run finds it.
+
+        It lives on, but for a run that could not be submitted.
+        """
+        from rsctl.emulators import rehearsal
+        from rsctl.emulators.rehearsal_job import settings
+
+        rehearsal.start(plan.run, settings(job, plan, self._runner, self._behaviour))
+        try:
+            yield
+        except BaseException:
+            rehearsal.end(plan.run)
+            raise
+
+    def end(self, plan: Plan) -> None:
+        """End the emulator, with whatever still runs in it."""
+        from rsctl.emulators import rehearsal
+
+        rehearsal.end(plan.run)
+
+
+def parse_behaviour(texts: tuple[str, ...]) -> dict[str, Any]:
+    """`stockouts=2` as a field and its value, which is JSON or else text. Raises RsctlError."""
+    behaviour: dict[str, Any] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            message = f"--behaviour {text!r} is not NAME=VALUE"
+            raise RsctlError(ExitCode.USAGE, error("behaviour", message, "such as stockouts=2"))
+        try:
+            behaviour[name] = msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            behaviour[name] = value
+    return behaviour
+
+
+def _kind(way: str) -> Kind:
+    from rsctl.emulators.nodes import make_runner
+
+    return make_runner(way).kind

@@ -1,0 +1,64 @@
+"""Which emulators of whole clouds there are, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from rsctl.emulators.faults import Faults
+from rsctl.emulators.nodes import Runner
+
+EMULATORS = {
+    "vertex": "rsctl.emulators.vertex:VertexEmulator",
+    "sagemaker": "rsctl.emulators.sagemaker:SageMakerEmulator",
+}
+"""By target: module and class."""
+
+
+class Behaviour(Protocol):
+    """How a cloud behaves: its waits, its limits, what goes wrong."""
+
+    def change(self, wanted: Any) -> None:
+        """Set some fields by name. Raises ValueError, having changed nothing."""
+
+
+class CloudEmulator(AbstractContextManager[Any], Protocol):
+    """What the emulators of all clouds have in common. It serves between entering and leaving."""
+
+    faults: Faults
+    behaviour: Behaviour
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job is going on."""
+
+    def listen(self, port: int) -> None:
+        """Answer at this port; before entering. Raises OSError."""
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which the vendor's clients and rsctl find it."""
+
+
+def make_emulator(
+    emulator: str,
+    folder: Path,
+    runner: Runner,
+    place: Mapping[str, str],
+    behaviour: Mapping[str, Any],
+) -> CloudEmulator:
+    """An emulator, by its name in EMULATORS or by module and class.
+
+    `place` is what it is told besides its folder and runner: its region, its project. `behaviour`
+    are fields of its behaviour that are to be otherwise. Raises ValueError for one it lacks.
+    """
+    module, _, name = EMULATORS.get(emulator, emulator).partition(":")
+    made: CloudEmulator = getattr(import_module(module), name)(folder, runner, **place)
+    made.behaviour.change(dict(behaviour))
+    return made

@@ -1,0 +1,125 @@
+"""Where the nodes of emulated jobs run: in containers, or as processes on this machine.
+
+An emulator of a cloud asks a `Runner` for `Nodes`, one for each job, starts and ends the job's
+nodes there and hears what they print and how they end. It knows nothing of docker or processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, Optional, Protocol
+
+from rsctl.findings import ExitCode, RsctlError
+
+Kind = Literal["docker", "process"]
+ANY_IMAGE = "*"
+"""The key in `programs` of what stands for every image that has no program of its own."""
+
+
+class Node(NamedTuple):
+    """One node of a job, as the cloud's container contract describes it.
+
+    `name` is unique within the job; the others reach it by what `Nodes.address` says. `entrypoint`
+    replaces the image's own, None leaves that. `mounts` are folders of this machine by the absolute
+    path inside; they are made if they are missing.
+    """
+
+    name: str
+    image: str
+    entrypoint: Optional[list[str]]
+    args: list[str]
+    env: dict[str, str]
+    mounts: dict[str, Path]
+
+
+class Listener(Protocol):
+    """Hears what the nodes of one job do. Called from threads of the runner; it must be quick.
+
+    For one node the calls come one after the other, and `ended` is the last.
+    """
+
+    def line(self, node: str, stream: str, text: str, time: str) -> None:
+        """One whole line of `stdout` or `stderr`; `time` is RFC 3339, UTC, with microseconds.
+
+        A line of more than 256 KiB comes in pieces.
+        """
+
+    def ended(self, node: str, code: int) -> None:
+        """The node has ended with this exit code: 128 + N if signal N killed it."""
+
+
+class Nodes(Protocol):
+    """The nodes of one job. A name may be started again once its node has ended."""
+
+    def address(self, name: str) -> str:
+        """The host by which the others reach a node; may be asked before it is started."""
+
+    def port(self, name: str, wanted: int) -> int:
+        """The port to tell the job for a service at a node; the same for the same question."""
+
+    def start(self, node: Node) -> None:
+        """Start a node. Raises OSError or RsctlError if that cannot be done; `ended` follows not.
+
+        What fails only in the node, such as a command that its image does not have, ends it.
+        """
+
+    def stop(self, name: str, grace: float) -> None:
+        """SIGTERM, and SIGKILL after `grace` seconds. Returns at once; `ended` follows.
+
+        Harmless for a node that has ended or was never started.
+        """
+
+    def kill(self, name: str) -> None:
+        """SIGKILL, as when a machine is lost. Returns at once; `ended` follows."""
+
+    def close(self) -> None:
+        """End the nodes and remove everything of this job; waits until `ended` was told of all."""
+
+
+class Runner(Protocol):
+    """Runs nodes in one way."""
+
+    kind: Kind
+
+    def has_image(self, image: str) -> bool:
+        """Whether nodes of this image could be started."""
+
+    def nodes(self, job: str, listener: Listener) -> Nodes:
+        """Where the nodes of a job will run. Raises RsctlError if this machine cannot run any."""
+
+    def close(self) -> None:
+        """Close all nodes, and let go of what the runner itself holds."""
+
+
+class Program(NamedTuple):
+    """What stands for an image where there are no containers.
+
+    `source` becomes the working directory, as the image's /app; `entrypoint` is the image's own,
+    `rsctl-launch` being that of `python`'s rsctl.
+    """
+
+    source: Path
+    python: str = sys.executable
+    entrypoint: tuple[str, ...] = ("rsctl-launch",)
+
+
+def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Runner:
+    """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
+
+    `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts
+    its first node, a runner clears away what runners of this RSCTL_HOME have left that were killed.
+    Raises RsctlError if this machine cannot run that kind.
+    """
+    from rsctl.emulators.nodes.docker import DockerRunner, obstacle
+    from rsctl.emulators.nodes.process import ProcessRunner
+
+    if kind == "process":
+        return ProcessRunner(programs or {})
+    missing = obstacle()
+    if missing is None:
+        return DockerRunner()
+    if kind == "docker":
+        raise RsctlError(ExitCode.ENVIRONMENT, missing)
+    return ProcessRunner(programs or {})

@@ -1,0 +1,148 @@
+"""What a rehearsal makes of a job: what only a real account has, its data, its image.
+
+Pure but for looking whether the data is there. The request stays the cloud's: only values that the
+job does not give are made up, and each is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from rsctl.emulators.clouds import EMULATORS
+from rsctl.emulators.nodes import Kind
+from rsctl.emulators.rehearsal import PACE, Rehearsal, bucket_folder
+from rsctl.emulators.rehearsal_image import NEEDS_VENDOR, nodes_image, stand_in
+from rsctl.findings import Finding, error, note
+from rsctl.image.recipe import repository_of
+from rsctl.spec.job import Job, PerTarget
+from rsctl.targets.base import Plan
+
+_ACCOUNT = "123456789012"
+_BUCKET = "rsctl-rehearsal"
+_MADE_UP = {
+    "vertex": {
+        "project": "rehearsal",
+        "region": "us-central1",
+        "staging": f"gs://{_BUCKET}/staging",
+    },
+    "sagemaker": {
+        "region": "us-east-1",
+        "role": f"arn:aws:iam::{_ACCOUNT}:role/rehearsal",
+        "staging": f"s3://{_BUCKET}/staging",
+    },
+}
+_TOLD = {"vertex": ("project", "region"), "sagemaker": ("region",)}
+
+
+class Rehearsed(NamedTuple):
+    """A job that can be planned without an account, and what was made up for that, if anything."""
+
+    job: Job
+    findings: list[Finding]
+
+
+def rehearsed(job: Job, target: str) -> Rehearsed:
+    """The job, with a value of ours for all that the target needs of an account and it lacks."""
+    options: Any = getattr(job.targets, target)
+    lacking = {n: v for n, v in _MADE_UP[target].items() if getattr(options, n) is None}
+    options = replace(options, **lacking)
+    made_up = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
+    changed = replace(job, targets=replace(job.targets, **{target: options}))
+    if job.image.base and not job.image.uri and not repository_of(job, target):
+        repository = _repository(job, target, options.region)
+        made_up.append(f"image.repository: {repository}")
+        changed = replace(changed, image=_with_repository(changed, target, repository))
+    if not made_up:
+        return Rehearsed(changed, [])
+    message = f"the job does not say, and this rehearsal takes: {', '.join(made_up)}"
+    return Rehearsed(changed, [note("rehearsal", message, "the real cloud needs values of yours")])
+
+
+def _repository(job: Job, target: str, region: str) -> str:
+    if target == "vertex":
+        return f"{region}-docker.pkg.dev/rehearsal/rehearsal/{job.name}"
+    return f"{_ACCOUNT}.dkr.ecr.{region}.amazonaws.com/{job.name}"
+
+
+def _with_repository(job: Job, target: str, repository: str) -> Any:
+    given = job.image.repository
+    per_target = given if isinstance(given, PerTarget) else PerTarget()
+    return replace(job.image, repository=replace(per_target, **{target: repository}))
+
+
+def rehearsal_findings(job: Job, plan: Plan, runner: Kind) -> list[Finding]:
+    """What the user is to know of this rehearsal, and errors for what it lacks."""
+    return [*_stand_in_findings(plan, runner), *_data_findings(job), *_runner_findings(job, runner)]
+
+
+def _stand_in_findings(plan: Plan, runner: Kind) -> Iterator[Finding]:
+    transport = plan.image.transport
+    what = "containers" if runner == "docker" else "processes of this Python, with no image built"
+    message = f"this is a rehearsal on this machine, in {what}; it is not the cloud"
+    if transport in NEEDS_VENDOR:
+        message += f". {transport} cannot be had here: transport {stand_in(plan)} is in its place"
+    if transport == "reduction-server":
+        message += ", and rsctl's own reducers in the place of Google's"
+    yield note("rehearsal", message)
+
+
+def _data_findings(job: Job) -> Iterator[Finding]:
+    for name, location in job.inputs.items():
+        folder = bucket_folder(location)
+        if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+            continue
+        yield error(
+            "rehearsal-data",
+            f"in a rehearsal {location} is {folder}, and nothing is there",
+            f"put a sample of the data into {folder}",
+            f"inputs.{name}",
+        )
+
+
+def _runner_findings(job: Job, runner: Kind) -> Iterator[Finding]:
+    if runner == "docker":
+        yield from _missing_image(job)
+        return
+    if job.image.uri:
+        message = "processes cannot run an image that is used as it is"
+        yield error("image", message, "use --rehearse-with docker", "image.uri")
+    elif job.run.launcher == "torchrun":
+        yield from _missing_torch()
+
+
+def _missing_image(job: Job) -> Iterator[Finding]:
+    from rsctl.image.process import ask
+
+    if job.image.uri and ask(["docker", "image", "inspect", job.image.uri]).returncode:
+        message = f"this machine does not have the image {job.image.uri}"
+        yield error("image", message, f"docker pull {job.image.uri}", "image.uri")
+
+
+def _missing_torch() -> Iterator[Finding]:
+    import sys
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        message = f"launcher torchrun needs torch, which {sys.executable} does not have"
+        remedy = "pip install 'rsctl[local]', or use --rehearse-with docker"
+        yield error("torch", message, remedy, "run.launcher")
+
+
+def settings(job: Job, plan: Plan, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
+    """What the emulator of a job is told. Raises RsctlError if the image cannot be named."""
+    options: Any = getattr(job.targets, plan.target)
+    staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
+    buckets = sorted({"/".join(place.split("/")[:3]) for place in staged if place})
+    return Rehearsal(
+        emulator=EMULATORS[plan.target],
+        runner=runner,
+        image=nodes_image(job, plan, runner),
+        source=str(job.image.source or "."),
+        entrypoint=[] if job.run.launcher == "none" else ["rsctl-launch"],
+        place={name: getattr(options, name) for name in _TOLD[plan.target]},
+        behaviour={"pace": PACE, **behaviour},
+        buckets=buckets,
+    )

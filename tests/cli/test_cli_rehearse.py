@@ -1,0 +1,133 @@
+"""`rsctl submit --rehearse`, up to the submission; the emulator of these tests is a fake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.emulators import rehearsal
+from rsctl.emulators.clouds import EMULATORS
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.events import Show
+from rsctl.runs.home import home
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+from rsctl.targets.cloud.run import CloudRun
+
+from .conftest import Cli, wait_for
+
+JOB = """
+name: j
+target: vertex
+image: {base: "base:1", source: src}
+run: {script: train.py, launcher: once}
+workers: {count: 2}
+"""
+REHEARSE = ("submit", "job.yaml", "--rehearse", "--rehearse-with", "process")
+
+
+class Seen:
+    """What a submission found; it ends with `problem`."""
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.environment: dict[str, str] | None = None
+        self.rehearsal: rehearsal.Rehearsal | None = None
+        self.problem: Exception = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
+
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+        record()
+        self.plan = plan
+        self.environment = rehearsal.environment_of(plan.run)
+        self.rehearsal = rehearsal.rehearsal_of(plan.run)
+        assert rehearsal.is_alive(plan.run)
+        raise self.problem
+
+
+@pytest.fixture
+def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
+    """Vertex is the fake cloud, and nothing is sent there."""
+    found = Seen()
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setitem(EMULATORS, "vertex", "tests.cli.test_cli_rehearse:make_cloud")
+    monkeypatch.setattr(CloudRun, "submit", lambda _, *arguments: found.submit(*arguments))
+    rsctl.write(JOB)
+    yield found
+    if found.plan:
+        rehearsal.end(found.plan.run)
+
+
+def make_cloud(folder: Path, runner: Any, project: str, region: str) -> Any:
+    from tests.emulators.fake_cloud import FakeCloud
+
+    return FakeCloud(folder, runner, f"{project}/{region}")
+
+
+def test_a_rehearsal_needs_no_account(rsctl: Cli, seen: Seen) -> None:
+    done = rsctl(*REHEARSE, "--behaviour", "mood=bad", "--behaviour", "pace=0.5")
+    assert done.code == ExitCode.REFUSED
+    assert (
+        "note: the job does not say, and this rehearsal takes: targets.vertex.project" in done.err
+    )
+    assert "note: this is a rehearsal on this machine, in processes of this Python" in done.err
+    assert "no machines" in done.err
+    assert seen.plan
+    assert seen.plan.request["url"].startswith("https://us-central1-aiplatform.googleapis.com/")
+    assert seen.environment
+    assert seen.environment["AWS_REGION"] == "rehearsal/us-central1"
+    assert seen.rehearsal
+    assert seen.rehearsal.behaviour == {"pace": 0.5, "mood": "bad"}
+    assert seen.rehearsal.image == seen.plan.image.tag
+
+
+def test_the_emulator_of_a_refused_submission_ends(rsctl: Cli, seen: Seen) -> None:
+    rsctl(*REHEARSE)
+    assert seen.plan
+    run = seen.plan.run
+    assert wait_for(lambda: not rehearsal.is_alive(run))
+
+
+def test_notes_are_events_too(rsctl: Cli, seen: Seen) -> None:
+    events = rsctl(*REHEARSE, "-o", "json").events
+    notes = [event["code"] for event in events if event["type"] == "finding"]
+    assert notes[-3:] == ["rehearsal", "rehearsal", "quota"]
+    assert (events[-1]["type"], events[-1]["exit_code"]) == ("result", 4)
+
+
+def test_data_must_be_there(rsctl: Cli, seen: Seen) -> None:
+    rsctl.write(JOB + "inputs: {train: 'gs://data/set'}\n")
+    done = rsctl(*REHEARSE)
+    assert done.code == ExitCode.ENVIRONMENT
+    assert f"put a sample of the data into {home()}/rehearsal/gs/data/set" in done.err
+    assert seen.plan is None
+
+
+@pytest.mark.parametrize("target", ["process", "compose"])
+def test_local_targets_are_rehearsals_already(rsctl: Cli, target: str) -> None:
+    rsctl.write(JOB)
+    done = rsctl("submit", "job.yaml", "--rehearse", "--target", target)
+    assert done.code == ExitCode.USAGE
+    assert done.err == (
+        f"error: target {target} runs on this machine: it is a rehearsal already\n"
+        "    -> leave --rehearse out, or name a cloud: --target vertex or sagemaker\n"
+    )
+
+
+def test_behaviour_without_a_rehearsal_is_not_dropped(rsctl: Cli) -> None:
+    rsctl.write(JOB)
+    for option in (("--behaviour", "stockouts=1"), ("--rehearse-with", "docker")):
+        done = rsctl("submit", "job.yaml", *option)
+        assert done.code == ExitCode.USAGE
+        assert f"{option[0]} is for --rehearse" in done.err
+
+
+def test_behaviour_that_is_none(rsctl: Cli, seen: Seen) -> None:
+    done = rsctl(*REHEARSE, "--behaviour", "stockouts")
+    assert (done.code, seen.plan) == (ExitCode.USAGE, None)
+    assert "--behaviour 'stockouts' is not NAME=VALUE" in done.err
+    done = rsctl(*REHEARSE, "--behaviour", "stockouts=1")
+    assert (done.code, seen.plan) == (ExitCode.ENVIRONMENT, None)
+    assert "no field 'stockouts'; there are pace, mood" in done.err

@@ -1,0 +1,167 @@
+"""What a rehearsal makes of a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rsctl.emulators.rehearsal import Rehearsal, bucket_folder
+from rsctl.emulators.rehearsal_image import provide_rehearsal_image
+from rsctl.emulators.rehearsal_job import rehearsal_findings, rehearsed, settings
+from rsctl.image.findings import recipe_of
+from rsctl.spec.document import read
+from rsctl.spec.job import Job
+from rsctl.targets.base import ImagePlan, Plan, Pool
+
+ACCOUNT = "123456789012"
+REGISTRY = f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com"
+
+
+def make_job(tmp_path: Path, **keys: Any) -> Job:
+    (tmp_path / "train.py").touch()
+    spec = {"name": "j", "run": {"script": "train.py"}, "image": {"base": "base:1"}, **keys}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    return read(str(file)).require_job()
+
+
+def make_plan(target: str, transport: str = "none", reducers: int = 0, tag: str = "r/j:1") -> Plan:
+    pools = [Pool(role="worker", count=2), Pool(role="reducer", count=reducers)]
+    return Plan(
+        run="j-aaaaaa",
+        target=target,
+        image=ImagePlan(tag=tag, transport=transport),
+        pools=[pool for pool in pools if pool.count],
+        world_size=2,
+        env={},
+        request={},
+    )
+
+
+def told(findings: list[Any]) -> list[tuple[str, str | None, str]]:
+    return [(finding.severity, finding.path, finding.message) for finding in findings]
+
+
+def test_vertex_gets_what_only_an_account_has(tmp_path: Path) -> None:
+    job, findings = rehearsed(make_job(tmp_path), "vertex")
+    options = job.targets.vertex
+    assert (options.project, options.region) == ("rehearsal", "us-central1")
+    assert options.staging == "gs://rsctl-rehearsal/staging"
+    assert getattr(job.image.repository, "vertex", None) == (
+        "us-central1-docker.pkg.dev/rehearsal/rehearsal/j"
+    )
+    [finding] = findings
+    assert finding.severity == "note"
+    for name in ("project", "region", "staging"):
+        assert f"targets.vertex.{name}: {getattr(options, name)}" in finding.message
+    assert "image.repository: us-central1-docker.pkg.dev/rehearsal/" in finding.message
+
+
+def test_sagemaker_keeps_what_is_given(tmp_path: Path) -> None:
+    given = {"region": "eu-west-1", "staging": "s3://mine/x"}
+    repository = {"vertex": "us-docker.pkg.dev/p/r/j"}
+    image = {"base": "base:1", "repository": repository}
+    job, [finding] = rehearsed(
+        make_job(tmp_path, targets={"sagemaker": given}, image=image), "sagemaker"
+    )
+    assert finding.message == (
+        "the job does not say, and this rehearsal takes: "
+        f"targets.sagemaker.role: arn:aws:iam::{ACCOUNT}:role/rehearsal, "
+        f"image.repository: {REGISTRY}/j"
+    )
+    assert job.targets.sagemaker.staging == "s3://mine/x"
+    assert getattr(job.image.repository, "vertex", None) == "us-docker.pkg.dev/p/r/j"
+
+
+def test_a_complete_job_stays_as_it_is(tmp_path: Path) -> None:
+    vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine"}
+    image = {"base": "base:1", "repository": "europe-docker.pkg.dev/p/r/j"}
+    job = make_job(tmp_path, targets={"vertex": vertex}, image=image)
+    assert rehearsed(job, "vertex") == (job, [])
+
+
+def test_the_emulator_is_told_the_jobs_own_place(tmp_path: Path) -> None:
+    vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine/x"}
+    data = {"outputs": "gs://out/a/b", "inputs": {"train": "gs://in/set"}}
+    job = make_job(tmp_path, targets={"vertex": vertex}, **data)
+    assert settings(job, make_plan("vertex"), "process", {"stockouts": 1}) == Rehearsal(
+        emulator="rsctl.emulators.vertex:VertexEmulator",
+        runner="process",
+        image="r/j:1",
+        source=str(tmp_path),
+        entrypoint=["rsctl-launch"],
+        place={"project": "p-12345", "region": "europe-west4"},
+        behaviour={"pace": 0.05, "stockouts": 1},
+        buckets=["gs://in", "gs://mine", "gs://out"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("transport", "reducers", "built"),
+    [
+        ("reduction-server", 1, "rsctl"),
+        ("fast-socket", 0, "none"),
+        ("rsctl", 1, "rsctl"),
+        ("none", 0, "none"),
+    ],
+)
+def test_vendors_transports_are_not_built(
+    tmp_path: Path, transport: str, reducers: int, built: str
+) -> None:
+    """The nodes run another image than the request's, of the same job."""
+    job = make_job(tmp_path, image={"base": "base:1", "transport": transport})
+    expected = make_job(tmp_path, image={"base": "base:1", "transport": built})
+    plan = make_plan("vertex", transport, reducers)
+    image = settings(job, plan, "docker", {}).image
+    assert image == recipe_of(expected, "vertex")[0].reference
+    assert settings(job, plan, "process", {}).image == "r/j:1"
+
+
+def test_an_image_that_is_used_as_it_is_stays(tmp_path: Path) -> None:
+    job = make_job(tmp_path, image={"uri": "mine:1"}, run={"command": ["x"], "launcher": "none"})
+    plan = make_plan("vertex", tag="mine:1")
+    told_docker = settings(job, plan, "docker", {})
+    assert (told_docker.image, told_docker.entrypoint) == ("mine:1", [])
+    assert provide_rehearsal_image(plan, job, print) == "mine:1"
+    [_, refused] = rehearsal_findings(job, plan, "process")
+    assert (refused.severity, refused.path) == ("error", "image.uri")
+
+
+def test_notes_say_what_stands_in(tmp_path: Path) -> None:
+    job = make_job(tmp_path, run={"script": "train.py", "launcher": "once"})
+    plan = make_plan("vertex", "reduction-server", 1)
+    [docker] = told(rehearsal_findings(job, plan, "docker"))
+    assert docker == (
+        "note",
+        None,
+        "this is a rehearsal on this machine, in containers; it is not the cloud. "
+        "reduction-server cannot be had here: transport rsctl is in its place, "
+        "and rsctl's own reducers in the place of Google's",
+    )
+    [process] = told(rehearsal_findings(job, make_plan("vertex"), "process"))
+    assert process[2] == (
+        "this is a rehearsal on this machine, in processes of this Python, with no image built; "
+        "it is not the cloud"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["gs", "s3"])
+def test_inputs_need_a_sample(tmp_path: Path, rsctl_home: Path, scheme: str) -> None:
+    job = make_job(
+        tmp_path,
+        run={"script": "train.py", "launcher": "once"},
+        inputs={"train": f"{scheme}://data/set", "test": f"{scheme}://data/file"},
+    )
+    folder = rsctl_home / "rehearsal" / scheme / "data"
+    assert bucket_folder(f"{scheme}://data/set/") == folder / "set"
+    (folder / "set").mkdir(parents=True)
+    (folder / "file").touch()
+    [_, missing] = rehearsal_findings(job, make_plan("vertex"), "process")
+    assert missing.path == "inputs.train"
+    assert missing.message.endswith(f"is {folder}/set, and nothing is there")
+    assert missing.remedy == f"put a sample of the data into {folder}/set"
+    (folder / "set" / "sample").touch()
+    assert len(rehearsal_findings(job, make_plan("vertex"), "process")) == 1
