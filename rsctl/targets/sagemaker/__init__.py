@@ -1,0 +1,1 @@
+"""Target `sagemaker`: training jobs of Amazon SageMaker."""

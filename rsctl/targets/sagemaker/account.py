@@ -1,0 +1,110 @@
+"""Where a job runs and what it runs as: region, role, and the registry of its image. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rsctl.findings import Finding, RsctlError, error, warning
+from rsctl.image.recipe import repository_of
+from rsctl.image.registry.names import Kind, Repository, parse_repository
+from rsctl.spec.job import Job, PerTarget
+
+_OPTIONS = "targets.sagemaker"
+_REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")
+_PARTITIONS = {
+    "cn-": "aws-cn",
+    "us-gov-": "aws-us-gov",
+    "us-iso-": "aws-iso",
+    "us-isob-": "aws-iso-b",
+    "eusc-": "aws-eusc",
+}
+_LONGEST_IMAGE = 255
+_DIGEST = len("@sha256:") + 64
+
+
+def account_findings(job: Job) -> Iterator[Finding]:
+    """Whether region, role and image go together."""
+    options = job.targets.sagemaker
+    if options.region is None:
+        remedy = "name it, such as us-east-1"
+        yield error("region", "target sagemaker needs a region", remedy, f"{_OPTIONS}.region")
+    elif not _REGION.fullmatch(options.region):
+        message = f"{options.region!r} is no region of AWS"
+        yield error("region", message, "write it as in us-east-1", f"{_OPTIONS}.region")
+    elif options.role and options.role.startswith("arn:"):
+        yield from _role_findings(options.role, options.region)
+    if options.registry_access == "Platform":
+        yield from _image_findings(job)
+
+
+def _role_findings(role: str, region: str) -> Iterator[Finding]:
+    expected = next(
+        (name for start, name in _PARTITIONS.items() if region.startswith(start)), "aws"
+    )
+    partition = role.split(":")[1]
+    if partition != expected:
+        yield error(
+            "role",
+            f"the role is in partition {partition}, and {region} is in {expected}",
+            f"name a role arn:{expected}:iam::ACCOUNT:role/NAME, or another region",
+            f"{_OPTIONS}.role",
+        )
+
+
+def _image_findings(job: Job) -> Iterator[Finding]:
+    """SageMaker pulls from ECR and ECR Public only, unless a private registry is set up."""
+    path = "image.uri" if job.image.uri else "image.repository"
+    if isinstance(job.image.repository, PerTarget):
+        path += ".sagemaker"
+    try:
+        repository = _repository(job)
+    except RsctlError as problem:
+        yield from problem.findings
+        return
+    if repository is None:
+        if not job.image.uri and job.image.base:
+            message = "SageMaker pulls the image from ECR, so it must be pushed there"
+            remedy = "name it: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
+            yield error("image", message, remedy, "image.repository")
+    elif repository.kind not in (Kind.ECR, Kind.ECR_PUBLIC):
+        yield error(
+            "image",
+            f"SageMaker pulls images from ECR and public.ecr.aws, not from {repository.host}",
+            "name ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry in your VPC, "
+            f"set {_OPTIONS}.registry_access: Vpc",
+            path,
+        )
+    else:
+        yield from _reach_findings(job, repository, path)
+
+
+def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Finding]:
+    region = job.targets.sagemaker.region
+    is_known = region is not None and _REGION.fullmatch(region)
+    if repository.ecr and is_known and repository.ecr.region != region:
+        yield warning(
+            "image",
+            f"the image is in {repository.ecr.region} and the job in {region}",
+            f"have it in {region} too, unless you know that SageMaker pulls it from there",
+            path,
+        )
+    length = len(str(repository)) + _DIGEST
+    if not job.image.uri and length > _LONGEST_IMAGE:
+        message = f"the image's name has {length} characters with its digest"
+        yield error("image", message, f"at most {_LONGEST_IMAGE}: take a shorter one", path)
+
+
+def _repository(job: Job) -> Repository | None:
+    """Where the image is pulled from. Raises RsctlError if that is no repository."""
+    if job.image.uri:
+        return uri_repository(job.image.uri)
+    name = repository_of(job, "sagemaker")
+    return parse_repository(name) if name else None
+
+
+def uri_repository(uri: str) -> Repository:
+    """The repository of an image's name, without its tag and digest. Raises RsctlError."""
+    name = uri.partition("@")[0]
+    head, colon, tag = name.rpartition(":")
+    return parse_repository(head if colon and "/" not in tag else name)

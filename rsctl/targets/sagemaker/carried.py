@@ -1,0 +1,50 @@
+"""Arguments that are too long for ContainerArguments travel as hyperparameters.
+
+SageMaker takes 100 arguments of 256 characters, without line breaks. Hyperparameters reach the
+container as one file, /opt/ml/input/config/hyperparameters.json. So all that `rsctl-launch` is to
+be called with is written as one JSON list, cut into pieces of `PIECE` characters: the entries
+`rsctl_arguments_0`, `rsctl_arguments_1`, …; joined in the order of their numbers they are the list.
+`rsctl-launch --arguments-from hyperparameters` reads them there.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+NAME = "rsctl_arguments_"
+"""What the names of these hyperparameters begin with."""
+
+REFERENCE = ["--arguments-from", "hyperparameters"]
+"""What `rsctl-launch` is called with instead."""
+
+PIECE = 256
+"""Characters in each. The model allows 2500, the documentation's text 256: this is both."""
+
+_MOST_ARGUMENTS = 100
+_LONGEST_ARGUMENT = 256
+_LINE_BREAKS = frozenset("\n\r\u0085\u2028\u2029")
+
+
+class Carried(NamedTuple):
+    """The container's arguments, and the hyperparameters that they need."""
+
+    arguments: list[str]
+    hyperparameters: dict[str, str]
+
+
+def carry(arguments: list[str]) -> Carried:
+    """The arguments themselves if SageMaker takes them as they are, else by hyperparameters."""
+    if fits(arguments):
+        return Carried(arguments, {})
+    text = json.dumps(arguments)  # ASCII, in one line
+    pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+    named = {f"{NAME}{number}": piece for number, piece in enumerate(pieces)}
+    return Carried(list(REFERENCE), named)
+
+
+def fits(arguments: list[str]) -> bool:
+    """Whether SageMaker takes arguments as they are."""
+    return len(arguments) <= _MOST_ARGUMENTS and all(
+        len(word) <= _LONGEST_ARGUMENT and not _LINE_BREAKS.intersection(word) for word in arguments
+    )

@@ -1,0 +1,75 @@
+"""Inputs as SageMaker's channels: where data comes from, and where the script finds it. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsctl.spec.job import Job
+from rsctl.spec.options_sagemaker import Channel, FileSystem
+from rsctl.spec.units import Location
+
+INSIDE = "/opt/ml/input/data"
+WORKERS = "workers"
+"""The name of the workers' instance group."""
+
+_PLAIN = Channel()
+
+
+def channels(job: Job, has_groups: bool) -> list[dict[str, Any]]:
+    """`InputDataConfig`; with instance groups, the reducers get no data if that can be said.
+
+    Either all channels name instance groups or none does, and a file system's cannot.
+    """
+    options = job.targets.sagemaker
+    groups = [WORKERS] if has_groups and not options.file_systems else []
+    from_s3 = [
+        _s3_channel(name, location, options.channels.get(name, _PLAIN), groups)
+        for name, location in job.inputs.items()
+    ]
+    return from_s3 + [_mounted(name, each) for name, each in options.file_systems.items()]
+
+
+def input_env(job: Job) -> dict[str, str]:
+    """`RSCTL_INPUT_TRAIN` and the like."""
+    names = [*job.inputs, *job.targets.sagemaker.file_systems]
+    return {f"RSCTL_INPUT_{name.upper()}": f"{INSIDE}/{name}" for name in names}
+
+
+def _s3_channel(
+    name: str, location: Location, options: Channel, groups: list[str]
+) -> dict[str, Any]:
+    source: dict[str, Any] = {
+        "S3DataType": options.type,
+        "S3Uri": str(location),
+        "S3DataDistributionType": "ShardedByS3Key" if options.sharded else "FullyReplicated",
+    }
+    if options.attributes:
+        source["AttributeNames"] = list(options.attributes)
+    if groups:
+        source["InstanceGroupNames"] = groups
+    channel: dict[str, Any] = {"ChannelName": name, "DataSource": {"S3DataSource": source}}
+    if options.content_type:
+        channel["ContentType"] = options.content_type
+    if options.gzip:
+        channel["CompressionType"] = "Gzip"
+    if options.record_io:
+        channel["RecordWrapperType"] = "RecordIO"
+    if options.mode:
+        channel["InputMode"] = options.mode
+    if options.shuffle_seed is not None:
+        channel["ShuffleConfig"] = {"Seed": options.shuffle_seed}
+    return channel
+
+
+def _mounted(name: str, options: FileSystem) -> dict[str, Any]:
+    source = {
+        "FileSystemId": options.id,
+        "FileSystemType": options.type,
+        "DirectoryPath": options.path,
+        "FileSystemAccessMode": options.access,
+    }
+    return {
+        "ChannelName": name,
+        "DataSource": {"FileSystemDataSource": source},
+        "InputMode": "File",  # the other modes read from S3
+    }

@@ -1,0 +1,92 @@
+"""A body's problems as findings about the spec: the model's, then the documentation's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rsctl.findings import Finding, error, warning
+from rsctl.spec.job import Job
+from rsctl.targets.cloud.overlay import apply_overlay
+from rsctl.targets.sagemaker.model import Problem, problems
+from rsctl.targets.sagemaker.origins import OVERLAY, origin
+from rsctl.targets.sagemaker.rules import broken_rules
+
+RUN_TAG = "rsctl:run"
+"""The tag by which a job is known to be a run of ours."""
+
+
+def overlaid(body: dict[str, Any], job: Job) -> dict[str, Any]:
+    """The body with the user's patch. Raises RsctlError if that does not apply."""
+    return apply_overlay(body, job.targets.sagemaker.overlay, OVERLAY)
+
+
+def body_findings(
+    before: dict[str, Any], body: dict[str, Any], job: Job, secrets: Mapping[str, str]
+) -> list[Finding]:
+    """What is wrong with a body; `before` is how it was without the overlay.
+
+    `secrets` are the values that it leaves out, which count as much as others. What the overlay
+    brought in is reported about the overlay, everything else about the key that it comes from.
+    """
+    rendered = set(_all_problems(_with_secrets(before, secrets)))
+    found = list(_identity(before, body))
+    for problem in _all_problems(_with_secrets(body, secrets)):
+        if problem in rendered:
+            found.append(_finding(problem, before, job))
+        else:
+            found.append(_of_overlay(problem))
+    return found
+
+
+def _with_secrets(body: dict[str, Any], secrets: Mapping[str, str]) -> dict[str, Any]:
+    env = body.get("Environment")
+    if not isinstance(env, dict):
+        return body
+    whole = {k: secrets[k] if v is None and k in secrets else v for k, v in env.items()}
+    return {**body, "Environment": whole}
+
+
+def _all_problems(body: dict[str, Any]) -> Iterator[Problem]:
+    """The rules take for granted what the model says."""
+    wrong = list(problems(body))
+    yield from wrong
+    if all(problem.kind in ("size", "range", "pattern", "enum") for problem in wrong):
+        yield from broken_rules(body)
+
+
+def _finding(problem: Problem, body: dict[str, Any], job: Job) -> Finding:
+    place = origin(problem.path, body, job)
+    message = f"SageMaker's {_field(problem)}: {problem.text}"
+    return error("sagemaker", message, problem.remedy or place.remedy, place.path)
+
+
+def _of_overlay(problem: Problem) -> Finding:
+    message = f"with this patch, {_field(problem)}: {problem.text}"
+    if problem.kind == "enum":  # the service may know more values than its model of today
+        remedy = "correct it, unless it is newer than this version of rsctl"
+        return warning("overlay", message, remedy, OVERLAY)
+    return error("overlay", message, "correct the patch", OVERLAY)
+
+
+def _field(problem: Problem) -> str:
+    """`Tags[0].Key`."""
+    steps = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in problem.path]
+    return "".join(steps).lstrip(".") or "request"
+
+
+def _identity(before: dict[str, Any], body: dict[str, Any]) -> Iterator[Finding]:
+    """A run is found again by its name and its tag."""
+    if body.get("TrainingJobName") != before["TrainingJobName"]:
+        message = "it changes TrainingJobName, which is the run's id"
+        yield error("overlay", message, "leave it; the beginning is the job's name", OVERLAY)
+    if _run_tag(body) != _run_tag(before):
+        message = f"it removes or changes the tag {RUN_TAG}, by which the job is found again"
+        remedy = "leave it; tags of your own are targets.sagemaker.tags"
+        yield error("overlay", message, remedy, OVERLAY)
+
+
+def _run_tag(body: dict[str, Any]) -> list[Any]:
+    tags = body.get("Tags")
+    listed = tags if isinstance(tags, list) else []
+    return [tag for tag in listed if isinstance(tag, dict) and tag.get("Key") == RUN_TAG]

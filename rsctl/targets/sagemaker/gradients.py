@@ -1,0 +1,113 @@
+"""How gradients travel on SageMaker, and what does not go together. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rsctl.findings import Finding, RsctlError, error, note, warning
+from rsctl.image.registry.names import Kind
+from rsctl.image.transport import choose_transport
+from rsctl.spec.job import Job
+from rsctl.targets.sagemaker.account import uri_repository
+from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.work import comm_env
+
+_SMDDP_MACHINES = ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
+_SMDDP_LAST = (2, 4)
+_SMDDP_IMAGE = (
+    "658645717510.dkr.ecr.REGION.amazonaws.com/smdistributed-modelparallel:2.4.1-gpu-py311-cu121"
+)
+_AWS_ACCOUNTS = frozenset({"763104351884", "658645717510"})
+"""Those of AWS's deep-learning containers and of its model-parallel images."""
+
+
+def gradient_findings(fleet: Fleet) -> Iterator[Finding]:
+    """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
+    job = fleet.job
+    if job.run.launcher == "none" and (fleet.reducers or comm_env(job, False)):
+        yield error(
+            "unsupported",
+            "reducers and comm: are the work of rsctl-launch, which launcher none leaves out",
+            "use launcher torchrun or once",
+            "reducers.count" if fleet.reducers else "comm",
+        )
+    elif fleet.reducers:
+        yield from _reducer_findings(job)
+    elif job.comm.backend == "rsctl":
+        yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
+    if job.comm.backend == "nccl" and not job.workers.accelerator:
+        message = "backend nccl needs GPUs, and workers.accelerator names none"
+        yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
+    if job.comm.backend == "smddp":
+        yield from _smddp_findings(fleet)
+
+
+def _reducer_findings(job: Job) -> Iterator[Finding]:
+    path = "reducers.count"
+    if job.workers.count == 1:
+        message = "reducers need at least two workers: one alone has no gradient to exchange"
+        yield error("reducers", message, "set reducers.count: 0, or workers.count: 2", path)
+    transport = "rsctl" if job.image.uri else choose_transport(job, "sagemaker").transport
+    if transport != "rsctl" and job.comm.backend != "smddp":
+        message = f"image.transport {transport} does not use reducers"
+        remedy = "set image.transport: auto, or reducers.count: 0"
+        yield error("reducers", message, remedy, "image.transport")
+    if job.comm.backend in ("nccl", "gloo"):
+        message = f"backend {job.comm.backend} does not use reducers"
+        yield error("comm", message, "set comm.backend: auto", "comm.backend")
+    if job.limits.spot:
+        yield warning(
+            "spot",
+            "AWS does not say whether spot machines can be had in groups, as reducers need them",
+            "try a short job first, or set limits.spot: false",
+            "limits.spot",
+        )
+    if job.targets.sagemaker.training_plan:
+        yield warning(
+            "training-plan",
+            "AWS does not say whether a training plan can be used with groups of machines, and no "
+            "plan has the machines of reducers",
+            "try a short job first, or set reducers.count: 0",
+            "targets.sagemaker.training_plan",
+        )
+
+
+def _smddp_findings(fleet: Fleet) -> Iterator[Finding]:
+    """Release notes of the SMDDP library: 2.5.0 for PyTorch 2.4.1 is its last."""
+    job, path = fleet.job, "comm.backend"
+    if fleet.reducers:
+        message = "smddp sums on the workers' own CPUs, and uses no reducers"
+        yield error("comm", message, "set reducers.count: 0", path)
+    if fleet.worker and fleet.worker.name not in _SMDDP_MACHINES:
+        message = f"smddp works on {' and '.join(_SMDDP_MACHINES)}, not on {fleet.worker.name}"
+        yield error("comm", message, "set comm.backend: auto, or take one of those", path)
+    image = job.image.uri or job.image.base
+    if image:
+        yield from _smddp_image_findings(image, path)
+
+
+def _smddp_image_findings(image: str, path: str) -> Iterator[Finding]:
+    try:
+        repository = uri_repository(image)
+    except RsctlError as problem:
+        yield from problem.findings
+        return
+    is_aws = repository.kind is Kind.ECR_PUBLIC or (
+        repository.ecr is not None and repository.ecr.account in _AWS_ACCOUNTS
+    )
+    remedy = f"build on {_SMDDP_IMAGE}, or set comm.backend: auto"
+    if is_aws:
+        version = re.search(r":v?([0-9]+)\.([0-9]+)", image.removeprefix(repository.host))
+        if version and (int(version[1]), int(version[2])) > _SMDDP_LAST:
+            message = f"{image} has PyTorch {version[1]}.{version[2]}, and smddp ends with 2.4"
+            yield error("comm", message, remedy, path)
+        elif not version:
+            message = f"smddp is in AWS's images up to PyTorch 2.4; {image} does not say its own"
+            yield warning("comm", message, remedy, path)
+    elif repository.ecr is not None:
+        message = f"smddp is in AWS's own images only; check that {image} is built on one"
+        yield note("comm", message, None, path)
+    else:
+        message = f"smddp is in AWS's own images only, and {image} is none"
+        yield error("comm", message, remedy, path)

@@ -1,0 +1,122 @@
+"""What a job asks for that SageMaker does in its own way, or not at all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rsctl.findings import SECRET, Finding, error, note, warning
+from rsctl.spec.job import Job
+from rsctl.spec.options import SageMakerOptions
+from rsctl.targets.sagemaker.carried import NAME as ARGUMENTS
+from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
+from rsctl.targets.work import user_env
+
+_OPTIONS = "targets.sagemaker"
+_DAY = 86_400
+
+
+def job_findings(fleet: Fleet) -> Iterator[Finding]:
+    """What is to be said of a job's limits, data and options."""
+    yield from _limits(fleet)
+    yield from _data(fleet)
+    yield from _secrets(fleet.job)
+    yield from _machines_together(fleet)
+    yield from _options(fleet.job.targets.sagemaker)
+
+
+def _machines_together(fleet: Fleet) -> Iterator[Finding]:
+    job, options = fleet.job, fleet.job.targets.sagemaker
+    if job.workers.count + fleet.reducers > 1 and options.security_groups:
+        message = "the machines reach each other only if the security groups allow all TCP within"
+        yield note("network", message, None, f"{_OPTIONS}.security_groups")
+    if options.keep_alive and not fleet.reducers and not job.limits.spot:
+        message = "the default quota of machines that are kept warm is 0 for each type"
+        remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
+        yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
+
+
+def _options(options: SageMakerOptions) -> Iterator[Finding]:
+    for name in options.hyperparameters:
+        if name.startswith(ARGUMENTS):
+            message = f"names that begin with {ARGUMENTS} are rsctl's own"
+            path = f"{_OPTIONS}.hyperparameters.{name}"
+            yield error("hyperparameters", message, "choose another name", path)
+    if options.registry_credentials and options.registry_access == "Platform":
+        message = "registry_credentials are for a private registry, and registry_access is Platform"
+        remedy = "set registry_access: Vpc, or remove it"
+        yield error("image", message, remedy, f"{_OPTIONS}.registry_credentials")
+
+
+def _limits(fleet: Fleet) -> Iterator[Finding]:
+    limits = fleet.job.limits
+    if limits.timeout is None:
+        message = f"SageMaker ends it after {DEFAULT_TIMEOUT // _DAY} day, its default"
+        yield note("timeout", message, "set limits.timeout", "limits")
+    if limits.retries:
+        yield warning(
+            "retries",
+            "SageMaker starts a job again only after an internal error of its own, never after a "
+            "failure of what runs in it",
+            "let the pipeline submit again, with checkpoints",
+            "limits.retries",
+        )
+    if limits.spot:
+        yield from _spot(fleet.job)
+    elif limits.queue and fleet.worker and not fleet.worker.accelerators:
+        yield error(
+            "unsupported",
+            "SageMaker limits the wait for machines with accelerators only, and for spot ones",
+            "remove limits.queue",
+            "limits.queue",
+        )
+
+
+def _spot(job: Job) -> Iterator[Finding]:
+    if job.checkpoints is None:
+        message = "a spot job that is interrupted starts from the beginning without checkpoints"
+        yield warning("spot", message, "set checkpoints: s3://BUCKET/FOLDER", "limits.spot")
+    if job.limits.queue is None:
+        message = f"it waits for spot machines for {DEFAULT_SPOT_WAIT // _DAY} day in all"
+        yield note("spot", message, "set limits.queue", "limits.spot")
+
+
+def _data(fleet: Fleet) -> Iterator[Finding]:
+    job, options = fleet.job, fleet.job.targets.sagemaker
+    for name in options.channels:
+        if name not in job.inputs:
+            message = f"there is no input {name!r}"
+            yield error("inputs", message, "correct the name", f"{_OPTIONS}.channels.{name}")
+    taken = {name.upper(): name for name in job.inputs}
+    for name in options.file_systems:
+        if taken.setdefault(name.upper(), name) != name or name in job.inputs:
+            message = f"{taken[name.upper()]} is the name of another input"
+            path = f"{_OPTIONS}.file_systems.{name}"
+            yield error("inputs", message, "rename one of the two", path)
+    if options.file_systems and fleet.reducers and job.inputs:
+        message = (
+            "inputs reach the reducers too: beside a file system they cannot be kept from them"
+        )
+        yield note("inputs", message, None, f"{_OPTIONS}.file_systems")
+    for name, location in job.inputs.items():
+        channel = options.channels.get(name)
+        if "." not in location.rpartition("/")[2] and not location.endswith("/"):
+            message = (
+                f"every object whose name begins with {location} is read, in other folders too"
+            )
+            yield note("inputs", message, f"for a folder, write {location}/", f"inputs.{name}")
+        if ((channel and channel.mode) or options.input_mode) == "Pipe":
+            message = f"mode Pipe: RSCTL_INPUT_{name.upper()} with _0 at its end is the first pipe"
+            yield note("inputs", message, None, f"inputs.{name}")
+
+
+def _secrets(job: Job) -> Iterator[Finding]:
+    """By the documentation of `Environment` nothing secret belongs there."""
+    hidden = [name for name, value in user_env(job).items() if value is None]
+    if hidden:
+        yield warning(
+            SECRET,
+            f"whoever may describe the job can read {', '.join(hidden)}",
+            "keep it in AWS Secrets Manager, and let the script read it by the job's role",
+            f"run.env.{hidden[0]}",
+        )

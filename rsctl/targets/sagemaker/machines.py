@@ -1,0 +1,189 @@
+"""Which machines a job gets on SageMaker, and how many reducers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Optional
+
+from msgspec.structs import replace
+
+from rsctl.catalog import Catalog, Machine, load, smallest
+from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
+from rsctl.catalog.sizing import reducers_for
+from rsctl.findings import Finding, error, note, warning
+from rsctl.spec.job import Job, PerTarget
+
+_EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
+
+
+class Fleet(NamedTuple):
+    """A job whose `auto`s are settled, its machines, and what is to be said of them.
+
+    `worker` is None if there is none that fits, `reducer` also if there are no reducers; then an
+    error is among the findings. `job.reducers.count` is a number.
+    """
+
+    job: Job
+    worker: Optional[Machine]
+    reducer: Optional[Machine]
+    findings: list[Finding]
+
+    @property
+    def reducers(self) -> int:
+        """The number of reducers."""
+        count = self.job.reducers.count
+        return 0 if count == "auto" else count
+
+    @property
+    def machines(self) -> list[Machine]:
+        """The workers' machine, then the reducers'."""
+        return [machine for machine in (self.worker, self.reducer) if machine is not None]
+
+
+def make_fleet(job: Job) -> Fleet:
+    """Choose what the job leaves open."""
+    catalog = load("sagemaker")
+    worker, findings = _worker(job, catalog)
+    machine, more = _reducer(job, catalog, worker)
+    findings += more
+    count, sizing = _count(job, catalog, worker, machine)
+    settled = replace(job, reducers=replace(job.reducers, count=count))
+    fleet = Fleet(settled, worker, machine if count else None, findings + sizing)
+    return fleet._replace(findings=[*fleet.findings, *_disk_findings(fleet)])
+
+
+def named_machine(value: str | PerTarget | None, key: str) -> tuple[str | None, str]:
+    """The machine type that a key names for SageMaker, if any, and the path where it does so."""
+    if isinstance(value, PerTarget):
+        return value.sagemaker, f"{key}.sagemaker"
+    return value, key
+
+
+def _worker(job: Job, catalog: Catalog) -> tuple[Machine | None, list[Finding]]:
+    name, path = named_machine(job.workers.machine, "workers.machine")
+    accelerator = job.workers.accelerator
+    if name is None:
+        chosen = smallest(catalog, accelerator)
+        if chosen is None:
+            return None, [_no_such_accelerator(job, catalog)]
+        why = f"the smallest with {accelerator}" if accelerator else "the smallest for CPU jobs"
+        return chosen, [note("machine", f"workers on {chosen.name}, {why}", None, path)]
+    machine = catalog.machines.get(name)
+    if machine is None:
+        return None, [_no_such_machine(name, path, catalog)]
+    return machine, list(_accelerator_findings(job, machine, path))
+
+
+def _accelerator_findings(job: Job, machine: Machine, path: str) -> Iterator[Finding]:
+    has = f"{machine.accelerator}:{machine.accelerators[0]}" if machine.accelerators else None
+    wanted = job.workers.accelerator
+    if wanted and not machine.fits(wanted):
+        brings = f"has {has}" if has else "has no accelerators"
+        yield error(
+            "machine",
+            f"{machine.name} {brings}, and workers.accelerator is {wanted}",
+            f"set workers.accelerator: {has}" if has else "remove one of the two",
+            path,
+        )
+    elif has and not wanted:
+        yield warning(
+            "machine",
+            f"{machine.name} has {has}, which a job without workers.accelerator does not use",
+            f"set workers.accelerator: {has}",
+            path,
+        )
+
+
+def _reducer(
+    job: Job, catalog: Catalog, worker: Machine | None
+) -> tuple[Machine | None, list[Finding]]:
+    if not job.reducers.count:
+        return None, []
+    name, path = named_machine(job.reducers.machine, "reducers.machine")
+    if name in (None, "auto"):
+        return reducer_machine(catalog, worker.gbps if worker else None), []
+    machine = catalog.machines.get(str(name))
+    if machine is None:
+        return None, [_no_such_machine(str(name), path, catalog)]
+    if machine.accelerators:
+        message = f"{machine.name} has accelerators, which a reducer does not use"
+        return machine, [warning("machine", message, "set reducers.machine: auto", path)]
+    return machine, []
+
+
+def _count(
+    job: Job, catalog: Catalog, worker: Machine | None, machine: Machine | None
+) -> tuple[int, list[Finding]]:
+    """How many reducers, and why."""
+    path, count = "reducers.count", job.reducers.count
+    if count == 0 or worker is None or machine is None:
+        return 0, []
+    pointless = _pointless(job, catalog, worker)
+    if count != "auto":
+        if pointless is None:
+            return count, []
+        return count, [warning("reducers", pointless, "set reducers.count: 0", path)]
+    if job.workers.count == 1:
+        return 0, [note("reducers", "0 reducers: one worker exchanges nothing", None, path)]
+    if pointless is not None:
+        return 0, [note("reducers", f"0 reducers: {pointless}", None, path)]
+    if not worker.gbps or not machine.gbps:
+        unknown = worker if not worker.gbps else machine
+        message = f"how many reducers it takes follows from bandwidth, and {unknown.name}'s is "
+        return 0, [error("reducers", message + "not known", "give a number", path)]
+    needed = reducers_for(job.workers.count, worker.gbps, machine.gbps)
+    message = (
+        f"{needed} reducers on {machine.name}: {job.workers.count} workers x {worker.gbps:g} "
+        f"Gbit/s / {machine.gbps:g} Gbit/s"
+    )
+    return needed, [note("reducers", message, None, path)]
+
+
+def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
+    """Why reducers gain nothing for such workers, with the arithmetic; None if they may."""
+    if worker.own_transport is None or not worker.gbps:
+        return None
+    best = catalog.machines[catalog.reducer]
+    needed = reducers_for(job.workers.count, worker.gbps, best.gbps or 1.0)
+    return (
+        f"{worker.name} brings its own transport ({worker.own_transport}), which reducers do not "
+        f"use: to be as fast over TCP, {job.workers.count} x {worker.gbps:g} / {best.gbps:g} = "
+        f"{needed} machines {best.name} would be needed"
+    )
+
+
+def _disk_findings(fleet: Fleet) -> Iterator[Finding]:
+    if fleet.job.workers.disk and fleet.worker and has_own_disks(fleet.worker.name):
+        yield warning(
+            "disk",
+            f"{fleet.worker.name} has disks of its own, whose size is fixed: SageMaker attaches "
+            "no volume to it",
+            "remove workers.disk",
+            "workers.disk",
+        )
+
+
+def _no_such_machine(name: str, path: str, catalog: Catalog) -> Finding:
+    if family(name) in _EC2_ONLY:
+        remedy = "take one of family ml.c5n, or auto"
+    elif f"ml.{name}" in catalog.machines:
+        remedy = f"write ml.{name}"
+    else:
+        import difflib
+
+        close = difflib.get_close_matches(name[:80], catalog.machines, n=1)
+        remedy = f"did you mean {close[0]}?" if close else "take one whose name begins with ml."
+    return error("machine", f"SageMaker training has no machine {name!r}", remedy, path)
+
+
+def _no_such_accelerator(job: Job, catalog: Catalog) -> Finding:
+    wanted = job.workers.accelerator
+    kind = wanted.type if wanted else ""
+    counts = sorted({n for m in catalog.machines.values() for n in m.counts(kind)})
+    if counts:
+        remedy = f"a machine has {' or '.join(map(str, counts))} of {kind}"
+    else:
+        known = sorted({m.accelerator for m in catalog.machines.values() if m.accelerator})
+        remedy = f"use one of: {', '.join(known)}"
+    message = f"SageMaker training has no machine with {wanted}"
+    return error("machine", message, remedy, "workers.accelerator")

@@ -1,0 +1,238 @@
+"""The body of CreateTrainingJob for a job. Pure, and without a word of AWS's libraries.
+
+Without reducers it has InstanceType and InstanceCount, so that warm pools work; with reducers it
+is a heterogeneous cluster of the groups `workers` and `reducers`, which run the same image with
+the same arguments. What the spec does not say is left out, but for `DEFAULT_TIMEOUT`, the volume
+that machines without disks must have, and where outputs go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Optional
+
+from rsctl.catalog.sagemaker import has_own_disks
+from rsctl.findings import Finding
+from rsctl.spec.job import Job
+from rsctl.targets import work
+from rsctl.targets.sagemaker.carried import Carried, carry
+from rsctl.targets.sagemaker.channels import WORKERS, channels, input_env
+from rsctl.targets.sagemaker.definitions import metric_definitions
+from rsctl.targets.sagemaker.machines import Fleet
+
+REDUCERS = "reducers"
+"""The name of the reducers' instance group."""
+
+DEFAULT_TIMEOUT = 86_400
+"""Seconds that a job runs at most unless it says otherwise: SageMaker's own default, a day."""
+
+DEFAULT_SPOT_WAIT = 86_400
+"""Seconds that a spot job waits for capacity in all, unless it says otherwise."""
+
+DEFAULT_VOLUME_GB = 30
+"""The volume of a machine without disks: what the SageMaker SDK takes too."""
+
+OUTPUT_DIR = "/opt/ml/output/data"
+CHECKPOINT_DIR = "/opt/ml/checkpoints"
+
+Env = dict[str, Optional[str]]
+
+
+class Rendered(NamedTuple):
+    """A request's body, and what is to be said of how it came about."""
+
+    body: dict[str, Any]
+    findings: list[Finding]
+
+
+def render_body(fleet: Fleet, run: str, image: str, processes: int) -> Rendered:
+    """The body for a run with an image and so many ranks a node."""
+    job = fleet.job
+    carried = _arguments(job, processes)
+    algorithm, findings = _algorithm(job, image, carried)
+    body = {
+        "TrainingJobName": run,
+        "RoleArn": job.targets.sagemaker.role,
+        "AlgorithmSpecification": algorithm,
+        "HyperParameters": {**job.targets.sagemaker.hyperparameters, **carried.hyperparameters},
+        "Environment": environment(fleet, run),
+        "InputDataConfig": channels(job, bool(fleet.reducers)),
+        "OutputDataConfig": _outputs(job, run),
+        "CheckpointConfig": _present({"S3Uri": _text(job.checkpoints)}),
+        "ResourceConfig": _resources(fleet),
+        "StoppingCondition": _stopping(fleet),
+        "EnableManagedSpotTraining": job.limits.spot or None,
+        "RetryStrategy": _present({"MaximumRetryAttempts": job.limits.retries or None}),
+        **_network(job),
+        **_extras(job),
+        "Tags": _tags(job, run),
+    }
+    return Rendered(_present(body), findings)
+
+
+def environment(fleet: Fleet, run: str) -> Env:
+    """What the script finds in every container; None for a secret, which a plan does not show.
+
+    All machines share it, so it cannot say who a container is: rsctl-launch finds out.
+    """
+    job, has_reducers = fleet.job, bool(fleet.reducers)
+    env: Env = {**work.user_env(job), **work.comm_env(job, has_reducers)}
+    env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
+    env |= input_env(job)
+    env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": CHECKPOINT_DIR}
+    if has_reducers:
+        env |= {"RSCTL_REDUCER_KIND": "rsctl", work.TOKEN: None}
+    return env
+
+
+def _arguments(job: Job, processes: int) -> Carried:
+    """With launcher none they are passed as they are, since nobody in there would read a file."""
+    if job.run.launcher == "none":
+        return Carried(work.argument_words(job), {})
+    return carry(work.launch_arguments(job, processes))
+
+
+def _algorithm(job: Job, image: str, carried: Carried) -> tuple[dict[str, Any], list[Finding]]:
+    options, foreign = job.targets.sagemaker, job.run.launcher == "none"
+    definitions, findings = metric_definitions(job)
+    credentials = {"TrainingRepositoryCredentialsProviderArn": options.registry_credentials}
+    access = {
+        "TrainingRepositoryAccessMode": options.registry_access,
+        "TrainingRepositoryAuthConfig": _present(credentials),
+    }
+    algorithm = {
+        "TrainingImage": image,
+        "TrainingInputMode": options.input_mode,
+        "ContainerEntrypoint": list(job.run.command or []) if foreign else ["rsctl-launch"],
+        "ContainerArguments": carried.arguments,
+        "MetricDefinitions": definitions,
+        "TrainingImageConfig": _present(access) if options.registry_access == "Vpc" else None,
+    }
+    return _present(algorithm), findings
+
+
+def _outputs(job: Job, run: str) -> dict[str, Any]:
+    options = job.targets.sagemaker
+    staged = f"{options.staging.rstrip('/')}/{run}/outputs" if options.staging else None
+    outputs = {
+        "S3OutputPath": _text(job.outputs) or staged,
+        "KmsKeyId": options.output_kms_key,
+        "CompressionType": options.output_compression,
+    }
+    return _present(outputs)
+
+
+def _resources(fleet: Fleet) -> dict[str, Any]:
+    job, options = fleet.job, fleet.job.targets.sagemaker
+    worker = fleet.worker.name if fleet.worker else None
+    resources: dict[str, Any] = {"InstanceType": worker, "InstanceCount": job.workers.count}
+    if fleet.reducers and fleet.reducer:
+        groups = [_group(WORKERS, worker, job.workers.count)]
+        groups += [_group(REDUCERS, fleet.reducer.name, fleet.reducers)]
+        resources = {"InstanceGroups": groups}
+    resources |= {
+        "VolumeSizeInGB": _volume(fleet),
+        "VolumeKmsKeyId": options.volume_kms_key,
+        "KeepAlivePeriodInSeconds": _seconds(options.keep_alive) or None,
+        "TrainingPlanArn": options.training_plan,
+        "InstancePlacementConfig": _placement(job),
+    }
+    return _present(resources)
+
+
+def _group(name: str, machine: str | None, count: int) -> dict[str, Any]:
+    return {"InstanceGroupName": name, "InstanceType": machine, "InstanceCount": count}
+
+
+def _volume(fleet: Fleet) -> int | None:
+    """Gigabytes of each machine's volume; a machine that has disks of its own gets none."""
+    if fleet.job.workers.disk:
+        return math.ceil(fleet.job.workers.disk / 1e9)
+    needed = any(not has_own_disks(machine.name) for machine in fleet.machines)
+    return DEFAULT_VOLUME_GB if needed else None
+
+
+def _placement(job: Job) -> dict[str, Any] | None:
+    placement = job.targets.sagemaker.placement
+    if placement is None:
+        return None
+    servers = [
+        {"UltraServerId": name, "InstanceCount": count}
+        for name, count in placement.ultra_servers.items()
+    ]
+    config: dict[str, Any] = {"EnableMultipleJobs": placement.multiple_jobs}
+    return {**config, "PlacementSpecifications": servers} if servers else config
+
+
+def _stopping(fleet: Fleet) -> dict[str, Any]:
+    """For spot, `limits.queue` is what the job waits for capacity beyond its running time."""
+    limits = fleet.job.limits
+    timeout = _seconds(limits.timeout) or DEFAULT_TIMEOUT
+    queue = _seconds(limits.queue)
+    stopping: dict[str, Any] = {"MaxRuntimeInSeconds": timeout}
+    if limits.spot:
+        stopping["MaxWaitTimeInSeconds"] = timeout + (queue or DEFAULT_SPOT_WAIT)
+    elif queue:
+        stopping["MaxPendingTimeInSeconds"] = queue
+    return stopping
+
+
+def _network(job: Job) -> dict[str, Any]:
+    options = job.targets.sagemaker
+    vpc = {"Subnets": list(options.subnets), "SecurityGroupIds": list(options.security_groups)}
+    return {
+        "VpcConfig": _present(vpc),
+        "EnableNetworkIsolation": options.network_isolation or None,
+        "EnableInterContainerTrafficEncryption": options.encrypt_traffic or None,
+    }
+
+
+def _extras(job: Job) -> dict[str, Any]:
+    options = job.targets.sagemaker
+    extras: dict[str, Any] = {
+        "TensorBoardOutputConfig": _present({"S3OutputPath": options.tensorboard}),
+        "InfraCheckConfig": _present({"EnableInfraCheck": options.infra_check or None}),
+        "RemoteDebugConfig": _present({"EnableRemoteDebug": options.remote_debug or None}),
+        "SessionChainingConfig": _present(
+            {"EnableSessionTagChaining": options.session_tags or None}
+        ),
+    }
+    if options.experiment:
+        extras["ExperimentConfig"] = _present(
+            {
+                "ExperimentName": options.experiment.experiment,
+                "TrialName": options.experiment.trial,
+                "TrialComponentDisplayName": options.experiment.component,
+                "RunName": options.experiment.run,
+            }
+        )
+    if options.mlflow:
+        extras["MlflowConfig"] = _present(
+            {
+                "MlflowResourceArn": options.mlflow.server,
+                "MlflowExperimentName": options.mlflow.experiment,
+                "MlflowRunName": options.mlflow.run,
+            }
+        )
+    return extras
+
+
+def _tags(job: Job, run: str) -> list[dict[str, str]]:
+    """The user's, then ours, by which a job is known again."""
+    own = {"rsctl:run": run, "rsctl:job": job.name}
+    return [{"Key": k, "Value": v} for k, v in {**job.targets.sagemaker.tags, **own}.items()]
+
+
+def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that say something."""
+    return {name: value for name, value in fields.items() if value not in (None, {}, [])}
+
+
+def _text(location: str | None) -> str | None:
+    return None if location is None else str(location)
+
+
+def _seconds(duration: float | None) -> int:
+    """Whole seconds, never less than was asked for."""
+    return math.ceil(duration or 0)

@@ -1,0 +1,137 @@
+"""Target `sagemaker`: a training job of SageMaker, with a group of reducers if it has any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.events import Show
+from rsctl.image.findings import image_findings, recipe_of
+from rsctl.spec.job import Job
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool
+from rsctl.targets.cloud.run import CloudRun
+from rsctl.targets.cloud.service import JobService
+from rsctl.targets.sagemaker.account import account_findings
+from rsctl.targets.sagemaker.check import body_findings, overlaid
+from rsctl.targets.sagemaker.gradients import gradient_findings
+from rsctl.targets.sagemaker.jobrules import job_findings
+from rsctl.targets.sagemaker.machines import Fleet, make_fleet
+from rsctl.targets.sagemaker.request import environment, render_body
+from rsctl.targets.work import TOKEN, user_env
+
+_NO_IMAGE = ImagePlan(tag=None, transport="none")
+
+
+class SageMakerTarget(CloudRun):
+    """Amazon SageMaker."""
+
+    name = "sagemaker"
+    supports = Capabilities(refused={}, unused={}, schemes=frozenset({"s3"}))
+
+    def render(self, job: Job, run: str) -> Plan:
+        """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
+        fleet = make_fleet(job)
+        findings = [
+            *image_findings(fleet.job, self.name),
+            *account_findings(fleet.job),
+            *fleet.findings,
+            *gradient_findings(fleet),
+            *job_findings(fleet),
+        ]
+        image = _NO_IMAGE
+        if not any(finding.is_error for finding in findings):
+            image, left_out = _image(fleet)
+            findings += left_out
+        processes = _processes(fleet.job)
+        rendered = render_body(fleet, run, image.tag or "none", processes)
+        findings += rendered.findings
+        body = overlaid(rendered.body, job)
+        wrong = body_findings(rendered.body, body, job, _hidden(job))
+        findings += [finding for finding in wrong if not _follows(finding, findings)]
+        if any(finding.is_error for finding in findings):
+            raise RsctlError(ExitCode.USAGE, *findings)
+        return Plan(
+            run=run,
+            target=self.name,
+            image=image,
+            pools=_pools(fleet),
+            world_size=job.workers.count * processes,
+            env=environment(fleet, run),
+            request={
+                "operation": "CreateTrainingJob",
+                "region": job.targets.sagemaker.region,
+                "body": body,
+            },
+            findings=findings,
+        )
+
+    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+        """See CloudRun. The image is that of the job as it was settled for the plan."""
+        super().submit(plan, make_fleet(job).job, record, show)
+
+    def preflight(self, job: Job) -> list[Finding]:
+        """Whether there are credentials; what they allow is seen at the first call."""
+        from rsctl.cloud.aws import findings, session
+        from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
+
+        try:
+            with findings(None):
+                credentials = session(job.targets.sagemaker.region).get_credentials()
+        except RsctlError as problem:
+            return list(problem.findings)
+        if credentials is None:
+            return [error(NO_CREDENTIALS, "no AWS credentials here", AWS_LOGIN)]
+        return []
+
+    def service(self) -> JobService:
+        """SageMaker's job service."""
+        from rsctl.targets.sagemaker.client import SageMakerService
+
+        return SageMakerService()
+
+
+def _follows(finding: Finding, earlier: list[Finding]) -> bool:
+    """Whether an error that is known already is why a field of the request is wrong or missing."""
+    path = finding.path or ""
+    known = [each.path for each in earlier if each.is_error and each.path]
+    return any(each == path or each.startswith(f"{path}.") for each in known)
+
+
+def _image(fleet: Fleet) -> tuple[ImagePlan, list[Finding]]:
+    job = fleet.job
+    if job.image.uri:
+        return ImagePlan(tag=job.image.uri, transport="rsctl" if fleet.reducers else "none"), []
+    recipe, left_out = recipe_of(job, "sagemaker")
+    return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
+
+
+def _processes(job: Job) -> int:
+    """Ranks on each node."""
+    if job.workers.processes != "auto":
+        return job.workers.processes
+    return job.workers.accelerator.per_node if job.workers.accelerator else 1
+
+
+def _pools(fleet: Fleet) -> list[Pool]:
+    accelerator = fleet.job.workers.accelerator
+    workers = Pool(
+        role="worker",
+        count=fleet.job.workers.count,
+        machine=fleet.worker.name if fleet.worker else None,
+        accelerator=f"{accelerator.type}:{accelerator.per_node}" if accelerator else None,
+        gbps=fleet.worker.gbps if fleet.worker else None,
+    )
+    if not fleet.reducer:
+        return [workers]
+    reducer = fleet.reducer
+    reducers = Pool(role="reducer", count=fleet.reducers, machine=reducer.name, gbps=reducer.gbps)
+    return [workers, reducers]
+
+
+def _hidden(job: Job) -> dict[str, str]:
+    """The values of secrets, to see whether SageMaker takes them; and a token's length."""
+    values = {name: str(job.run.env[name]) for name, v in user_env(job).items() if v is None}
+    return {TOKEN: "0" * 64, **values}
+
+
+TARGET = SageMakerTarget()

@@ -1,0 +1,74 @@
+"""Jobs with inputs, outputs, checkpoints and metrics."""
+
+from __future__ import annotations
+
+from .rendering import RUN, sagemaker
+from .words import FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
+
+DATA = [
+    Case("an input", {"inputs": {"train": "s3://bucket/mnli/"}},
+         reads(channel("train", "s3://bucket/mnli/"))),
+    Case("two inputs", {"inputs": {"train": "s3://bucket/a/", "Val_2": "s3://bucket/b.csv"}},
+         reads(channel("train", "s3://bucket/a/"), channel("Val_2", "s3://bucket/b.csv"))),
+    Case(
+        "copied to disk",
+        {"inputs": {"train": "s3://bucket/a/"}, **sagemaker(input_mode="File")},
+        {**reads(channel("train", "s3://bucket/a/")),
+         "algorithm_specification": {"training_input_mode": "File"}},
+    ),
+    Case(
+        "one of two through a pipe, in shares",
+        {"inputs": {"train": "s3://bucket/a/", "val": "s3://bucket/b/"},
+         **sagemaker(channels={"train": {"mode": "Pipe", "sharded": True, "gzip": True,
+                                         "record_io": True, "shuffle_seed": 7,
+                                         "content_type": "application/x-recordio"}})},
+        reads(
+            channel("train", "s3://bucket/a/", sharded=True, input_mode="Pipe",
+                    compression_type="Gzip", record_wrapper_type="RecordIO",
+                    content_type="application/x-recordio", shuffle_config={"seed": 7}),
+            channel("val", "s3://bucket/b/"),
+        ),
+    ),
+    Case("a manifest",
+         {"inputs": {"train": "s3://bucket/list.json"},
+          **sagemaker(channels={"train": {"type": "ManifestFile"}})},
+         reads(channel("train", "s3://bucket/list.json", s3_data_type="ManifestFile"))),
+    Case("an augmented manifest",
+         {"inputs": {"train": "s3://bucket/list.json"},
+          **sagemaker(channels={"train": {"type": "AugmentedManifestFile", "mode": "Pipe",
+                                          "attributes": ["image", "label"]}})},
+         reads(channel("train", "s3://bucket/list.json", s3_data_type="AugmentedManifestFile",
+                       input_mode="Pipe", source={"attribute_names": ["image", "label"]}))),
+    Case("FSx for Lustre", sagemaker(file_systems={"data": FSX}, **VPC),
+         {**reads(mounted("data", "FSxLustre", "/fsx/mnli")), "vpc_config": SDK_VPC}),
+    Case("EFS beside S3, to be written to",
+         {"inputs": {"train": "s3://bucket/a/"},
+          **sagemaker(file_systems={"data": {"id": FSX["id"], "type": "EFS", "access": "rw"}},
+                      **VPC)},
+         {**reads(channel("train", "s3://bucket/a/"), mounted("data", "EFS", access="rw")),
+          "vpc_config": SDK_VPC}),
+    Case("outputs in the staging folder",
+         {"outputs": None, **sagemaker(staging="s3://bucket/staging/")},
+         create(output_data_config={"s3_output_path": f"s3://bucket/staging/{RUN}/outputs"})),
+    Case("outputs encrypted and not packed",
+         sagemaker(output_kms_key=KEY, output_compression="NONE"),
+         create(output_data_config={"kms_key_id": KEY, "compression_type": "NONE"})),
+    Case("checkpoints", {"checkpoints": "s3://bucket/ckpt"},
+         create(checkpoint_config={"s3_uri": "s3://bucket/ckpt"})),
+    Case("TensorBoard", sagemaker(tensorboard="s3://bucket/tb"),
+         create(tensor_board_output_config={"s3_output_path": "s3://bucket/tb"})),
+    Case(
+        "metrics, as far as CloudWatch can have them",
+        {"metrics": {
+            "loss": {"regex": "loss=([0-9.]+)"},
+            "acc/val": {"regex": r"acc=(?P<value>\S+) step=(?P<step>\d+)"},
+            "late": {"regex": r"step=(?P<step>\d+) late=(?P<value>\S+)"},
+            "long": {"regex": f"({'a' * 500})"},
+            "logged": {"goal": "max"},
+        }},
+        create(algorithm_specification={"metric_definitions": [
+            {"name": "loss", "regex": "loss=([0-9.]+)"},
+            {"name": "acc/val", "regex": r"acc=(\S+) step=(\d+)"},
+        ]}),
+    ),
+]  # fmt: skip

@@ -1,0 +1,138 @@
+"""The log of a job of 60 machines and 200,000 lines, under all faults: every line, once."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from rsctl.cloud.aws_calls import Aws
+from rsctl.cloud.pace import Pace
+from rsctl.findings import RsctlError
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.sagemaker.hosts import Hosts
+from rsctl.targets.sagemaker.logs import TrainingLog
+
+from .fake_logs import Clock, Entry, FakeLogs
+
+JOB = "bert-7f3k2a"
+POOLS = [Pool(role="worker", count=44), Pool(role="reducer", count=16)]
+SECONDS = 120
+LINES = 200_000
+
+
+def stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def reader(clock: Clock, cursor: dict, created: str) -> TrainingLog:  # type: ignore[type-arg]
+    aws = Aws("us-east-1", Pace(factor=1.0))
+    hosts = Hosts(JOB, POOLS, cursor.get("hosts"))
+    return TrainingLog(aws, JOB, hosts, cursor, created, monotonic=clock, wall=clock)
+
+
+def roles(seed: int) -> dict[int, str]:
+    """Which replica algo-N is: groups are neither sorted nor in one piece; 60 never comes."""
+    names = [f"worker-{i}" for i in range(44)] + [f"reducer-{i}" for i in range(16)]
+    random.Random(seed).shuffle(names)
+    return dict(enumerate(names[:59], start=1))
+
+
+def job_log(start: float, latest: float, steady: bool) -> tuple[list[Entry], dict[str, str]]:
+    """A spot job: 59 streams, and another 59 after an interruption; texts with their replicas.
+
+    Every 50th event comes up to `latest` seconds late; unless `steady`, out of its stream's order.
+    """
+    chance = random.Random(7)
+    entries: list[Entry] = []
+    expected: dict[str, str] = {}
+    number = 0
+    for attempt, begin in enumerate((0.0, SECONDS / 2)):
+        hosts = roles(attempt)
+        for host, replica in hosts.items():
+            stream = f"{JOB}/algo-{host}-{int(start) + attempt * 1000}"
+            node = {"rsctl": "node", "replica": replica, "host": f"algo-{host}", "try": attempt}
+            texts = [json.dumps(node)] + [
+                f"{attempt} {host} {index}" for index in range(LINES // (2 * len(hosts)) + 1)
+            ]
+            moments = sorted(chance.uniform(begin, begin + SECONDS / 2) for _ in texts)
+            ingested = 0.0
+            for text, moment in zip(texts, moments, strict=True):
+                delay = chance.uniform(0, 3)
+                if chance.random() < 0.02 and text[0] != "{":
+                    delay = chance.uniform(0, latest)
+                visible = start + moment + delay
+                if steady:
+                    visible = ingested = max(visible, ingested)
+                entries.append(Entry(int((start + moment) * 1000), number, stream, text, visible))
+                expected[text] = replica
+                number += 1
+    return entries, expected
+
+
+def read_all(log: TrainingLog, clock: Clock, end: float) -> Iterator[list[Line]]:
+    """Batches until it is complete; errors that pass are passed over."""
+    while not log.is_complete:
+        if clock.now > end:
+            log.finish(stamp(end))
+        assert clock.now < end + 900, "it does not come to its end"
+        try:
+            lines = log.read()
+        except (Unreachable, RsctlError):
+            lines = None
+        clock.now += 0.1
+        if lines:
+            yield lines
+
+
+def test_nothing_is_lost_and_nothing_comes_twice(logs: FakeLogs, clock: Clock) -> None:
+    start = clock.now
+    entries, expected = job_log(start, latest=55.0, steady=False)
+    logs.put(entries)
+    logs.is_odd = True
+    logs.group_from = start + 4
+    logs.refusals = [
+        (start + 10, "ThrottlingException"),
+        (start + 20, "InternalFailure"),
+        (start + 20, "ThrottlingException"),
+        (start + 30, "ExpiredTokenException"),
+        (start + 45, "InvalidParameterException"),
+        (start + 70, "ServiceUnavailableException"),
+    ]
+    given = Counter[tuple[str, str | None]]()
+    for lines in read_all(reader(clock, {}, stamp(start)), clock, start + SECONDS):
+        assert [line.time for line in lines] == sorted(line.time for line in lines)
+        given.update((line.text, line.replica) for line in lines)
+    assert given == Counter(expected.items())
+    assert logs.too_fast == 0
+    assert not logs.refusals
+
+
+def test_readers_that_take_over_lose_nothing(logs: FakeLogs, clock: Clock) -> None:
+    """A reader is killed every few seconds; the next goes on from the last one's cursor."""
+    start = clock.now
+    entries, expected = job_log(start, latest=30.0, steady=True)
+    logs.put(entries)
+    given = Counter[tuple[str, str | None]]()
+    chance = random.Random(3)
+    log = reader(clock, {}, stamp(start))
+    largest = 0
+    for lines in read_all(log, clock, start + SECONDS):
+        given.update((line.text, line.replica) for line in lines)
+        break
+    for _ in range(40):
+        kept = json.dumps(log.cursor())
+        largest = max(largest, len(kept))
+        log = reader(clock, json.loads(kept), stamp(start))
+        until = clock.now + chance.uniform(0.1, 8)
+        for lines in read_all(log, clock, start + SECONDS):
+            given.update((line.text, line.replica) for line in lines)
+            if clock.now > until:
+                break
+    assert log.is_complete
+    assert given == Counter(expected.items())
+    assert logs.too_fast == 0
+    assert largest < 64 << 10

@@ -1,0 +1,152 @@
+"""Every request of the table against AWS's own model, and rsctl's copy of that model against it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.emulators import aws_models
+from rsctl.targets.cloud.fill import filled
+from rsctl.targets.sagemaker import model, model_update
+from rsctl.targets.sagemaker.model import Problem, problems
+
+from .cases import CASES, Case
+from .rendering import ROLE, render
+
+SECRETS = {"TOKEN": "s3cret", "RSCTL_TOKEN": "0" * 64}
+
+
+def the_call() -> Any:
+    return aws_models.service_model("sagemaker").operation_model("CreateTrainingJob")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_a_request_is_what_the_model_allows(case: Case, tmp_path: Path) -> None:
+    from botocore.validate import ParamValidator
+
+    plan = render(tmp_path, case.spec)
+    body = filled(plan["request"]["body"], None, None, SECRETS)
+    shape = the_call().input_shape
+    assert plan["request"]["operation"] == the_call().name
+    assert ParamValidator().validate(body, shape).generate_report() == ""
+    assert list(aws_models.problems(body, shape)) == []
+
+
+def test_the_copy_of_the_model_is_that_of_the_installed_botocore() -> None:
+    """If this fails, botocore is another: `python -m rsctl.targets.sagemaker.model_update`."""
+    assert model.FILE.read_text() == model_update.as_text(model_update.from_botocore())
+
+
+LEAST = {
+    "TrainingJobName": "a",
+    "RoleArn": ROLE,
+    "OutputDataConfig": {"S3OutputPath": "s3://bucket/runs"},
+}
+LISTED = "ml.m4.xlarge, ml.m4.2xlarge, ml.m4.4xlarge, ml.m4.10xlarge, ml.m4.16xlarge, "
+LISTED += "ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more"
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "kind", "text"),
+    [
+        ({"RoleArn": None}, ("RoleArn",), "type", "None is not text"),
+        (
+            {"TrainingJobName": "a_b"},
+            ("TrainingJobName",),
+            "pattern",
+            "'a_b' is not [a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}",
+        ),
+        (
+            {"TrainingJobName": "a" * 64},
+            ("TrainingJobName",),
+            "size",
+            "it has 64 characters, and SageMaker takes at most 63",
+        ),
+        (
+            {"Environment": {"A": "b" * 513}},
+            ("Environment", "A"),
+            "size",
+            "it has 513 characters, and SageMaker takes at most 512",
+        ),
+        (
+            {"Environment": {"1A": "b"}},
+            ("Environment", "1A"),
+            "pattern",
+            "'1A' is not [a-zA-Z_][a-zA-Z0-9_]*",
+        ),
+        (
+            {"Environment": {f"A{n}": "" for n in range(101)}},
+            ("Environment",),
+            "size",
+            "it has 101 entries, and SageMaker takes at most 100",
+        ),
+        (
+            {"RetryStrategy": {"MaximumRetryAttempts": 31}},
+            ("RetryStrategy", "MaximumRetryAttempts"),
+            "range",
+            "it is 31, and SageMaker takes at most 30",
+        ),
+        (
+            {"RetryStrategy": {"MaximumRetryAttempts": True}},
+            ("RetryStrategy", "MaximumRetryAttempts"),
+            "type",
+            "True is not a whole number",
+        ),
+        (
+            {"ResourceConfig": {"InstanceType": "ml.c6in.32xlarge"}},
+            ("ResourceConfig", "InstanceType"),
+            "enum",
+            f"'ml.c6in.32xlarge' is not one of {LISTED}",
+        ),
+        (
+            {"Tags": [{"Key": "a", "Value": "b\nc"}]},
+            ("Tags", 0, "Value"),
+            "pattern",
+            r"'b\nc' is not ([\p{L}\p{Z}\p{N}_.:/=+\-@]*)",
+        ),
+        ({"Tags": [{"Key": "a"}]}, ("Tags", 0, "Value"), "missing", "it is missing"),
+        (
+            {"HyperParameters": {"a": "b\r"}},
+            ("HyperParameters", "a"),
+            "pattern",
+            r"'b\r' is not one line",
+        ),
+        (
+            {"VpcConfig": {"Subnets": [], "SecurityGroupIds": ["sg-1"]}},
+            ("VpcConfig", "Subnets"),
+            "size",
+            "it has 0 items, and SageMaker takes at least 1",
+        ),
+        (
+            {"Foo": {}},
+            ("Foo",),
+            "unknown",
+            f"SageMaker has no such field (by botocore {model.model().botocore})",
+        ),
+        ({"Tags": {}}, ("Tags",), "type", "{} is not a list"),
+    ],
+)
+def test_what_the_model_does_not_allow(
+    fields: dict[str, Any], path: tuple[str | int, ...], kind: str, text: str
+) -> None:
+    assert list(problems({**LEAST, **fields})) == [Problem(path, kind, text)]
+
+
+def test_a_long_value_is_shown_by_its_beginning() -> None:
+    (problem,) = problems({**LEAST, "HyperParameters": {"a": "\n" + "b" * 2000}})
+    assert problem.text == "'\\n" + "b" * 77 + "… is not one line"
+
+
+@pytest.mark.parametrize("value", ["ä ö", "a b", "東京", "a/b=c+d@e", "½", ""])
+def test_what_a_tag_may_have(value: str) -> None:
+    assert list(problems({**LEAST, "Tags": [{"Key": "a", "Value": value}]})) == []
+
+
+@pytest.mark.parametrize("value", ["a\tb", "a!", "a\x00"])
+def test_what_a_tag_may_not_have(value: str) -> None:
+    found = [
+        problem.kind for problem in problems({**LEAST, "Tags": [{"Key": "a", "Value": value}]})
+    ]
+    assert found == ["pattern"]
