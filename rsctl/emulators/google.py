@@ -12,6 +12,12 @@ from urllib.parse import parse_qs
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, route
 
 _TOKEN_SECONDS = 3600
+_SERVICES = {
+    "/customJobs": "aiplatform",
+    "/v2/entries": "logging",
+    "/timeSeries": "monitoring",
+    "/storage/": "storage",
+}
 
 
 class GoogleAccess:
@@ -24,6 +30,8 @@ class GoogleAccess:
         self._project = project
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         self._tokens: dict[str, float] = {}
+        self._signed: set[str] = set()
+        self._expired: set[str] = set()
 
     def write_key(self, file: Path, token_uri: str) -> None:
         """Write the key file that google-auth reads, for its owner only."""
@@ -48,15 +56,9 @@ class GoogleAccess:
 
     def grant(self, request: Request) -> Reply:
         """The token service: an access token for a signed assertion (RFC 7523)."""
-        from cryptography.hazmat.primitives import serialization
-        from google.auth import jwt
-
         assertion = parse_qs(request.body.decode(errors="replace")).get("assertion", [""])[0]
-        public = self._key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
         try:
-            claims: Any = jwt.decode(assertion, certs=public)  # type: ignore[no-untyped-call]
+            claims = self._claims(assertion)
         except ValueError as problem:
             body = {"error": "invalid_grant", "error_description": f"Invalid JWT: {problem}"}
             return Reply.of(body, 400)
@@ -69,13 +71,46 @@ class GoogleAccess:
         )
 
     def knows(self, authorization: str) -> bool:
-        """Whether this header has a token that is still good."""
+        """Whether this header has a token that is still good.
+
+        Google's client libraries sign one themselves rather than obtain it (self-signed JWT).
+        """
         kind, _, token = authorization.partition(" ")
-        return kind == "Bearer" and self._tokens.get(token, 0.0) > time.monotonic()
+        if kind != "Bearer":
+            return False
+        return self._tokens.get(token, 0.0) > time.monotonic() or self._has_signed(token)
 
     def expire(self) -> None:
-        """Make all tokens that were given so far expire now."""
+        """Make all tokens that were given or used so far expire now.
+
+        One that a client has signed is refused once: what it signs in the same second is the same.
+        """
         self._tokens.clear()
+        self._expired |= self._signed
+
+    def _has_signed(self, token: str) -> bool:
+        if token in self._expired:
+            self._expired.discard(token)
+            return False
+        if token.count(".") != 2:
+            return False
+        try:
+            is_own = bool(self._claims(token).get("iss") == self.email)
+        except ValueError:
+            return False
+        if is_own:
+            self._signed.add(token)
+        return is_own
+
+    def _claims(self, token: str) -> Any:
+        """What a JWT says that our key has signed and that is still good. Raises ValueError."""
+        from cryptography.hazmat.primitives import serialization
+        from google.auth import jwt
+
+        public = self._key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        return jwt.decode(token, certs=public)  # type: ignore[no-untyped-call]
 
 
 class GoogleEmulator(Emulator):
@@ -98,15 +133,27 @@ class GoogleEmulator(Emulator):
     ) -> Reply:
         """google.rpc.Status as JSON."""
         body: dict[str, Any] = {"code": status, "message": message, "status": code}
-        if code == "SERVICE_DISABLED":
-            body["status"], details = "PERMISSION_DENIED", [_disabled(self.project)]
         if details:
             body["details"] = details
         return Reply.of({"error": body}, status)
 
+    def error_for(self, request: Request, status: int, code: str, message: str) -> Reply:
+        """The same, with what Google says besides of the service that this request is for."""
+        if code != "SERVICE_DISABLED":
+            return self.error(status, code, message)
+        details = [_disabled(self.project, _service(request.path))]
+        return self.error(status, "PERMISSION_DENIED", message, details)
 
-def _disabled(project: str) -> dict[str, Any]:
-    service = "cloudbuild.googleapis.com"
+
+def _service(path: str) -> str:
+    """The name of the service that answers at a path."""
+    for part, service in _SERVICES.items():
+        if part in path:
+            return f"{service}.googleapis.com"
+    return "cloudbuild.googleapis.com"
+
+
+def _disabled(project: str, service: str) -> dict[str, Any]:
     console = "https://console.developers.google.com/apis/api"
     return {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",

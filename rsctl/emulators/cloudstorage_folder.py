@@ -1,0 +1,74 @@
+"""Buckets as folders, whose objects are files that containers and users find there too."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+_FOR_ALL = 0o777
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class Buckets:
+    """The buckets in a folder: each folder in it is one, whoever has made it.
+
+    A bucket is for all, since containers write there as whatever user they have; `folder` itself is
+    closed to other users of this machine.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+
+    def all(self) -> list[str]:
+        """The names of all buckets."""
+        return sorted(place.name for place in self.folder.iterdir() if self.has(place.name))
+
+    def make(self, bucket: str) -> None:
+        """Have a bucket."""
+        place = self.folder / bucket
+        place.mkdir(exist_ok=True)
+        place.chmod(_FOR_ALL)
+
+    def has(self, bucket: str) -> bool:
+        """Whether a bucket is there."""
+        return _NAME.fullmatch(bucket) is not None and (self.folder / bucket).is_dir()
+
+    def names(self, bucket: str) -> list[str]:
+        """The objects of a bucket."""
+        place = self.folder / bucket
+        files = (Path(root) / name for root, _, names in os.walk(place) for name in names)
+        return sorted(file.relative_to(place).as_posix() for file in files)
+
+    def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
+        """An object's generation and bytes, or None if it is not there."""
+        file = self._file(bucket, name)
+        if file is None or not file.is_file():
+            return None
+        return file.stat().st_mtime_ns // 1000, file.read_bytes()
+
+    def write(self, bucket: str, name: str, content: bytes) -> int | None:
+        """Have an object, at once or not at all; its generation, None if it cannot be a file."""
+        file = self._file(bucket, name)
+        if file is None or file.is_dir() or name.endswith("/"):
+            return None
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
+        with open(handle, "wb") as out:
+            out.write(content)
+        os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
+        os.replace(new, file)
+        return file.stat().st_mtime_ns // 1000
+
+    def _file(self, bucket: str, name: str) -> Path | None:
+        """Where an object is, unless a name or a link that a container made leads elsewhere."""
+        parts = name.split("/")
+        if not self.has(bucket) or any(part in ("", ".", "..") for part in parts[:-1]):
+            return None
+        place = (self.folder / bucket).resolve()
+        file = place.joinpath(*parts)
+        is_inside = parts[-1] not in ("", ".", "..") and file.resolve().is_relative_to(place)
+        return file if is_inside and "\0" not in name else None

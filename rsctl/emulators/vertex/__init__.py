@@ -1,0 +1,11 @@
+"""Vertex AI on loopback: custom jobs that really run, their log, their metrics, their storage.
+
+What it does as the documentation says: the wire format, what is refused, the states of a job, the
+containers' environment, restarts, the limits of rates. What it makes up, for want of a documented
+answer, is said in `behaviour`, `rules` and `endings`.
+"""
+
+from rsctl.emulators.vertex.behaviour import Behaviour
+from rsctl.emulators.vertex.emulator import PROJECT_NUMBER, VertexEmulator
+
+__all__ = ["PROJECT_NUMBER", "Behaviour", "VertexEmulator"]

@@ -1,0 +1,87 @@
+"""How an emulated project behaves, good days and bad ones; all of it can be changed at any time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+
+@dataclass
+class Behaviour:
+    """Made-up waits are in seconds and times `pace`, which also scales the minutes of rates.
+
+    Life of a job: `queue` is how long it is QUEUED, `provision` until its first machine is there,
+    `stagger` until each next one is, `restart` until a container runs again, `error_delay` from the
+    end until `error` is filled in. Containers have `grace` real seconds to end after SIGTERM; how
+    long the service gives is not documented, nor is `timeout_state`, what a job is after its
+    timeout.
+
+    What can go wrong: `quotas` are limits by metric (`custom_model_training_cpus`), and a job
+    beyond them is left QUEUED (`over_quota` "queue") or not created ("refuse"). The next
+    `stockouts` attempts at getting machines find none; -1 is for ever. `persistent_resources` are
+    there, all other ids are not.
+
+    Rates are requests a minute: `log_reads` of the project's log, `submissions` of creates and
+    deletes, `calls` of all calls to jobs.
+
+    Measurements can be read `measure` after they were taken.
+
+    Logs: an entry can be read `ingest` after it was written; of all entries each `late_every`-th
+    only `late_by` later, and each `twice_every`-th comes twice; 0 is none. `shuffle` puts a page's
+    entries into another order, each `empty_every`-th page is empty and leads on to the next. Plain
+    lines are `textPayload`, or with `payload` "json" the message of a `jsonPayload`.
+    """
+
+    pace: float = 1.0
+    queue: float = 5.0
+    provision: float = 60.0
+    stagger: float = 10.0
+    restart: float = 10.0
+    error_delay: float = 60.0
+    grace: float = 30.0
+    timeout_state: Literal["JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"] = (
+        "JOB_STATE_FAILED"
+    )
+    quotas: dict[str, int] = field(default_factory=dict)
+    over_quota: Literal["queue", "refuse"] = "queue"
+    stockouts: int = 0
+    persistent_resources: list[str] = field(default_factory=list)
+    log_reads: int = 60
+    submissions: int = 60
+    calls: int = 600
+    measure: float = 120.0
+    ingest: float = 3.0
+    late_every: int = 0
+    late_by: float = 20.0
+    twice_every: int = 0
+    shuffle: bool = False
+    empty_every: int = 0
+    payload: Literal["text", "json"] = "text"
+
+    def change(self, wanted: Any) -> None:
+        """Set some fields by name. Raises ValueError, having changed nothing."""
+        if not isinstance(wanted, dict):
+            raise ValueError("an object with fields to change is expected")
+        for name, value in wanted.items():
+            known = {one.name: getattr(self, one.name) for one in fields(self)}
+            if name not in known:
+                raise ValueError(f"no field {name!r}; there are {', '.join(known)}")
+            if not _is_like(value, known[name]):
+                raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
+            if name in _CHOICES and value not in _CHOICES[name]:
+                raise ValueError(f"{name} is one of {', '.join(_CHOICES[name])}, not {value!r}")
+        for name, value in wanted.items():
+            setattr(self, name, value)
+
+
+_CHOICES = {
+    "timeout_state": ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"),
+    "over_quota": ("queue", "refuse"),
+    "payload": ("text", "json"),
+}
+
+
+def _is_like(value: Any, known: Any) -> bool:
+    if isinstance(known, float):
+        return type(value) in (int, float) and value >= 0
+    return type(value) is type(known)

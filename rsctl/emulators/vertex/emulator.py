@@ -1,0 +1,138 @@
+"""Vertex AI with the log, the metrics and the storage of one project, on loopback."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from rsctl.emulators.cloudstorage import CloudStorage
+from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.nodes import Runner
+from rsctl.emulators.vertex.behaviour import Behaviour
+from rsctl.emulators.vertex.contract import Place, bucket_names
+from rsctl.emulators.vertex.control import Control
+from rsctl.emulators.vertex.jobs import Jobs
+from rsctl.emulators.vertex.life import Life
+from rsctl.emulators.vertex.logbook import Logbook
+from rsctl.emulators.vertex.logging import Logging
+from rsctl.emulators.vertex.machines import size
+from rsctl.emulators.vertex.monitoring import Monitoring
+from rsctl.emulators.vertex.record import Record
+from rsctl.emulators.vertex.samples import Machine, Samples
+from rsctl.emulators.vertex.standin import Kind, stand_in
+
+PROJECT_NUMBER = "123456789012"
+"""What the service calls the project in the names that it gives."""
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_UNKNOWN_MACHINE = Machine(1, 1.0)
+
+
+class VertexEmulator(GoogleEmulator):
+    """Vertex AI's custom jobs of one project in one region, which really run.
+
+    `folder` gets the buckets, as `gs/BUCKET`, whose files containers find as `/gcs/BUCKET`; buckets
+    that a job mentions are there. `runner` runs the nodes, `behaviour` says how well it all goes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        runner: Runner,
+        project: str = "rehearsal",
+        region: str = "us-central1",
+        *,
+        behaviour: Behaviour | None = None,
+        buckets: tuple[str, ...] = ("staging",),
+    ) -> None:
+        super().__init__(project)
+        self.region = region
+        self.behaviour = behaviour or Behaviour()
+        self.storage = CloudStorage(self, buckets, folder / "gs")
+        self.logbook = Logbook(self.behaviour)
+        self._runner = runner
+        self._samples = Samples(self.behaviour)
+        self._lives: dict[str, Life] = {}
+        self._own_folder = Path(tempfile.mkdtemp(prefix="rsctl-emulator-"))
+        self.jobs = Jobs(
+            self, PROJECT_NUMBER, region, self.behaviour, self._begin, self._cancel, self._forget
+        )
+        logging = Logging(self, self.logbook, self.behaviour, PROJECT_NUMBER)
+        monitoring = Monitoring(
+            self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
+        )
+        control = Control(
+            self, self.behaviour, self.jobs.records.values, lambda: self.is_idle, self.preempt
+        )
+        for part in (self.storage, self.jobs, logging, monitoring, control):
+            self.routes += part.routes()
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which Google's clients, gcloud and rsctl find this emulator."""
+        key = self._own_folder / "key.json"
+        self.access.write_key(key, f"{self.url}/token")
+        services = ("AIPLATFORM", "LOGGING", "MONITORING", "STORAGE")
+        return {
+            "GOOGLE_APPLICATION_CREDENTIALS": str(key),
+            **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": self.url for name in services},
+            "STORAGE_EMULATOR_HOST": self.url,
+        }
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job goes on, nor has an end that is still to be told."""
+        return not any(life.is_alive() for life in list(self._lives.values()))
+
+    def preempt(self, job_id: str, task: str | None = None) -> None:
+        """Take a machine of a job away, the last one if none is named. Raises KeyError."""
+        life = self._lives[job_id]
+        if not life.is_alive():
+            raise KeyError(job_id)
+        life.preempt(task)
+
+    def stand_ins(self) -> dict[str, Kind]:
+        """By job, what stands in for Google's reducers."""
+        return {job_id: record.stand_in for job_id, record in self.jobs.records.items()}
+
+    def stop(self) -> None:
+        """End all jobs and remove what only this emulator needed; the buckets stay."""
+        lives = list(self._lives.values())
+        for life in lives:
+            life.close()
+        for life in lives:
+            life.join()
+        shutil.rmtree(self._own_folder, ignore_errors=True)
+
+    def _begin(self, record: Record) -> None:
+        spec = record.shown["jobSpec"]
+        for name in bucket_names(spec):
+            if _BUCKET.fullmatch(name):
+                self.storage.make_bucket(name)
+        instead = stand_in(spec["workerPoolSpecs"])
+        record.stand_in = instead.kind
+        job_id = record.job_id
+        place = Place(self.project, PROJECT_NUMBER, self.region, job_id, self.storage.folders())
+        life = Life(
+            record, place, instead, self._runner, self.behaviour, self.logbook,
+            admit=lambda: self.jobs.admit(record),
+            measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
+        )  # fmt: skip
+        self._lives[job_id] = life
+        life.start()
+
+    def _cancel(self, record: Record) -> None:
+        self._lives[record.job_id].cancel()
+
+    def _forget(self, record: Record) -> None:
+        self._samples.drop(record.job_id)
+
+    def _machine(self, job_id: str, task: str) -> Machine:
+        """What a task runs on, as far as the catalogue has it."""
+        record = self.jobs.records.get(job_id)
+        if record is None:
+            return _UNKNOWN_MACHINE
+        pool = record.shown["jobSpec"]["workerPoolSpecs"][int(task[len("workerpool")])]
+        known = size(pool.get("machineSpec", {}).get("machineType", ""))
+        return Machine(*known) if known else _UNKNOWN_MACHINE

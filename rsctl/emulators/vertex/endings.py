@@ -1,0 +1,72 @@
+"""How a job ends, and what the service says of it; patterns where the documentation has them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+from rsctl.findings import RsctlError
+
+_MOST_TAIL = 1500
+_KILLED = 137
+
+Kind = Literal["succeeded", "failed", "restart", "lost", "stockout", "cancelled", "timeout"]
+
+
+class Ending(NamedTuple):
+    """How an attempt ended: `code` is google.rpc's, `message` what `error` will say."""
+
+    kind: Kind
+    code: int = 0
+    message: str = ""
+
+
+SUCCEEDED = Ending("succeeded")
+CANCELLED = Ending("cancelled", 1, "The job was cancelled.")
+LOST = Ending("lost", 13, "Internal error occurred for the current attempt.")
+
+
+def exited(task: str, code: int, tail: list[str], logs: str) -> Ending:
+    """A replica that failed for good; `tail` are the last lines of its stderr."""
+    if code == _KILLED:
+        said = f"The replica {task} ran out of memory and exited with a non-zero status of {code}."
+    else:
+        said = f"The replica {task} exited with a non-zero status of {code}."
+        said += f" Termination reason: Error. {_shortened(tail)}"
+    hint = f"To find out more about why your job exited please check the logs: {logs}"
+    return Ending("failed", 3, f"{said.rstrip()}\n{hint}")
+
+
+def not_started(task: str, problem: RsctlError | OSError) -> Ending:
+    """A replica that could not be started at all."""
+    said = str(problem)
+    if isinstance(problem, RsctlError):
+        said = "; ".join(finding.message for finding in problem.findings)
+    return Ending("failed", 13, f"The replica {task} could not be started: {said}")
+
+
+def stocked_out(region: str) -> Ending:
+    """No machines."""
+    said = f"Resources are insufficient in region: {region}."
+    return Ending("stockout", 8, f"{said} Try a different region or use a different accelerator.")
+
+
+def timed_out(timeout: str) -> Ending:
+    """The job ran longer than it may."""
+    return Ending("timeout", 4, f"The job exceeded its timeout of {timeout}.")
+
+
+def logs_url(number: str, job_id: str) -> str:
+    """Where the console shows a job's log; `number` is the project's."""
+    wanted = quote(f'resource.type="ml_job"\nresource.labels.job_id="{job_id}"', safe="")
+    console = "https://console.cloud.google.com/logs/viewer"
+    return f"{console}?project={number}&resource=ml_job%2Fjob_id%2F{job_id}&advancedFilter={wanted}"
+
+
+def _shortened(tail: list[str]) -> str:
+    """From the last traceback on, cut in its middle."""
+    starts = [n for n, line in enumerate(tail) if line.startswith("Traceback (most recent")]
+    text = "\n".join(tail[starts[-1] :] if starts else tail)
+    if len(text) > _MOST_TAIL:
+        text = f"{text[: _MOST_TAIL // 2]}\n[...]\n{text[-_MOST_TAIL // 2 :]}"
+    return f"\n{text}" if text else ""

@@ -1,0 +1,210 @@
+"""Vertex AI's JobService, as far as custom jobs go: create, get, list, cancel, delete."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.http import Refused, Reply, Request, Route, route
+from rsctl.emulators.vertex.behaviour import Behaviour
+from rsctl.emulators.vertex.listing import JobFilter
+from rsctl.emulators.vertex.logbook import utc_now
+from rsctl.emulators.vertex.machines import demand
+from rsctl.emulators.vertex.rates import Rate, exceeded
+from rsctl.emulators.vertex.record import Record
+from rsctl.emulators.vertex.rules import problems
+from rsctl.emulators.vertex.wire import Malformed, read_job, snake, write_job
+
+_SERVICE = "aiplatform.googleapis.com"
+_DEFAULT_PAGE = 100
+_MOST_PAGE = 1000
+
+
+class Jobs:
+    """The custom jobs of one project in one region.
+
+    `start` is called with the record of each new job, `cancel` and `forget` with that of one that
+    is to be cancelled and one that is gone.
+    """
+
+    def __init__(
+        self,
+        emulator: GoogleEmulator,
+        number: str,
+        region: str,
+        behaviour: Behaviour,
+        start: Callable[[Record], None],
+        cancel: Callable[[Record], None],
+        forget: Callable[[Record], None],
+    ) -> None:
+        self._emulator = emulator
+        self._number = number
+        self._region = region
+        self._behaviour = behaviour
+        self._start = start
+        self._cancel = cancel
+        self._forget = forget
+        self._submissions = Rate()
+        self._calls = Rate()
+        self.records: dict[str, Record] = {}
+
+    def routes(self) -> list[Route]:
+        """What it answers."""
+        place = "/v1/projects/{project}/locations/{location}/customJobs"
+        name = "aiplatform.customJobs."
+        return [
+            route(name + "create", "POST", place, self._create),
+            route(name + "list", "GET", place, self._list),
+            route(name + "get", "GET", place + "/{job}", self._get),
+            route(name + "delete", "DELETE", place + "/{job}", self._delete),
+            route(name + "cancel", "POST", place + "/{job}:cancel", self._cancel_one),
+        ]
+
+    def admit(self, record: Record) -> bool:
+        """Let a job have its part of the quotas, if that much is left of them."""
+        with self._emulator.lock:
+            if not self._exceeded(record.demand):
+                record.is_admitted = True
+            return record.is_admitted
+
+    def _exceeded(self, wanted: Counter[str]) -> list[str]:
+        used = wanted.copy()
+        for record in self.records.values():
+            if record.is_admitted and not record.has_ended:
+                used.update(record.demand)
+        limits = self._behaviour.quotas
+        return [metric for metric in wanted if used[metric] > limits.get(metric, used[metric])]
+
+    def _create(self, request: Request) -> Reply:
+        self._enter(request, is_submission=True)
+        job = self._checked(request)
+        wanted = demand(job["jobSpec"])
+        over = self._exceeded(wanted)
+        if over and self._behaviour.over_quota == "refuse":
+            metrics = ", ".join(f"{_SERVICE}/{metric}" for metric in over)
+            message = f"The following quota metrics exceed quota limits: {metrics}"
+            raise self._emulator.refuse(429, "RESOURCE_EXHAUSTED", message)
+        job_id = str(10**18 + secrets.randbelow(8 * 10**18))
+        now = utc_now()
+        place = f"projects/{self._number}/locations/{self._region}/customJobs"
+        shown = {
+            "name": f"{place}/{job_id}",
+            **job,
+            "state": "JOB_STATE_QUEUED",
+            "createTime": now,
+            "updateTime": now,
+        }
+        record = Record(job_id, shown, wanted)
+        self.records[job_id] = record
+        answer = self._answer(request, record.copy())
+        self._start(record)
+        return answer
+
+    def _checked(self, request: Request) -> dict[str, Any]:
+        """The job that is asked for, with the defaults that the service fills in."""
+        try:
+            job = read_job(request.json())
+            found = "; ".join(problems(job, self._behaviour.persistent_resources))
+        except Malformed as problem:
+            found = str(problem)
+        except (ValueError, RecursionError) as problem:
+            found = f"Invalid JSON payload received. {problem}"
+        if found:
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", found)
+        for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):
+            if "pythonPackageSpec" in pool:
+                message = "rsctl's emulator runs containers only, no pythonPackageSpec"
+                raise self._emulator.refuse(501, "UNIMPLEMENTED", message)
+            pool.setdefault("replicaCount", "1")
+            pool["diskSpec"] = {
+                "bootDiskType": "pd-ssd", "bootDiskSizeGb": 100, **pool.get("diskSpec", {}),
+            }  # fmt: skip
+        return job
+
+    def _get(self, request: Request) -> Reply:
+        self._enter(request)
+        return self._answer(request, self._record(request).copy())
+
+    def _list(self, request: Request) -> Reply:
+        self._enter(request)
+        query = request.query
+        try:
+            wanted = JobFilter(query.get("filter", ""))
+            size = int(query.get("pageSize") or _DEFAULT_PAGE)
+            start = int(query.get("pageToken") or 0)
+            if not 0 < size <= _MOST_PAGE or start < 0:
+                raise ValueError(f"page_size must be from 1 to {_MOST_PAGE}")
+        except ValueError as problem:
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+        newest_first = [record.copy() for record in reversed(self.records.values())]
+        found = [job for job in newest_first if wanted.takes(job)]
+        page = [self._shown(request, job) for job in found[start : start + size]]
+        answer: dict[str, Any] = {"customJobs": page} if page else {}
+        if start + size < len(found):
+            answer["nextPageToken"] = str(start + size)
+        return Reply.of(answer)
+
+    def _cancel_one(self, request: Request) -> Reply:
+        self._enter(request)
+        record = self._record(request)
+        if record.has_ended:
+            message = f"The job {record.shown['name']} is in state {record.state} already."
+            raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
+        self._cancel(record)
+        return Reply.of({})
+
+    def _delete(self, request: Request) -> Reply:
+        self._enter(request, is_submission=True)
+        record = self._record(request)
+        if not record.has_ended:
+            message = f"The job {record.shown['name']} is in state {record.state}: cancel it first."
+            raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
+        del self.records[record.job_id]
+        self._forget(record)
+        place = f"projects/{self._number}/locations/{self._region}/operations"
+        empty = {"@type": "type.googleapis.com/google.protobuf.Empty"}
+        return Reply.of({"name": f"{place}/{record.job_id}", "done": True, "response": empty})
+
+    def _enter(self, request: Request, is_submission: bool = False) -> None:
+        """Raise Refused if a call is too many, or for another place than this."""
+        limits = self._behaviour
+        if not self._calls.take(limits.calls, limits.pace):
+            raise self._too_many("Resource management requests")
+        if is_submission and not self._submissions.take(limits.submissions, limits.pace):
+            raise self._too_many("Job and long-running operation submissions")
+        if request.parts["project"] not in (self._emulator.project, self._number):
+            message = (
+                "Permission 'aiplatform.customJobs' denied on resource "
+                f"'//{_SERVICE}/projects/{request.parts['project']}' (or it may not exist)."
+            )
+            raise self._emulator.refuse(403, "PERMISSION_DENIED", message)
+        if request.parts["location"] != self._region:
+            message = f"{request.parts['location']} is not served here, but {self._region}."
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+
+    def _too_many(self, what: str) -> Refused:
+        message, details = exceeded(_SERVICE, what, what, self._number)
+        return Refused(self._emulator.error(429, "RESOURCE_EXHAUSTED", message, details))
+
+    def _record(self, request: Request) -> Record:
+        found = self.records.get(request.parts["job"])
+        if found is None:
+            name = request.path.removeprefix("/v1/").removesuffix(":cancel")
+            message = f"The CustomJob does not exist: {name}"
+            raise self._emulator.refuse(404, "NOT_FOUND", message)
+        return found
+
+    def _answer(self, request: Request, job: dict[str, Any]) -> Reply:
+        return Reply.of(self._shown(request, job))
+
+    def _shown(self, request: Request, job: dict[str, Any]) -> dict[str, Any]:
+        as_numbers = "enum-encoding=int" in request.query.get("$alt", "")
+        mask = [name for name in request.query.get("readMask", "").split(",") if name]
+        if mask:
+            job = {
+                name: value for name, value in job.items() if name in mask or snake(name) in mask
+            }
+        return write_job(job, as_numbers)

@@ -1,0 +1,82 @@
+"""Machines and accelerators as JobService knows them, and what a job takes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rsctl.catalog import Catalog, Machine, load
+
+_NO_GPU = ("", "ACCELERATOR_TYPE_UNSPECIFIED")
+_PREFIX = "custom_model_training_"
+
+
+def machine_problems(machine: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a MachineSpec. Families that the catalogue does not have pass."""
+    name = machine.get("machineType", "")
+    if not name:
+        yield "Required field is not set: machine_spec.machine_type"
+        return
+    catalog = load("vertex")
+    known = catalog.machines.get(name)
+    family = name.partition("-")[0]
+    if known is None and family in {other.partition("-")[0] for other in catalog.machines}:
+        yield f'Machine type "{name}" is not supported.'
+    yield from _accelerators(machine, catalog, known)
+    yield from _reservation(machine.get("reservationAffinity", {}))
+
+
+def demand(spec: dict[str, Any]) -> Counter[str]:
+    """What a CustomJobSpec counts against the project's quotas, by metric."""
+    strategy = spec.get("scheduling", {}).get("strategy", "STANDARD")
+    catalog = load("vertex")
+    wanted: Counter[str] = Counter()
+    for pool in filter(None, spec.get("workerPoolSpecs", [])):
+        machine, count = pool.get("machineSpec", {}), int(pool.get("replicaCount", "1"))
+        known = catalog.machines.get(machine.get("machineType", ""))
+        if known and known.quota:
+            wanted[known.quota] += known.vcpus * count
+        gpu = _gpu_name(catalog, machine.get("acceleratorType", ""))
+        quota = catalog.gpus[gpu].quota if gpu else None
+        if quota:
+            if strategy in ("SPOT", "FLEX_START"):
+                quota = f"{_PREFIX}preemptible_{quota.removeprefix(_PREFIX)}"
+            wanted[quota] += machine.get("acceleratorCount", 0) * count
+    return wanted
+
+
+def size(machine_type: str) -> tuple[int, float] | None:
+    """vCPUs and GiB of a machine, if the catalogue has it."""
+    known = load("vertex").machines.get(machine_type)
+    return (known.vcpus, known.memory_gib) if known else None
+
+
+def _gpu_name(catalog: Catalog, enum: str) -> str | None:
+    return next((name for name, gpu in catalog.gpus.items() if gpu.enum == enum), None)
+
+
+def _accelerators(
+    machine: dict[str, Any], catalog: Catalog, known: Machine | None
+) -> Iterator[str]:
+    enum, count = machine.get("acceleratorType", ""), machine.get("acceleratorCount", 0)
+    if (enum in _NO_GPU) != (count == 0):
+        yield "accelerator_type and accelerator_count go together"
+        return
+    gpu = _gpu_name(catalog, enum)
+    if gpu and catalog.gpus[gpu].retired:
+        yield f'Accelerator "{enum}" is not supported: {catalog.gpus[gpu].retired}.'
+    if known is None or enum.startswith("TPU"):
+        return
+    if enum in _NO_GPU:
+        if known.accelerators:
+            yield f'Machine type "{known.name}" needs its accelerators: {known.accelerators}'
+    elif gpu is None or count not in known.counts(gpu):
+        yield f'{count} accelerators "{enum}" are not supported for machine type "{known.name}".'
+
+
+def _reservation(affinity: dict[str, Any]) -> Iterator[str]:
+    kind = affinity.get("reservationAffinityType")
+    has_values = bool(affinity.get("key") and affinity.get("values"))
+    if kind == "SPECIFIC_RESERVATION" and not has_values:
+        yield "reservation_affinity: SPECIFIC_RESERVATION needs key and values"

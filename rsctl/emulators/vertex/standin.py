@@ -1,0 +1,56 @@
+"""What runs in place of Google's reducers, whose image cannot be had: our own, if it can."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any, Literal, NamedTuple
+
+_REDUCER_IMAGE = re.compile(
+    r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/training/reductionserver([:@].*)?"
+)
+REDUCERS = 2
+"""The number of the pool that reducers are in."""
+
+Kind = Literal["none", "rsctl", "absent"]
+
+NOTES: dict[Kind, str] = {
+    "none": "",
+    "rsctl": (
+        "rsctl emulator: Google's Reduction Server cannot run here; rsctl's own reducers and "
+        "binding stand in for it"
+    ),
+    "absent": (
+        "rsctl emulator: Google's Reduction Server cannot run here, and the workers do not run "
+        "rsctl-launch, so that nothing stands in for it: there are no reducers"
+    ),
+}
+
+
+class StandIn(NamedTuple):
+    """`kind` says what stands in; `env` is what every node is told besides."""
+
+    kind: Kind
+    env: dict[str, str]
+
+
+def is_google_reducer(image: str) -> bool:
+    """Whether an image is that of Reduction Server."""
+    return bool(_REDUCER_IMAGE.fullmatch(image))
+
+
+def stand_in(pools: list[dict[str, Any]]) -> StandIn:
+    """What stands in for the reducers of a job.
+
+    Ours can where the chief runs rsctl-launch, which then becomes reducers by its place.
+    """
+    if len(pools) <= REDUCERS:
+        return StandIn("none", {})
+    image = pools[REDUCERS].get("containerSpec", {}).get("imageUri", "")
+    if not is_google_reducer(image):
+        return StandIn("none", {})
+    chief = pools[0]["containerSpec"]
+    names = {variable["name"] for variable in chief.get("env", [])}
+    if "command" in chief or "RSCTL_TARGET" not in names:
+        return StandIn("absent", {})
+    return StandIn("rsctl", {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": secrets.token_hex()})
