@@ -10,11 +10,12 @@ import yaml
 
 from rsctl.cli import options
 from rsctl.cli.show import print_json, show_findings
-from rsctl.findings import ExitCode
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import choose_target, make_plan
 from rsctl.runs.ids import placeholder
 from rsctl.spec import matrix
 from rsctl.spec.document import Document, read
+from rsctl.spec.job import Job
 from rsctl.stream.clean import clean
 from rsctl.targets.base import Plan, Pool
 
@@ -23,7 +24,14 @@ from rsctl.targets.base import Plan, Pool
 @options.job_argument
 @options.job_options
 @click.option("--run-id", metavar="ID", help="Show the request with this run id.")
-@options.output_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "python"]),
+    default="text",
+    show_default=True,
+    help="json makes standard output machine-readable; python is the request by the cloud's SDK.",
+)
 @options.talk_options
 def command(
     job: str, target: str | None, settings: tuple[str, ...], run_id: str | None, output: str
@@ -32,15 +40,31 @@ def command(
     document = read(job, settings)
     place = choose_target(document, target)
     name = document.job.name if document.job else "run"
-    plan, _ = make_plan(document, place, run_id or placeholder(name))
+    plan, planned = make_plan(document, place, run_id or placeholder(name))
     cells = _cells(document)
     if output == "json":
         shown = msgspec.to_builtins(plan)
         print_json({**shown, "cells": cells} if cells else shown)
+    elif output == "python":
+        click.echo(_code(plan, planned), nl=False)
     else:
         show_findings(plan.findings, document)
         click.echo(clean(_text(plan, cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
+
+
+def _code(plan: Plan, job: Job) -> str:
+    """The request by the SDK of its cloud. Raises RsctlError where there is none."""
+    if plan.target == "vertex":
+        from rsctl.sdk import vertex
+
+        return vertex.code(plan, job)
+    if plan.target == "sagemaker":
+        from rsctl.sdk import sagemaker
+
+        return sagemaker.code(plan, job)
+    message = f"target {plan.target} has no SDK"
+    raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
 
 
 def _cells(document: Document) -> list[dict[str, Any]]:

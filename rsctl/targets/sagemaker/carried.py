@@ -37,10 +37,14 @@ def carry(arguments: list[str]) -> Carried:
     """The arguments themselves if SageMaker takes them as they are, else by hyperparameters."""
     if fits(arguments):
         return Carried(arguments, {})
+    return Carried(list(REFERENCE), carried_in_full(arguments))
+
+
+def carried_in_full(arguments: list[str]) -> dict[str, str]:
+    """The hyperparameters that carry arguments, whether or not SageMaker would take them."""
     text = json.dumps(arguments)  # ASCII, in one line
     pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
-    named = {f"{NAME}{number}": piece for number, piece in enumerate(pieces)}
-    return Carried(list(REFERENCE), named)
+    return {f"{NAME}{number}": piece for number, piece in enumerate(pieces)}
 
 
 def fits(arguments: list[str]) -> bool:

@@ -1,0 +1,119 @@
+"""Calls of an SDK as data: one description that is both carried out and printed as Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from rsctl.targets.work import TOKEN
+
+_WIDTH = 99
+
+
+class Call(NamedTuple):
+    """A function or class of an SDK by name, and its keyword arguments."""
+
+    function: str
+    arguments: dict[str, Any]
+
+
+class Code(NamedTuple):
+    """A value that the printed code obtains by itself, such as a secret."""
+
+    text: str
+
+
+def secret(name: str) -> Code:
+    """How printed code obtains what a plan does not show."""
+    return Code("token" if name == TOKEN else f'os.environ["{name}"]')
+
+
+def carry_out(value: Any, functions: Mapping[str, Any]) -> Any:
+    """The value with all calls in it made; `functions` are the SDK's by name."""
+    if isinstance(value, Call):
+        arguments = {k: carry_out(v, functions) for k, v in value.arguments.items()}
+        return functions[value.function](**arguments)
+    if isinstance(value, dict):
+        return {key: carry_out(item, functions) for key, item in value.items()}
+    if isinstance(value, list):
+        return [carry_out(item, functions) for item in value]
+    return value
+
+
+def written(value: Any, indent: int = 0) -> str:
+    """The value as Python, on one line if it fits and is simple, else one item a line."""
+    if isinstance(value, Code):
+        return value.text
+    if not isinstance(value, (Call, dict, list)):
+        return _literal(value)
+    short = _joined(value, indent, ", ", "", "")
+    if indent + len(short) <= _WIDTH and "\n" not in short:
+        return short
+    pad = " " * (indent + 4)
+    return _joined(value, indent + 4, f",\n{pad}", f"\n{pad}", f",\n{' ' * indent}")
+
+
+def names_in(value: Any) -> set[str]:
+    """The functions that a value calls."""
+    if isinstance(value, Call):
+        return {value.function} | names_in(value.arguments)
+    items = value.values() if isinstance(value, dict) else value
+    return set().union(*map(names_in, items)) if isinstance(value, (dict, list)) else set()
+
+
+def imports(modules: Mapping[str, set[str]]) -> list[str]:
+    """`from MODULE import NAME, ...` of each module, broken where it is long."""
+    lines = []
+    for module, names in sorted(modules.items()):
+        line = f"from {module} import {', '.join(sorted(names))}"
+        if len(line) > _WIDTH:
+            each = "".join(f"    {name},\n" for name in sorted(names))
+            line = f"from {module} import (\n{each})"
+        lines.append(line)
+    return lines
+
+
+def has_code(value: Any, text: str) -> bool:
+    """Whether printed code mentions a piece of code."""
+    return text in written(value)
+
+
+def snake(name: str) -> str:
+    """`workerPoolSpecs` or `S3OutputPath` as `worker_pool_specs`, `s3_output_path`."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return apart.lower()
+
+
+def snake_keys(value: Any, kept: frozenset[str] = frozenset()) -> Any:
+    """The value with its keys as Python has them; what lies below a key in `kept` stays."""
+    if isinstance(value, list):
+        return [snake_keys(item, kept) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        snake(key): item if key in kept else snake_keys(item, kept) for key, item in value.items()
+    }
+
+
+def _joined(value: Any, indent: int, between: str, before: str, after: str) -> str:
+    if isinstance(value, Call):
+        opening, closing = f"{value.function}(", ")"
+        items = [f"{k}={written(v, indent)}" for k, v in value.arguments.items()]
+    elif isinstance(value, dict):
+        opening, closing = "{", "}"
+        items = [f"{_literal(k)}: {written(v, indent)}" for k, v in value.items()]
+    else:
+        opening, closing = "[", "]"
+        items = [written(item, indent) for item in value]
+    if not items:
+        return opening + closing
+    return f"{opening}{before}{between.join(items)}{after}{closing}"
+
+
+def _literal(value: Any) -> str:
+    """A literal with double quotes where that needs no escapes."""
+    text = repr(value)
+    if isinstance(value, str) and text.startswith("'") and '"' not in text:
+        return f'"{text[1:-1]}"'.replace("\\'", "'")
+    return text

@@ -1,0 +1,52 @@
+"""A job file or a job, planned for one cloud."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import NamedTuple, Union
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.plan import make_plan
+from rsctl.runs.ids import new_run_id
+from rsctl.spec.document import read
+from rsctl.spec.job import Job
+from rsctl.targets import get
+from rsctl.targets.base import Plan
+
+AnyJob = Union[Job, str, "PathLike[str]"]
+
+
+class Planned(NamedTuple):
+    """A plan and the job it is of."""
+
+    plan: Plan
+    job: Job
+
+
+def planned(job: AnyJob, target: str, run: str | None) -> Planned:
+    """The plan of a job file or of a job, with a run id of its own unless one is given.
+
+    Raises RsctlError with all that is wrong with the job.
+    """
+    if isinstance(job, Job):
+        plan = get(target).render(job, run or new_run_id(job.name))
+        wrong = [finding for finding in plan.findings if finding.is_error]
+        if wrong:
+            raise RsctlError(ExitCode.USAGE, *wrong)
+        return Planned(plan, job)
+    document = read(str(job), ())
+    name = document.job.name if document.job else "run"
+    return Planned(*make_plan(document, get(target), run or new_run_id(name)))
+
+
+def missing_sdk(package: str) -> RsctlError:
+    """What to say where the vendor's SDK is not installed."""
+    finding = error("sdk", f"{package} is not installed here", "pip install 'rsctl[sdk]'")
+    return RsctlError(ExitCode.ENVIRONMENT, finding)
+
+
+def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
+    """What to say of fields of a request that an SDK has no words for."""
+    message = f"{sdk} has no words for {', '.join(fields)}"
+    remedy = "submit the job with rsctl, which sends the request itself, or take them out"
+    return RsctlError(ExitCode.REFUSED, error("sdk", message, remedy))

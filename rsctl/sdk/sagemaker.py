@@ -1,0 +1,225 @@
+"""A job as a `sagemaker.train.ModelTrainer`, of the SageMaker Python SDK version 3.
+
+The container is called as SageMaker calls one by default, with the word `train`: `rsctl-launch`
+then reads its arguments from the hyperparameters. So nothing of the SDK's own drivers is in the
+container, and a reducer group works too, which the SDK's Torchrun has no words for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rsctl.sdk.calls import (
+    Call,
+    Code,
+    carry_out,
+    has_code,
+    imports,
+    names_in,
+    secret,
+    snake,
+    snake_keys,
+)
+from rsctl.sdk.calls import written as as_written
+from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+from rsctl.targets.cloud.fill import filled
+from rsctl.targets.sagemaker.carried import carried_in_full
+from rsctl.targets.work import secrets
+
+if TYPE_CHECKING:
+    from sagemaker.train import ModelTrainer
+
+_SDK = "sagemaker"
+_CLASS = "ModelTrainer"
+_PLAIN = {"RoleArn": "role", "Environment": "environment"}
+_CONFIGS = {
+    "StoppingCondition": "stopping_condition",
+    "OutputDataConfig": "output_data_config",
+    "CheckpointConfig": "checkpoint_config",
+}
+_SETTERS = {
+    "RetryStrategy": "with_retry_strategy",
+    "InfraCheckConfig": "with_infra_check_config",
+    "SessionChainingConfig": "with_session_chaining_config",
+    "RemoteDebugConfig": "with_remote_debug_config",
+    "TensorBoardOutputConfig": "with_tensorboard_output_config",
+}
+_NETWORKING = ("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption")
+_ALGORITHM = frozenset(
+    {
+        *("TrainingImage", "TrainingInputMode", "ContainerEntrypoint", "ContainerArguments"),
+        *("MetricDefinitions", "TrainingImageConfig"),
+    }
+)
+_SAID = frozenset(
+    {
+        *("TrainingJobName", "AlgorithmSpecification", "HyperParameters", "InputDataConfig"),
+        *("ResourceConfig", "VpcConfig", "Tags", "EnableManagedSpotTraining"),
+        *(*_NETWORKING, *_PLAIN, *_CONFIGS, *_SETTERS),
+    }
+)
+_MODULE = "sagemaker.core.training.configs"
+_FROM = {
+    "RetryStrategy": "sagemaker.core.shapes",
+    "Session": "sagemaker.core.helper.session_helper",
+    _CLASS: "sagemaker.train",
+}
+_BOTO = "boto3.Session"
+
+
+def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
+    """A job file, or a job, as a ModelTrainer that has not trained yet: call `.train()`.
+
+    Raises RsctlError with what is wrong with the job, for fields that a ModelTrainer has no words
+    for, or if the SDK is not installed.
+    """
+    plan, spec = planned(job, "sagemaker", run)
+    has_reducers = any(pool.role == "reducer" for pool in plan.pools)
+    body = filled(plan.request["body"], None, None, secrets(spec, has_reducers))
+    calls = _calls(plan, spec, body)
+    functions = _functions(calls)
+    trainer: Any = carry_out(calls.trainer, functions)
+    for setter, argument in calls.setters:
+        getattr(trainer, setter)(carry_out(argument, functions))
+    result: ModelTrainer = trainer
+    return result
+
+
+def code(plan: Plan, job: Job) -> str:
+    """The plan's request as Python. Raises RsctlError for fields that the SDK has no words for."""
+    calls = _calls(plan, job, _with_code(plan.request["body"]))
+    standard = [name for name in ("os", "secrets") if has_code(calls.trainer, f"{name}.")]
+    by_module: dict[str, set[str]] = {}
+    for name in calls.names - {_BOTO}:
+        by_module.setdefault(_FROM.get(name, _MODULE), set()).add(name)
+    lines = [f'"""What `rsctl submit` sends for {plan.run}, by the SageMaker SDK."""', ""]
+    lines += [f"import {name}" for name in standard] + [""] * bool(standard)
+    lines += ["import boto3", *imports(by_module)]
+    lines += ["", f"trainer = {as_written(calls.trainer)}"]
+    lines += [f"trainer.{setter}({as_written(argument)})" for setter, argument in calls.setters]
+    return "\n".join([*lines, "trainer.train()"]) + "\n"
+
+
+class _Calls(NamedTuple):
+    """The call that makes a request's ModelTrainer, and then its setters with an argument each."""
+
+    trainer: Call
+    setters: list[tuple[str, Any]]
+
+    @property
+    def names(self) -> set[str]:
+        """All that is called, but for the setters."""
+        return names_in([self.trainer, *(argument for _, argument in self.setters)])
+
+
+def _calls(plan: Plan, job: Job, body: dict[str, Any]) -> _Calls:
+    """Raises RsctlError for what a ModelTrainer cannot say."""
+    if unsaid := list(_unsaid(job, body)):
+        raise inexpressible(_CLASS, unsaid)
+    setters: list[tuple[str, Any]] = [
+        (setter, Call(key, snake_keys(body[key])))
+        for key, setter in _SETTERS.items()
+        if key in body
+    ]
+    definitions = body["AlgorithmSpecification"].get("MetricDefinitions", [])
+    if definitions:
+        each = [Call("MetricDefinition", snake_keys(definition)) for definition in definitions]
+        setters.append(("with_metric_definitions", each))
+    return _Calls(Call(_CLASS, _arguments(body, plan.request["region"])), setters)
+
+
+def _unsaid(job: Job, body: dict[str, Any]) -> Iterator[str]:
+    """The fields of a request that a ModelTrainer has no words for."""
+    for key in body["AlgorithmSpecification"]:
+        if key not in _ALGORITHM:
+            yield f"AlgorithmSpecification.{key}"
+    if job.image.uri or job.run.launcher == "none":  # an image whose entrypoint is not ours
+        yield "AlgorithmSpecification.ContainerEntrypoint"
+    yield from (key for key in body if key not in _SAID)
+
+
+def _arguments(body: dict[str, Any], region: str) -> dict[str, Any]:
+    """The arguments of ModelTrainer."""
+    algorithm = body["AlgorithmSpecification"]
+    session = Call("Session", {"boto_session": Call(_BOTO, {"region_name": region})})
+    arguments: dict[str, Any] = {
+        "sagemaker_session": session,
+        "base_job_name": body["TrainingJobName"],
+        "training_image": algorithm["TrainingImage"],
+        "training_input_mode": algorithm["TrainingInputMode"],
+    }
+    if "TrainingImageConfig" in algorithm:
+        arguments["training_image_config"] = _nested("TrainingImageConfig", algorithm)
+    arguments |= {name: body[key] for key, name in _PLAIN.items() if key in body}
+    carried = carried_in_full(algorithm.get("ContainerArguments", []))
+    arguments["hyperparameters"] = {**body.get("HyperParameters", {}), **carried}
+    arguments["compute"] = _compute(body)
+    if networking := _networking(body):
+        arguments["networking"] = Call("Networking", networking)
+    for key, name in _CONFIGS.items():
+        if key in body:
+            arguments[name] = Call(key, snake_keys(body[key]))
+    if "InputDataConfig" in body:
+        arguments["input_data_config"] = [_channel(each) for each in body["InputDataConfig"]]
+    arguments["tags"] = [Call("Tag", snake_keys(tag)) for tag in body.get("Tags", [])]
+    return arguments
+
+
+def _compute(body: dict[str, Any]) -> Call:
+    resources = body["ResourceConfig"]
+    arguments = {snake(key): snake_keys(value) for key, value in resources.items()}
+    if "InstanceGroups" in resources:
+        arguments["instance_groups"] = [
+            Call("InstanceGroup", snake_keys(group)) for group in resources["InstanceGroups"]
+        ]
+    if "EnableManagedSpotTraining" in body:
+        arguments["enable_managed_spot_training"] = body["EnableManagedSpotTraining"]
+    return Call("Compute", arguments)
+
+
+def _networking(body: dict[str, Any]) -> dict[str, Any]:
+    arguments = {snake(key): value for key, value in body.get("VpcConfig", {}).items()}
+    return arguments | {snake(key): body[key] for key in _NETWORKING if key in body}
+
+
+def _channel(channel: dict[str, Any]) -> Call:
+    arguments = {snake(key): value for key, value in channel.items()}
+    arguments["data_source"] = _source(channel["DataSource"])
+    return Call("Channel", arguments)
+
+
+def _source(source: dict[str, Any]) -> Call:
+    parts = {snake(key): Call(key, snake_keys(value)) for key, value in source.items()}
+    return Call("DataSource", parts)
+
+
+def _nested(key: str, parent: dict[str, Any]) -> Call:
+    inner = {
+        snake(name): _nested(name, parent[key]) if isinstance(value, dict) else value
+        for name, value in parent[key].items()
+    }
+    return Call(key, inner)
+
+
+def _functions(calls: _Calls) -> dict[str, Any]:
+    """The SDK's classes by name. Raises RsctlError if it is not installed."""
+    from importlib import import_module
+
+    import boto3
+
+    own = {_BOTO: boto3.Session}
+    names = calls.names - own.keys()
+    try:
+        return own | {n: getattr(import_module(_FROM.get(n, _MODULE)), n) for n in names}
+    except ImportError:
+        raise missing_sdk(f"{_SDK} (version 3)") from None
+
+
+def _with_code(body: dict[str, Any]) -> dict[str, Any]:
+    """The body, with code in the places of secrets."""
+    hidden = {name: secret(name) for name, value in body["Environment"].items() if value is None}
+    hidden = {n: Code("secrets.token_hex()") if c.text == "token" else c for n, c in hidden.items()}
+    return {**body, "Environment": {**body["Environment"], **hidden}}

@@ -1,0 +1,146 @@
+"""A job as an `aiplatform.CustomJob`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rsctl.sdk.calls import Call, carry_out, has_code, secret, snake_keys, written
+from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
+from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
+from rsctl.targets.cloud.fill import filled
+from rsctl.targets.work import secrets
+
+if TYPE_CHECKING:
+    from google.cloud import aiplatform
+
+_SDK = "google-cloud-aiplatform"
+_CLASS = "aiplatform.CustomJob"
+_WHOLE_NUMBERS = frozenset({"replicaCount", "bootDiskSizeGb"})
+_RUN = {
+    "serviceAccount": "service_account",
+    "network": "network",
+    "tensorboard": "tensorboard",
+    "experiment": "experiment",
+    "experimentRun": "experiment_run",
+    "enableWebAccess": "enable_web_access",
+    "persistentResourceId": "persistent_resource_id",
+    "pscInterfaceConfig": "psc_interface_config",
+}
+_SCHEDULING = {
+    "timeout": "timeout",
+    "restartJobOnWorkerRestart": "restart_job_on_worker_restart",
+    "disableRetries": "disable_retries",
+    "strategy": "scheduling_strategy",
+    "maxWaitDuration": "max_wait_duration",
+}
+_BY_LAST_PART = frozenset({"experiment", "experimentRun"})
+
+
+def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
+    """A job file, or a job, as a CustomJob that is not submitted yet: call `.run()` or `.submit()`.
+
+    It is the whole request, also where the SDK's own arguments have no words for a field. Raises
+    RsctlError with what is wrong with the job, or if the SDK is not installed.
+    """
+    plan, spec = planned(job, "vertex", run)
+    try:
+        from google.cloud.aiplatform_v1.types import CustomJob
+
+        from rsctl.sdk.vertex_job import KeptCustomJob
+    except ImportError:
+        raise missing_sdk(_SDK) from None
+    from google.protobuf import json_format
+
+    has_reducers = any(pool.role == "reducer" for pool in plan.pools)
+    body = filled(plan.request["body"], None, None, secrets(spec, has_reducers))
+    message = json_format.ParseDict(body, CustomJob.pb(CustomJob()))
+    call = Call(_CLASS, _constructor(plan, body))
+    made: Any = carry_out(call, {_CLASS: KeptCustomJob})
+    made.keep(CustomJob.wrap(message))
+    result: aiplatform.CustomJob = made
+    return result
+
+
+def code(plan: Plan, _job: Job) -> str:
+    """The plan's request as Python. Raises RsctlError for fields that the SDK has no words for."""
+    body = _with_code(plan.request["body"])
+    made = Call(_CLASS, _constructor(plan, body))
+    run = Call("job.run", _run_arguments(body["jobSpec"]))
+    standard = [n for n, c in (("os", "os.environ"), ("secrets", "token")) if has_code(made, c)]
+    lines = [f'"""What `rsctl submit` sends for {plan.run}, by {_SDK}."""', ""]
+    lines += [f"import {name}" for name in standard] + [""] * bool(standard)
+    lines += ["from google.cloud import aiplatform", ""]
+    if "secrets" in standard:
+        lines.append("token = secrets.token_hex()  # by which workers and reducers know each other")
+    return "\n".join([*lines, f"job = {written(made)}", written(run)]) + "\n"
+
+
+def _constructor(plan: Plan, body: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of CustomJob."""
+    spec = body["jobSpec"]
+    project, location = plan.request["url"].split("/")[5], plan.request["url"].split("/")[7]
+    arguments = {
+        "display_name": body["displayName"],
+        "worker_pool_specs": [_pool(pool) for pool in spec["workerPoolSpecs"]],
+        "base_output_dir": spec.get("baseOutputDirectory", {}).get("outputUriPrefix"),
+        "project": project,
+        "location": location,
+        "labels": body.get("labels"),
+        "encryption_spec_key_name": body.get("encryptionSpec", {}).get("kmsKeyName"),
+        "staging_bucket": spec.get("baseOutputDirectory", {}).get("outputUriPrefix"),
+    }
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _pool(pool: dict[str, Any]) -> dict[str, Any]:
+    """A worker pool as proto-plus takes it: numbers are numbers."""
+
+    def numbers(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                key: int(item) if key in _WHOLE_NUMBERS else numbers(item)
+                for key, item in value.items()
+            }
+        return [numbers(item) for item in value] if isinstance(value, list) else value
+
+    result: dict[str, Any] = snake_keys(numbers(pool))
+    return result
+
+
+def _run_arguments(spec: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of CustomJob.run. Raises RsctlError for what it cannot be told."""
+    named = {"workerPoolSpecs", "baseOutputDirectory", "scheduling", *_RUN}
+    scheduling = spec.get("scheduling", {})
+    unnamed = [f"jobSpec.{key}" for key in spec if key not in named]
+    unnamed += [f"jobSpec.scheduling.{key}" for key in scheduling if key not in _SCHEDULING]
+    if unnamed:
+        raise inexpressible(f"{_CLASS}.run", unnamed)
+    return dict([*_plain(spec), *_scheduling(scheduling)])
+
+
+def _plain(spec: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, name in _RUN.items():
+        if key in spec:
+            value = spec[key]
+            yield name, value.rpartition("/")[2] if key in _BY_LAST_PART else snake_keys(value)
+
+
+def _scheduling(scheduling: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, name in _SCHEDULING.items():
+        if key in scheduling:
+            value = scheduling[key]
+            is_time = isinstance(value, str) and value.endswith("s") and value[:-1].isdigit()
+            yield name, int(value[:-1]) if is_time else value
+
+
+def _with_code(body: Any) -> Any:
+    """The body, with code in the places of secrets."""
+    if isinstance(body, list):
+        return [_with_code(item) for item in body]
+    if not isinstance(body, dict):
+        return body
+    if set(body) == {"name", "value"} and body["value"] is None:
+        return {**body, "value": secret(body["name"])}
+    return {key: _with_code(item) for key, item in body.items()}

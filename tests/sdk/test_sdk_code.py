@@ -1,0 +1,158 @@
+"""`rsctl plan -o python`: the request as code, whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import RsctlError
+from rsctl.sdk import sagemaker, vertex
+from rsctl.sdk.calls import Call, Code, snake, written
+
+from .conftest import SAGEMAKER, VERTEX, PlanOf
+
+
+def test_a_job_for_vertex(plan_of: PlanOf) -> None:
+    assert (
+        vertex.code(*plan_of("vertex", VERTEX))
+        == '''\
+"""What `rsctl submit` sends for t-aaaaaa, by google-cloud-aiplatform."""
+
+from google.cloud import aiplatform
+
+job = aiplatform.CustomJob(
+    display_name="t-aaaaaa",
+    worker_pool_specs=[
+        {
+            "machine_spec": {"machine_type": "n1-standard-8"},
+            "replica_count": 1,
+            "container_spec": {
+                "image_uri": "us-docker.pkg.dev/p/r/i:1",
+                "command": ["rsctl-launch"],
+                "args": ["--launcher", "once", "--", "ls"],
+                "env": [
+                    {"name": "RSCTL_OUTPUT_DIR", "value": "/gcs/bucket/out"},
+                    {"name": "RSCTL_CHECKPOINT_DIR", "value": "/gcs/bucket/out/checkpoints"},
+                    {"name": "RSCTL_RUN", "value": "t-aaaaaa"},
+                    {"name": "RSCTL_TARGET", "value": "vertex"},
+                ],
+            },
+        },
+        {
+            "machine_spec": {"machine_type": "n1-standard-8"},
+            "replica_count": 1,
+            "container_spec": {
+                "image_uri": "us-docker.pkg.dev/p/r/i:1",
+                "command": ["rsctl-launch"],
+                "args": ["--launcher", "once", "--", "ls"],
+                "env": [
+                    {"name": "RSCTL_OUTPUT_DIR", "value": "/gcs/bucket/out"},
+                    {"name": "RSCTL_CHECKPOINT_DIR", "value": "/gcs/bucket/out/checkpoints"},
+                    {"name": "RSCTL_RUN", "value": "t-aaaaaa"},
+                    {"name": "RSCTL_TARGET", "value": "vertex"},
+                ],
+            },
+        },
+    ],
+    base_output_dir="gs://bucket/out",
+    project="my-project",
+    location="us-central1",
+    labels={"rsctl-run": "t-aaaaaa", "rsctl-job": "t"},
+    staging_bucket="gs://bucket/out",
+)
+job.run(service_account="a@b.example", disable_retries=True)
+'''
+    )
+
+
+def test_a_job_for_sagemaker(plan_of: PlanOf) -> None:
+    plan, job = plan_of("sagemaker", SAGEMAKER)
+    assert (
+        sagemaker.code(plan, job)
+        == f'''\
+"""What `rsctl submit` sends for t-aaaaaa, by the SageMaker SDK."""
+
+import boto3
+from sagemaker.core.helper.session_helper import Session
+from sagemaker.core.training.configs import Compute, OutputDataConfig, StoppingCondition, Tag
+from sagemaker.train import ModelTrainer
+
+trainer = ModelTrainer(
+    sagemaker_session=Session(boto_session=boto3.Session(region_name="us-east-1")),
+    base_job_name="t-aaaaaa",
+    training_image="{plan.image.tag}",
+    training_input_mode="FastFile",
+    role="arn:aws:iam::123456789012:role/train",
+    environment={{
+        "RSCTL_RUN": "t-aaaaaa",
+        "RSCTL_TARGET": "sagemaker",
+        "RSCTL_OUTPUT_DIR": "/opt/ml/output/data",
+        "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints",
+    }},
+    hyperparameters={{"rsctl_arguments_0": '["--launcher", "once", "--", "ls"]'}},
+    compute=Compute(instance_type="ml.m5.xlarge", instance_count=2, volume_size_in_gb=30),
+    stopping_condition=StoppingCondition(max_runtime_in_seconds=86400),
+    output_data_config=OutputDataConfig(s3_output_path="s3://bucket/out"),
+    tags=[Tag(key="rsctl:run", value="t-aaaaaa"), Tag(key="rsctl:job", value="t")],
+)
+trainer.train()
+'''
+    )
+
+
+def test_secrets_are_not_in_the_code(plan_of: PlanOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hidden")
+    run = "run: {command: [ls], launcher: once, env: {HF_TOKEN: '${HF_TOKEN}'}}\n"
+    reducers = "reducers: {count: 1}\n"
+    printed = vertex.code(*plan_of("vertex", run + reducers + VERTEX))
+    assert "import os\nimport secrets\n" in printed
+    assert printed.count('{"name": "HF_TOKEN", "value": os.environ["HF_TOKEN"]}') == 3
+    assert printed.count('{"name": "RSCTL_TOKEN", "value": token}') == 3
+    printed = sagemaker.code(*plan_of("sagemaker", run + reducers + SAGEMAKER))
+    assert '"HF_TOKEN": os.environ["HF_TOKEN"],' in printed
+    assert '"RSCTL_TOKEN": secrets.token_hex(),' in printed
+
+
+def test_what_an_sdk_has_no_words_for(plan_of: PlanOf) -> None:
+    text = VERTEX.replace("a@b.example", "a@b.example, dashboard_access: true")
+    with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run has no words for jobSpec\."):
+        vertex.code(*plan_of("vertex", text))
+    text = SAGEMAKER.replace('train"', 'train", experiment: {experiment: e}')
+    with pytest.raises(RsctlError, match="ModelTrainer has no words for ExperimentConfig"):
+        sagemaker.code(*plan_of("sagemaker", text))
+    foreign = SAGEMAKER.replace("base: b, repository:", "uri:").replace(".com/i", ".com/i:1")
+    with pytest.raises(RsctlError, match=r"AlgorithmSpecification\.ContainerEntrypoint"):
+        sagemaker.code(*plan_of("sagemaker", foreign))
+
+
+def test_values_as_python() -> None:
+    assert written({"a": [1, "it's", None], "b": Call("f", {"x": Code("os.sep")})}) == (
+        '{"a": [1, "it\'s", None], "b": f(x=os.sep)}'
+    )
+    assert written(Call("f", {})) == "f()"
+    assert [snake(n) for n in ("S3OutputPath", "enableWebAccess", "VolumeSizeInGB")] == [
+        "s3_output_path",
+        "enable_web_access",
+        "volume_size_in_gb",
+    ]
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    job = "name: t\nrun: {command: [ls], launcher: once}\n"
+    (tmp_path / "job.yaml").write_text(job + VERTEX)
+    (tmp_path / "local.yaml").write_text(job)
+
+    def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "rsctl.cli.app", "plan", *arguments]
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
+
+    done = plan("job.yaml", "-t", "vertex", "-o", "python", "--run-id", "t-bbbbbb")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith('"""What `rsctl submit` sends for t-bbbbbb')
+    done = plan("local.yaml", "-t", "process", "-o", "python")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "target process has no SDK" in done.stderr

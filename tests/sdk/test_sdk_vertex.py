@@ -1,0 +1,92 @@
+"""What Google's own SDK sends for our jobs, to the emulator of Vertex AI."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import google.auth
+import pytest
+from google.auth.transport.requests import AuthorizedSession
+from google.cloud import aiplatform
+from google.oauth2 import service_account
+
+from rsctl.emulators.vertex import VertexEmulator
+from rsctl.sdk.vertex import code, custom_job
+
+from ..emulators.vertex.conftest import FakeRunner
+from .conftest import RUN, VERTEX, PlanOf
+
+FULL = VERTEX.replace("a@b.example", "a@b.example, web_access: true, experiment: e")
+RUN_BLOCK = """
+run: {command: [ls], launcher: once, env: {HF_TOKEN: "${HF_TOKEN}"}}
+reducers: {count: 2}
+limits: {timeout: 1h, retries: 1}
+"""
+
+
+@pytest.fixture
+def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[VertexEmulator]:
+    """An emulated project to which the SDK is turned."""
+    for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(
+        service_account.Credentials,
+        "_is_regional_access_boundary_lookup_required",
+        lambda self: False,
+        raising=False,
+    )
+    monkeypatch.setenv("HF_TOKEN", "hidden")
+    with VertexEmulator(tmp_path / "cloud", FakeRunner(), "my-project") as emulator:
+        for name, value in emulator.environment().items():
+            monkeypatch.setenv(name, value)
+        credentials, _ = google.auth.default()
+        aiplatform.init(
+            project="my-project",
+            location="us-central1",
+            credentials=credentials,
+            api_endpoint=emulator.url,
+            api_transport="rest",
+        )
+        yield emulator
+
+
+def sent(emulator: VertexEmulator) -> dict[str, Any]:
+    """The job spec and the labels that the emulator was sent, less the secrets."""
+    credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
+    place = "v1/projects/my-project/locations/us-central1/customJobs"
+    listed = AuthorizedSession(credentials).get(f"{emulator.url}/{place}").json()
+    (job,) = listed["customJobs"]
+    for pool in job["jobSpec"]["workerPoolSpecs"]:  # the service fills in the default
+        assert pool.pop("diskSpec") == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
+    return {"jobSpec": _hidden(job["jobSpec"]), "labels": job["labels"]}
+
+
+def _hidden(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_hidden(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("name") in ("RSCTL_TOKEN", "HF_TOKEN"):
+        assert value["value"]
+        return {"name": value["name"], "value": None}
+    return {key: _hidden(item) for key, item in value.items()}
+
+
+def test_a_job_that_the_sdk_submits_is_the_one_that_rsctl_would(
+    emulator: VertexEmulator, plan_of: PlanOf
+) -> None:
+    plan, job = plan_of("vertex", RUN_BLOCK + FULL)
+    custom_job(job, RUN).submit()
+    body = plan.request["body"]
+    assert sent(emulator) == {"jobSpec": body["jobSpec"], "labels": body["labels"]}
+
+
+def test_the_printed_code_submits_the_same_job(emulator: VertexEmulator, plan_of: PlanOf) -> None:
+    plan, job = plan_of("vertex", RUN_BLOCK + VERTEX)
+    printed = code(plan, job).replace("job.run(", "job.submit(")
+    exec(compile(printed, "printed", "exec"), {})
+    body = plan.request["body"]
+    assert sent(emulator) == {"jobSpec": body["jobSpec"], "labels": body["labels"]}
