@@ -9,6 +9,7 @@ import msgspec
 
 from rsctl.cli.show import say, show_findings
 from rsctl.findings import RsctlError
+from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Run, Store
 from rsctl.targets import get, in_cloud
 from rsctl.targets.base import Target
@@ -51,5 +52,6 @@ def shown(run: Run) -> dict[str, Any]:
     """A run as `-o json` prints it: without its plan, which is long."""
     fields: dict[str, Any] = msgspec.to_builtins(run)
     del fields["plan"], fields["metrics_spec"]
+    fields["rehearsed"] = is_rehearsed(run.run)
     fields["facts"] = {fact.name: fact.value for fact in run.facts}
     return fields

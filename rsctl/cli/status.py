@@ -13,7 +13,8 @@ from rsctl.cli.show import print_json
 from rsctl.cli.views import failure_block, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.gradients import gradients_of
-from rsctl.runs.store import Run, Store
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.store import Replica, Run, Store
 from rsctl.stream.clean import clean
 from rsctl.stream.events import now, seconds_between
 from rsctl.stream.gradients import Gradients
@@ -59,17 +60,21 @@ def _print(store: Store, run: Run, output: str) -> None:
 def _lines(run: Run, travel: Gradients | None) -> list[str]:
     took = seconds_in_words(seconds_between(run.created, run.ended or now()))
     why = f": {run.reason}" if run.reason else ""
+    where = ", a rehearsal on this machine" if is_rehearsed(run.run) else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
     lines = [
         f"{run.url}  {state_on(sys.stdout, run.state)}{why}",
-        f"{took} since {run.created}{attempt}",
+        f"{took} since {run.created}{attempt}{where}",
     ]
-    for replica in run.replicas:
-        details = [f"exit code {replica.exit_code}"] if replica.exit_code is not None else []
-        details += [replica.reason] if replica.reason else []
-        state = state_on(sys.stdout, replica.state, 10)
-        lines.append(f"  {replica.replica:<12}{state}  {', '.join(details)}".rstrip())
-    lines += [f"  {fact.name:<12}{fact.text}" for fact in run.facts]
-    if travel:
-        lines.append(f"  {'gradients':<12}{travel.in_words()}")
+    table = [(replica.replica, _replica(replica)) for replica in run.replicas]
+    table += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
+    table += [("gradients", travel.in_words())] if travel else []
+    width = max([12, *(len(name) + 2 for name, _ in table)])
+    lines += [f"  {name:<{width}}{text}".rstrip() for name, text in table]
     return lines + failure_block(run)
+
+
+def _replica(replica: Replica) -> str:
+    details = [f"exit code {replica.exit_code}"] if replica.exit_code is not None else []
+    details += [replica.reason] if replica.reason else []
+    return f"{state_on(sys.stdout, replica.state, 10)}  {', '.join(details)}"

@@ -9,6 +9,8 @@ states.log        the states of the job and its replicas, one JSON event a line
 REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
 REPLICA/tmp       a replica's TMPDIR
 outputs, checkpoints    unless the spec puts them elsewhere
+rehearsal.json    of a run whose cloud this machine plays, see `rsctl.emulators.rehearsal`;
+                  beside it emulator.json, emulator.lock, emulator.log and the folder emulator
 """
 
 from __future__ import annotations

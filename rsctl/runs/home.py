@@ -16,6 +16,11 @@ def home() -> Path:
     return Path(platformdirs.user_data_dir("rsctl", appauthor=False))
 
 
+def is_rehearsed(run: str) -> bool:
+    """Whether this machine plays the cloud of a run."""
+    return (run_directory(run) / "rehearsal.json").exists()
+
+
 def run_directory(run: str) -> Path:
     """The folder of one run: its request, logs, outputs and checkpoints."""
     return home() / "runs" / run

@@ -17,6 +17,7 @@ from rsctl.cloud.pace import Pace
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.home import is_rehearsed
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.runs.tail import STATES
@@ -31,6 +32,9 @@ from rsctl.targets.cloud.service import CloudJob, JobLog, JobStatus, Line, Unrea
 
 MEASURED = "cloud."
 """What the names of the cloud's own measurements begin with."""
+
+CONSOLE = "console"
+"""The name of the fact that has the job's page in the cloud's console."""
 
 _CLOCKS_APART = timedelta(minutes=10)
 _OFTEN_UNREACHABLE = 3
@@ -234,6 +238,8 @@ class Collector:
     def _gather_facts(self) -> None:
         measured = self._store.latest(self._run.run, MEASURED)
         own = self._status.facts if self._status else []
+        if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
+            own = [fact for fact in own if fact.name != CONSOLE]
         derived = self._job.facts(measured, self._run.plan, self._progress.noticed)
         self._facts = [*own, *derived]
 

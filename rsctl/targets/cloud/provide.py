@@ -1,13 +1,14 @@
-"""The image of a job in a cloud: built and pushed if need be, then named by its digest."""
+"""What a job in a cloud starts from: its image, by digest, and source beside an `image.uri`."""
 
 from __future__ import annotations
 
 from rsctl.findings import RsctlError, note
 from rsctl.image.events import Show
 from rsctl.image.findings import recipe_of
+from rsctl.runs.home import is_rehearsed
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.surroundings import is_rehearsed
+from rsctl.targets.cloud.package import digest_in, is_packaged
 
 
 def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
@@ -31,6 +32,18 @@ def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
             raise
     show(note("cloud-build", "no builder on this machine: the image is built in the cloud"))
     return provide_by_cloud(recipe, job, plan.target, show).reference
+
+
+def provide_package(plan: Plan, job: Job, show: Show) -> None:
+    """Have the package that the plan's request names in the staging bucket; most jobs have none.
+
+    Raises RsctlError.
+    """
+    digest = digest_in(plan.request) if is_packaged(job) else None
+    if digest is not None:
+        from rsctl.targets.cloud.package_upload import upload_package
+
+        upload_package(digest, job, plan.target, show)
 
 
 def _has_builder() -> bool:

@@ -50,7 +50,7 @@ class CloudRun:
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
-        from rsctl.targets.cloud.provide import provide_image
+        from rsctl.targets.cloud.provide import provide_image, provide_package
 
         folder = RunFolder(plan.run)
         lock = _begin(folder, _submission(plan, job))
@@ -60,6 +60,7 @@ class CloudRun:
             record()
             with surroundings(plan.run):
                 reference = provide_image(plan, job, show)
+                provide_package(plan, job, show)
                 has_reducers = any(pool.role == "reducer" for pool in plan.pools)
                 hidden = secrets(job, has_reducers)
                 request = filled(plan.request, plan.image.tag, reference, hidden)

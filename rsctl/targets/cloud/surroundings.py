@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from rsctl.runs.home import run_directory
-
-_SIGN = "rehearsal.json"
-
-
-def is_rehearsed(run: str) -> bool:
-    """Whether this machine plays the cloud of a run."""
-    return (run_directory(run) / _SIGN).exists()
+from rsctl.runs.home import is_rehearsed
 
 
 def surroundings(run: str) -> AbstractContextManager[object]:

@@ -1,0 +1,55 @@
+"""Brings a job's package to the staging bucket, once."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rsctl.cloud.archive import Archive
+from rsctl.findings import ExitCode, RsctlError, error, note
+from rsctl.image.events import Show
+from rsctl.image.remote.cloudbuild_request import Staging, staging_of
+from rsctl.spec.job import Job
+from rsctl.targets.cloud.package import FILE, Package, make_package
+
+
+def upload_package(digest: str, job: Job, target: str, show: Show) -> None:
+    """Have the package that a plan names in the bucket. Raises RsctlError."""
+    package = make_package(job)
+    staging = staging_of(getattr(job.targets, target).staging or "")
+    with _packed(package, digest) as archive:
+        show(note("package", f"image.source goes to bucket {staging.bucket}: {archive.size} bytes"))
+        put = {"vertex": _put_to_google, "sagemaker": _put_to_aws}[target]
+        put(job, staging, f"{staging.folder}{package.folder}{FILE}", archive)
+
+
+@contextmanager
+def _packed(package: Package, digest: str) -> Iterator[Archive]:
+    with tempfile.TemporaryFile() as out:
+        try:
+            written = package.write(out)
+        except OSError as problem:
+            message = f"cannot pack image.source in {tempfile.gettempdir()}: {problem}"
+            remedy = "free space there, and do not change the files while they are copied"
+            raise RsctlError(ExitCode.ENVIRONMENT, error("package", message, remedy)) from None
+        if {written, package.digest} != {digest}:
+            message = "files were changed while the job was submitted"
+            finding = error("package", message, "submit it again", "image.source")
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
+        yield Archive(out, out.tell(), digest, "application/gzip")
+
+
+def _put_to_google(job: Job, staging: Staging, name: str, archive: Archive) -> None:
+    from rsctl.cloud.google import Google
+    from rsctl.cloud.pace import Pace
+    from rsctl.cloud.storage import Storage
+
+    pace = Pace.of_environment()
+    Storage(Google(pace), staging.bucket, pace).put(name, archive)
+
+
+def _put_to_aws(job: Job, staging: Staging, name: str, archive: Archive) -> None:
+    from rsctl.cloud.s3 import Bucket
+
+    Bucket(staging.bucket, job.targets.sagemaker.region).put(name, archive)
