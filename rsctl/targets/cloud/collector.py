@@ -14,7 +14,7 @@ from datetime import timedelta
 import msgspec
 
 from rsctl.cloud.pace import Pace
-from rsctl.findings import Finding, JobState, RsctlError, warning
+from rsctl.findings import Finding, JobState, RsctlError, note, warning
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import is_rehearsed
@@ -237,11 +237,18 @@ class Collector:
 
     def _gather_facts(self) -> None:
         measured = self._store.latest(self._run.run, MEASURED)
-        own = self._status.facts if self._status else []
-        if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
-            own = [fact for fact in own if fact.name != CONSOLE]
         derived = self._job.facts(measured, self._run.plan, self._progress.noticed)
-        self._facts = [*own, *derived]
+        self._facts = [*self._own_facts(), *derived]
+
+    def _own_facts(self) -> list[Fact]:
+        """What the cloud says of the job; its page in the console is told at once."""
+        facts = self._status.facts if self._status else []
+        if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
+            return [fact for fact in facts if fact.name != CONSOLE]
+        for fact in facts:
+            if fact.name == CONSOLE:
+                self._tell(note(CONSOLE, f"its page in the cloud's console: {fact.text}"))
+        return facts
 
     def _end_if_read(self) -> None:
         if self._status is None or not self.has_ended or not self._open_log().is_complete:
