@@ -8,11 +8,12 @@ from typing import IO
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to upload; `digest` is the SHA-256 of its bytes, in hexadecimal; size in bytes."""
+    """A file to upload; `digest` is the SHA-256 of its content, in hexadecimal; size in bytes."""
 
     file: IO[bytes]
     size: int
     digest: str
+    content_type: str = "application/zip"
 
     @property
     def name(self) -> str:

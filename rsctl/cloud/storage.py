@@ -1,4 +1,4 @@
-"""Cloud Storage, as far as a build needs it: upload a file once, read an object as it grows.
+"""Cloud Storage, as far as rsctl needs it: upload a file once, read an object as it grows.
 
 By its JSON API: resumable uploads in blocks that are a multiple of 256 KiB, and Range requests.
 """
@@ -85,7 +85,7 @@ class Storage:
             ok=(200, 404, 412),
             path=STAGING,
             headers={
-                "X-Upload-Content-Type": "application/zip",
+                "X-Upload-Content-Type": archive.content_type,
                 "X-Upload-Content-Length": str(archive.size),
             },
             json={},

@@ -59,7 +59,7 @@ class Collector:
         self._metrics: list[MetricEvent] = []
         self._failed_calls = 0
         pace = Pace.of_environment()
-        self._look_due, self._measure_due = Due(pace, 1.0, 10.0), Due(pace, 60.0, 60.0)
+        self._look_due, self._measure_due = Due(pace, 1.0, 10.0), Due(pace, 60.0, 300.0, growth=1.5)
         self._unreachable_due = Due(pace, 1.0, 30.0, growth=2.0)
 
     @property
@@ -217,7 +217,7 @@ class Collector:
             self._recorder.finding(finding, replica)
 
     def _measure(self) -> None:
-        """The cloud's own measurements, once a minute and at the end."""
+        """The cloud's own measurements, now and then and at the end: some clouds charge for each."""
         if self._measure_due.is_now() and self._progress.running:
             self._measure_due.done()
             self._fetch_measurements()

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Optional
 
+from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
+from rsctl.targets.cloud.package import FILE, Package
 
 INSIDE = "/opt/ml/input/data"
 WORKERS = "workers"
 """The name of the workers' instance group."""
 
+REDUCERS = "reducers"
+"""The name of the reducers' instance group."""
+
+PACKAGE = "rsctl"
+"""The name of the channel that brings a package."""
+
+PACKAGE_PATH = f"{INSIDE}/{PACKAGE}/{FILE}"
+
 _PLAIN = Channel()
 
 
-def channels(job: Job, has_groups: bool) -> list[dict[str, Any]]:
+def channels(job: Job, has_groups: bool, package: Optional[Package] = None) -> list[dict[str, Any]]:
     """`InputDataConfig`; with instance groups, the reducers get no data if that can be said.
 
     Either all channels name instance groups or none does, and a file system's cannot.
@@ -26,7 +36,8 @@ def channels(job: Job, has_groups: bool) -> list[dict[str, Any]]:
         _s3_channel(name, location, options.channels.get(name, _PLAIN), groups)
         for name, location in job.inputs.items()
     ]
-    return from_s3 + [_mounted(name, each) for name, each in options.file_systems.items()]
+    mounted = [_mounted(name, each) for name, each in options.file_systems.items()]
+    return from_s3 + mounted + ([_package_channel(job, package, groups)] if package else [])
 
 
 def input_env(job: Job) -> dict[str, str]:
@@ -59,6 +70,14 @@ def _s3_channel(
     if options.shuffle_seed is not None:
         channel["ShuffleConfig"] = {"Seed": options.shuffle_seed}
     return channel
+
+
+def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str, Any]:
+    """One object, alone in its folder. Reducers start from it too."""
+    staging = staging_of(job.targets.sagemaker.staging or "")
+    folder = Location(f"s3://{staging.bucket}/{staging.folder}{package.folder}")
+    everyone = [*groups, REDUCERS] if groups else []
+    return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)
 
 
 def _mounted(name: str, options: FileSystem) -> dict[str, Any]:

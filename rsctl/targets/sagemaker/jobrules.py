@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
+from rsctl.targets.cloud.package import is_packaged
 from rsctl.targets.sagemaker.carried import NAME as ARGUMENTS
+from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.machines import Fleet
 from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
 from rsctl.targets.work import user_env
@@ -87,6 +89,7 @@ def _data(fleet: Fleet) -> Iterator[Finding]:
         if name not in job.inputs:
             message = f"there is no input {name!r}"
             yield error("inputs", message, "correct the name", f"{_OPTIONS}.channels.{name}")
+    yield from _reserved_findings(job)
     taken = {name.upper(): name for name in job.inputs}
     for name in options.file_systems:
         if taken.setdefault(name.upper(), name) != name or name in job.inputs:
@@ -108,6 +111,16 @@ def _data(fleet: Fleet) -> Iterator[Finding]:
         if ((channel and channel.mode) or options.input_mode) == "Pipe":
             message = f"mode Pipe: RSCTL_INPUT_{name.upper()} with _0 at its end is the first pipe"
             yield note("inputs", message, None, f"inputs.{name}")
+
+
+def _reserved_findings(job: Job) -> Iterator[Finding]:
+    """The channel of a package is the request's own."""
+    file_systems = job.targets.sagemaker.file_systems
+    places = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
+    for key, names in places.items():
+        if PACKAGE in names and is_packaged(job):
+            message = f"the channel {PACKAGE} is what brings image.source"
+            yield error("inputs", message, "choose another name", f"{key}.{PACKAGE}")
 
 
 def _secrets(job: Job) -> Iterator[Finding]:

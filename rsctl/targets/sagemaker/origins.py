@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rsctl.spec.job import Job
-from rsctl.targets.sagemaker.request import REDUCERS
+from rsctl.targets.sagemaker.channels import PACKAGE, REDUCERS
 
 OPTIONS = "targets.sagemaker"
 OVERLAY = f"{OPTIONS}.overlay"
@@ -114,6 +114,8 @@ def _channel(path: Path, body: dict[str, Any], job: Job) -> Origin | None:
         is_plain = name not in options.channels or path[-1] in ("S3Uri", "ChannelName")
         key = f"inputs.{name}" if is_plain else f"{OPTIONS}.channels.{name}"
         return Origin(key, _CORRECT)
+    if name == PACKAGE:
+        return Origin(f"{OPTIONS}.staging", _CORRECT)
     return None
 
 

@@ -16,13 +16,17 @@ from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.spec.job import Job
 from rsctl.targets import work
+from rsctl.targets.cloud.package import Package
 from rsctl.targets.sagemaker.carried import Carried, carry
-from rsctl.targets.sagemaker.channels import WORKERS, channels, input_env
+from rsctl.targets.sagemaker.channels import (
+    PACKAGE_PATH,
+    REDUCERS,
+    WORKERS,
+    channels,
+    input_env,
+)
 from rsctl.targets.sagemaker.definitions import metric_definitions
 from rsctl.targets.sagemaker.machines import Fleet
-
-REDUCERS = "reducers"
-"""The name of the reducers' instance group."""
 
 DEFAULT_TIMEOUT = 86_400
 """Seconds that a job runs at most unless it says otherwise: SageMaker's own default, a day."""
@@ -46,18 +50,20 @@ class Rendered(NamedTuple):
     findings: list[Finding]
 
 
-def render_body(fleet: Fleet, run: str, image: str, processes: int) -> Rendered:
+def render_body(
+    fleet: Fleet, run: str, image: str, processes: int, package: Optional[Package] = None
+) -> Rendered:
     """The body for a run with an image and so many ranks a node."""
     job = fleet.job
     carried = _arguments(job, processes)
-    algorithm, findings = _algorithm(job, image, carried)
+    algorithm, findings = _algorithm(job, image, carried, package)
     body = {
         "TrainingJobName": run,
         "RoleArn": job.targets.sagemaker.role,
         "AlgorithmSpecification": algorithm,
         "HyperParameters": {**job.targets.sagemaker.hyperparameters, **carried.hyperparameters},
         "Environment": environment(fleet, run),
-        "InputDataConfig": channels(job, bool(fleet.reducers)),
+        "InputDataConfig": channels(job, bool(fleet.reducers), package),
         "OutputDataConfig": _outputs(job, run),
         "CheckpointConfig": _present({"S3Uri": _text(job.checkpoints)}),
         "ResourceConfig": _resources(fleet),
@@ -93,8 +99,10 @@ def _arguments(job: Job, processes: int) -> Carried:
     return carry(work.launch_arguments(job, processes))
 
 
-def _algorithm(job: Job, image: str, carried: Carried) -> tuple[dict[str, Any], list[Finding]]:
-    options, foreign = job.targets.sagemaker, job.run.launcher == "none"
+def _algorithm(
+    job: Job, image: str, carried: Carried, package: Optional[Package]
+) -> tuple[dict[str, Any], list[Finding]]:
+    options = job.targets.sagemaker
     definitions, findings = metric_definitions(job)
     credentials = {"TrainingRepositoryCredentialsProviderArn": options.registry_credentials}
     access = {
@@ -104,12 +112,18 @@ def _algorithm(job: Job, image: str, carried: Carried) -> tuple[dict[str, Any], 
     algorithm = {
         "TrainingImage": image,
         "TrainingInputMode": options.input_mode,
-        "ContainerEntrypoint": list(job.run.command or []) if foreign else ["rsctl-launch"],
+        "ContainerEntrypoint": _entrypoint(job, package),
         "ContainerArguments": carried.arguments,
         "MetricDefinitions": definitions,
         "TrainingImageConfig": _present(access) if options.registry_access == "Vpc" else None,
     }
     return _present(algorithm), findings
+
+
+def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
+    if job.run.launcher == "none":
+        return list(job.run.command or [])
+    return package.command(PACKAGE_PATH) if package else ["rsctl-launch"]
 
 
 def _outputs(job: Job, run: str) -> dict[str, Any]:

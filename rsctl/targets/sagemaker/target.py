@@ -9,6 +9,13 @@ from rsctl.image.events import Show
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Pool
+from rsctl.targets.cloud.package import (
+    Package,
+    is_packaged,
+    make_package,
+    package_findings,
+    package_notes,
+)
 from rsctl.targets.cloud.run import CloudRun
 from rsctl.targets.cloud.service import JobService
 from rsctl.targets.sagemaker.account import account_findings
@@ -33,17 +40,19 @@ class SageMakerTarget(CloudRun):
         fleet = make_fleet(job)
         findings = [
             *image_findings(fleet.job, self.name),
+            *package_findings(fleet.job, self.name),
             *account_findings(fleet.job),
             *fleet.findings,
             *gradient_findings(fleet),
             *job_findings(fleet),
         ]
-        image = _NO_IMAGE
+        image, package = _NO_IMAGE, None
         if not any(finding.is_error for finding in findings):
             image, left_out = _image(fleet)
-            findings += left_out
+            package, more_left_out = _package(fleet.job)
+            findings += left_out + more_left_out
         processes = _processes(fleet.job)
-        rendered = render_body(fleet, run, image.tag or "none", processes)
+        rendered = render_body(fleet, run, image.tag or "none", processes, package)
         findings += rendered.findings
         body = overlaid(rendered.body, job)
         wrong = body_findings(rendered.body, body, job, _hidden(job))
@@ -103,6 +112,13 @@ def _image(fleet: Fleet) -> tuple[ImagePlan, list[Finding]]:
         return ImagePlan(tag=job.image.uri, transport="rsctl" if fleet.reducers else "none"), []
     recipe, left_out = recipe_of(job, "sagemaker")
     return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
+
+
+def _package(job: Job) -> tuple[Package | None, list[Finding]]:
+    if not is_packaged(job):
+        return None, []
+    package = make_package(job)
+    return package, list(package_notes(package))
 
 
 def _processes(job: Job) -> int:

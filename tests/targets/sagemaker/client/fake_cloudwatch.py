@@ -12,17 +12,23 @@ Series = dict[tuple[str, str], list[tuple[float, float]]]
 
 
 class FakeCloudWatch(AwsEmulator):
-    """`series` has the values (seconds since 1970, value) of each host and metric."""
+    """`series` has the values (seconds since 1970, value) of each host and metric.
+
+    The call of number `fail_page` is throttled.
+    """
 
     def __init__(self) -> None:
         super().__init__("us-east-1")
         self.series: Series = {}
         self.asked: list[dict[str, Any]] = []
+        self.fail_page = 0
         answers = {"GetMetricData": self._get_metric_data}
         self.add(Service("cloudwatch", "InvalidParameterValue", answers))
 
     def _get_metric_data(self, wanted: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(wanted)
+        if len(self.asked) == self.fail_page:
+            raise self.refuse(400, "ThrottlingException", "Rate exceeded")
         results = []
         for query in wanted["MetricDataQueries"]:
             metric = query["MetricStat"]["Metric"]

@@ -53,8 +53,9 @@ class FakeLogs(AwsEmulator):
 
     `page` is how many events a page has at most. A token is the place of the last event, so that
     what becomes visible before it is not found by going on. With `is_odd`, pages are of any length,
-    also empty, out of order, and have events of the page before. More than five requests in a
-    second are refused, and counted in `too_fast`.
+    also empty, out of order, and have events of the page before. The next `stuck` pages that have
+    a token are empty and have the same again. More than five requests in a second are refused, and
+    counted in `too_fast`.
     """
 
     def __init__(self, clock: Clock, page: int = 10_000, seed: int = 1) -> None:
@@ -66,6 +67,7 @@ class FakeLogs(AwsEmulator):
         self.refusals: list[tuple[float, str]] = []
         self.requests: list[float] = []
         self.too_fast = 0
+        self.stuck = 0
         self._random = random.Random(seed)
         self._entries: list[Entry] = []
         self._encoded: list[str] = []
@@ -101,6 +103,9 @@ class FakeLogs(AwsEmulator):
         prefix = wanted["logStreamNamePrefix"]
         token = wanted.get("nextToken", f"{wanted['startTime']}/-1/0")
         time, number, _ = map(int, token.split("/"))
+        if self.stuck and "nextToken" in wanted:
+            self.stuck -= 1
+            return Reply(200, json.dumps({"events": [], "nextToken": token}).encode(), _KIND)
         index = bisect_left(self._entries, Entry(time, number + 1))
         found: list[str] = []
         last: Entry | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rsctl.emulators.aws import AwsEmulator, Service
+from rsctl.targets.base import ImagePlan, Plan
 
 Answer = dict[str, Any]
 
@@ -34,6 +35,17 @@ BODY: Answer = {
     "StoppingCondition": {"MaxRuntimeInSeconds": 86400},
     "Environment": {"RSCTL_RUN": "bert-7f3k2a", "RSCTL_TOKEN": "top", "MODE": "fast"},
 }
+RUN = "bert-7f3k2a"
+REQUEST: Answer = {"operation": "CreateTrainingJob", "region": "us-east-1", "body": BODY}
+PLAN = Plan(
+    run=RUN,
+    target="sagemaker",
+    image=ImagePlan(tag="image:1", transport="rsctl"),
+    pools=[],
+    world_size=4,
+    env={},
+    request=REQUEST,
+)
 _START = 1_780_000_000
 
 

@@ -1,0 +1,98 @@
+"""What a training job is, from DescribeTrainingJob's answer, whoever has submitted it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from rsctl.cloud.aws_calls import Aws, Refused
+from rsctl.findings import RsctlError
+from rsctl.spec.checks import is_secret_name
+from rsctl.stream.events import now
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.service import Described
+from rsctl.targets.work import TOKEN
+
+Answer = Mapping[str, Any]
+
+RUN_TAG = "rsctl:run"
+"""The tag that has the run's id."""
+
+GROUPS = {"workers": "worker", "reducers": "reducer"}
+"""The roles of the instance groups that rsctl's own requests have."""
+
+_OF_REQUEST = (
+    *("TrainingJobName", "AlgorithmSpecification", "RoleArn", "HyperParameters"),
+    *("Environment", "InputDataConfig", "OutputDataConfig", "ResourceConfig", "VpcConfig"),
+    *("StoppingCondition", "CheckpointConfig", "EnableManagedSpotTraining", "RetryStrategy"),
+    *("EnableNetworkIsolation", "EnableInterContainerTrafficEncryption", "DebugHookConfig"),
+    *("RemoteDebugConfig", "InfraCheckConfig", "ExperimentConfig", "TensorBoardOutputConfig"),
+    *("ProfilerConfig", "MlflowConfig", "ModelPackageConfig", "ServerlessJobConfig"),
+)
+
+
+def stamp(value: Any) -> str:
+    """A time as boto3 gives it, in the form of an event's; the present if it is not there."""
+    if not isinstance(value, datetime):
+        return now()
+    return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def described(answer: Answer, region: str, run: str | None) -> Described:
+    """The job. What its request has under the name of a secret is left out."""
+    body = {key: answer[key] for key in _OF_REQUEST if key in answer}
+    for key in ("Environment", "HyperParameters"):
+        if key in body:
+            body[key] = {name: _shown(name, value) for name, value in body[key].items()}
+    return Described(
+        name=str(answer.get("TrainingJobName", "")),
+        created=stamp(answer.get("CreationTime")),
+        pools=pools_of(answer),
+        run=run,
+        request={"operation": "CreateTrainingJob", "region": region, "body": body},
+    )
+
+
+def _shown(name: str, value: str) -> str | None:
+    return None if name == TOKEN or is_secret_name(name) else value
+
+
+def pools_of(answer: Answer) -> list[Pool]:
+    """The job's pools. Groups that are not rsctl's own are one pool of workers, algo-1 first."""
+    resources = answer.get("ResourceConfig", {})
+    groups = resources.get("InstanceGroups") or []
+    names = [str(group.get("InstanceGroupName")) for group in groups]
+    if groups and set(names) <= set(GROUPS) and "workers" in names:
+        ordered = sorted(groups, key=lambda group: list(GROUPS).index(group["InstanceGroupName"]))
+        return [
+            Pool(
+                role=GROUPS[group["InstanceGroupName"]],
+                count=int(group.get("InstanceCount", 0)),
+                machine=group.get("InstanceType"),
+            )
+            for group in ordered
+        ]
+    if groups:
+        count = sum(int(group.get("InstanceCount", 0)) for group in groups)
+        machines = dict.fromkeys(str(group.get("InstanceType")) for group in groups)
+        return [Pool(role="worker", count=count, machine=", ".join(machines))]
+    count = int(resources.get("SelectedInstanceCount") or resources.get("InstanceCount") or 1)
+    machine = resources.get("SelectedInstanceType") or resources.get("InstanceType")
+    return [Pool(role="worker", count=count, machine=machine)]
+
+
+def run_of(aws: Aws, answer: Answer) -> str | None:
+    """The run of rsctl's that a job belongs to, or None; looks at its tags where it must.
+
+    Raises Lost.
+    """
+    run = answer.get("Environment", {}).get("RSCTL_RUN")
+    if run is not None:
+        return str(run)
+    try:
+        tags = aws.once("sagemaker", "list_tags", ResourceArn=answer.get("TrainingJobArn", ""))
+    except (Refused, RsctlError):  # to read tags is a permission of its own
+        return None
+    found = [str(tag["Value"]) for tag in tags.get("Tags", ()) if tag.get("Key") == RUN_TAG]
+    return found[0] if found else None

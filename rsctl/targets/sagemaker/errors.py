@@ -1,0 +1,154 @@
+"""What users meet when they ask SageMaker for a job, with its field and its remedy.
+
+The messages are those of real answers; only the code is documented. So a message is looked
+through for words, and whatever is not known is told as AWS says it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rsctl.cloud.aws import Known
+from rsctl.findings import ExitCode, Finding, error
+
+NOT_UNIQUE = "ResourceInUse"
+"""The code for a name that is taken."""
+
+INVALID = "ValidationException"
+"""The code for a wrong request, a job that is not there, and the stop of one that has ended."""
+
+_LIMIT = re.compile(r"service limit '([^']+)' is (\d+)")
+_ROLE_FIELD = "targets.sagemaker.role"
+_IMAGE_FIELD = "image"
+
+
+class _Case(NamedTuple):
+    """An error with this code, whose message has these words (a pattern)."""
+
+    code: str
+    words: re.Pattern[str]
+    known: Known
+
+
+def _case(code: str, words: str, kind: str, remedy: str, path: str) -> _Case:
+    known = Known(ExitCode.REFUSED, kind, remedy, path)
+    return _Case(code, re.compile(words, re.IGNORECASE), known)
+
+
+_CASES = (
+    _case(
+        "AccessDeniedException",
+        r"iam:PassRole",
+        "denied",
+        "ask for the permission iam:PassRole on this role, or name a role that you may pass",
+        _ROLE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"not assume|unable to assume|sts:AssumeRole",
+        "role",
+        "check that the role exists and that its trust policy lets sagemaker.amazonaws.com assume "
+        "it",
+        _ROLE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"Access denied for repository|proper pull permissions",
+        "image",
+        "check that the image was pushed, and let the role pull it: ecr:BatchGetImage, "
+        "ecr:GetDownloadUrlForLayer and ecr:BatchCheckLayerAvailability",
+        _IMAGE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"Cannot find (the )?(requested image|repository)|Requested image .* not found|"
+        r"image .*does not exist",
+        "image",
+        "push the image first, to a repository in the job's own region",
+        _IMAGE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"Invalid training image|TrainingImageConfig|private Docker registry",
+        "image",
+        "name an image in ECR (ACCOUNT.dkr.ecr.REGION.amazonaws.com/...) or public.ecr.aws",
+        _IMAGE_FIELD,
+    ),
+    _case(
+        INVALID,
+        r"S3 bucket .*does not exist|NoSuchBucket|bucket .*not exist",
+        "bucket",
+        "create it: `aws s3 mb s3://NAME`, or name another",
+        "outputs",
+    ),
+    _case(
+        INVALID,
+        r"No S3 objects found|NoSuchKey|S3Uri",
+        "data",
+        "check the s3:// location, and that the role may list and read it",
+        "inputs",
+    ),
+    _case(
+        INVALID,
+        r"subnet|security group",
+        "network-settings",
+        "check targets.sagemaker.subnets and targets.sagemaker.security_groups in this region",
+        "targets.sagemaker.subnets",
+    ),
+)
+_INVALID = Known(
+    ExitCode.REFUSED,
+    "request",
+    "correct the key that the message names; what targets.sagemaker.overlay adds is sent as it is",
+)
+
+
+def explain(code: str, message: str, reducers: str | None = None) -> Known | None:
+    """What is known of an error, from its code and message; None if nothing is.
+
+    `reducers` is the machine type of the job's reducers.
+    """
+    if code == "ResourceLimitExceeded":
+        return _quota(message, reducers)
+    for case in _CASES:
+        if case.code == code and case.words.search(message):
+            return case.known
+    return _INVALID if code == INVALID else None
+
+
+def _quota(message: str, reducers: str | None) -> Known:
+    """`The account-level service limit 'TYPE for training job usage' is 0 Instances, ...`."""
+    found = _LIMIT.search(message)
+    name = f"'{found[1]}'" if found else "the limit that the message names"
+    ask = f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
+    if found and "warm pool" in found[1]:
+        remedy = f"{ask}, or leave out targets.sagemaker.keep_alive"
+        return Known(ExitCode.REFUSED, "quota", remedy, "targets.sagemaker.keep_alive")
+    if found and found[2] == "0":
+        remedy = f"{ask} (it is 0 until asked for), or take another machine"
+    else:
+        remedy = f"wait for other jobs to end, {ask}, or take another machine"
+    if found and "spot" in found[1]:
+        remedy += ", or limits.spot: false"
+    role = "reducers" if found and found[1].partition(" ")[0] == reducers else "workers"
+    return Known(ExitCode.REFUSED, "quota", remedy, f"{role}.machine")
+
+
+def missing(name: str, region: str) -> Finding:
+    """There is no such job."""
+    return error(
+        "not-found",
+        f"SageMaker has no training job {name} in {region}",
+        "check its name, its region, and the account of your credentials",
+    )
+
+
+def taken(name: str) -> Finding:
+    """The name belongs to a job that is not of this run."""
+    return error(
+        "name-taken",
+        f"a training job named {name} exists already, and is not this run's",
+        "give the job another name",
+        "name",
+    )

@@ -1,0 +1,74 @@
+"""What SageMaker says of a failed training job: the first 1024 characters of a text.
+
+It is a kind (`AlgorithmError: `, `ClientError: `, …) and what the container has written to
+/opt/ml/output/failure, where our runtime names the replica. The kinds are those of real answers,
+not documented; a text that is not known is shown as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rsctl.findings import Finding, error
+from rsctl.stream.events import Failure
+from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.sagemaker.errors import INVALID, explain
+
+_REPLICA = re.compile(r"\b(?:worker|reducer)-\d{1,5}\b")
+_CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
+_SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
+_RANK = re.compile(r"\brank (\d{1,6})\b")
+_MEMORY = re.compile(r"instance type with more memory|[Oo]ut ?[Oo]f ?[Mm]emory")
+
+
+def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Failure]:
+    """The replica that failed, if the text tells which, or if there is only one.
+
+    The text is a container's own word: a replica that the job does not have is not believed.
+    """
+    kind, text = _split(str(answer.get("FailureReason") or ""))
+    if kind not in ("AlgorithmError", ""):
+        return []
+    names = replica_names(pools)
+    named = [found for found in _REPLICA.findall(text) if found in names]
+    code, signal, rank = _CODE.search(text), _SIGNAL.search(text), _RANK.search(text)
+    if not named and (len(names) > 1 or not code):
+        return []
+    return [
+        Failure(
+            replica=named[0] if named else names[0],
+            time=time,
+            exit_code=int(code[1]) if code else 1,
+            signal=signal[0] if signal and named else None,
+            rank=int(rank[1]) if rank and named else None,
+        )
+    ]
+
+
+def findings(answer: Mapping[str, Any]) -> list[Finding]:
+    """What to do about a failure that is not the job's own."""
+    reason = str(answer.get("FailureReason") or "")
+    kind, text = _split(reason)
+    if kind == "CapacityError":
+        remedy = "try again later, or take another machine or region"
+        return [error("capacity", reason, remedy, "workers.machine")]
+    if kind == "InternalServerError":
+        remedy = "submit it again; with limits.retries SageMaker itself does"
+        return [error("cloud", reason, remedy, "limits.retries")]
+    if kind != "ClientError":
+        return []
+    if _MEMORY.search(text):
+        remedy = "use a smaller batch or fewer data loader workers, or a machine with more memory"
+        return [error("memory", reason, remedy, "workers.machine")]
+    known = explain(INVALID, text)
+    if known is None or known.code == "request":
+        return [error("cloud", reason)]
+    return [error(known.code, reason, known.remedy, known.path)]
+
+
+def _split(reason: str) -> tuple[str, str]:
+    """The kind and the rest."""
+    found = re.match(r"([A-Z][A-Za-z]+Error): ?", reason)
+    return (found[1], reason[found.end() :]) if found else ("", reason)

@@ -1,0 +1,111 @@
+"""Which replica a log stream belongs to.
+
+A stream is called JOB/algo-N-EPOCH, and a host that is started again, after a spot interruption,
+gets a new one. In a job of one group, algo-N is worker-(N-1), since the runtime numbers the hosts
+so. Of a job with reducers neither the stream nor any answer of the service tells which group a
+host is in: the runtime's first line does,
+
+    {"rsctl": "node", "replica": "reducer-1", "host": "algo-3"}
+
+and counts for its stream only (in a rehearsal its host may be an address). Foreign images have no
+such line. Their hosts are named by a guess that stays the same: those that are not known, by
+number, get the names that are not taken, workers first. Where all others have told who they are,
+that is no guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rsctl.stream.metrics import structured
+from rsctl.targets.base import Pool, replica_names
+
+_STREAM = re.compile(r"algo-([1-9]\d{0,5})(?:-(\d{1,20}))?")
+_KEPT_PER_HOST = 2  # streams: what comes late of the last one, while the next has begun
+
+
+class Hosts:
+    """Streams and their replicas. `kept` is what `cursor` of an earlier reader gave."""
+
+    def __init__(self, job: str, pools: list[Pool], kept: Mapping[str, Any] | None = None) -> None:
+        self._prefix = f"{job}/"
+        self._names = replica_names(pools) or ["worker-0"]
+        self._is_uniform = len({pool.role for pool in pools}) <= 1
+        told, guessed = ((kept or {}).get(name, {}) for name in ("told", "guessed"))
+        self._told: dict[str, str] = {s: n for s, n in told.items() if n in self._names}
+        self._guessed: dict[str, str] = {s: n for s, n in guessed.items() if n in self._names}
+
+    def replica(self, stream: str) -> str | None:
+        """The replica of a stream; None if it has not told, and nobody has guessed."""
+        number = self.number(stream)
+        if self._is_uniform and number is not None:
+            return self._names[min(number, len(self._names)) - 1]
+        return self._told.get(stream) or self._guessed.get(stream)
+
+    def number(self, stream: str) -> int | None:
+        """N of algo-N."""
+        name = stream[len(self._prefix) :] if stream.startswith(self._prefix) else ""
+        found = _STREAM.fullmatch(name)
+        return int(found[1]) if found else None
+
+    def learn(self, stream: str, text: str) -> None:
+        """Take what a line tells of its stream; only the first that does counts."""
+        if self._is_uniform or stream in self._told:
+            return
+        record = structured(text)
+        if record is None or record["rsctl"] != "node" or record.get("replica") not in self._names:
+            return
+        host = str(record.get("host", ""))
+        if _STREAM.fullmatch(host) and host != f"algo-{self.number(stream)}":
+            return  # another node's line, passed on
+        self._told[stream] = record["replica"]
+        self._guessed.pop(stream, None)
+        self._forget_old(self._told, stream)
+
+    def guess(self, stream: str) -> str:
+        """Give a name to the stream of a host that has not told who it is."""
+        number = self.number(stream) or 0
+        earlier = {self.number(s) or 0: name for s, name in _in_order(self._guessed)}
+        named = {**earlier, **self.by_host()}
+        if number not in named:
+            free = [n for n in self._names if n not in named.values()] or self._names
+            others = [n for n in range(1, len(self._names) + 1) if n not in named]
+            index = others.index(number) if number in others else 0
+            named[number] = free[min(index, len(free) - 1)]
+        self._guessed[stream] = named[number]
+        self._forget_old(self._guessed, stream)
+        return named[number]
+
+    def guessed(self) -> dict[str, str]:
+        """The hosts that have a name only by guess, such as `algo-2`."""
+        known = self.by_host()
+        hosts = {self.number(stream) or 0: name for stream, name in _in_order(self._guessed)}
+        return {f"algo-{n}": name for n, name in sorted(hosts.items()) if n not in known}
+
+    def by_host(self) -> dict[int, str]:
+        """The replicas of the hosts that are known, by number; of a host, its last stream's."""
+        if self._is_uniform:
+            return dict(enumerate(self._names, start=1))
+        return {self.number(stream) or 0: name for stream, name in _in_order(self._told)}
+
+    def cursor(self) -> dict[str, dict[str, str]]:
+        """What is known, as JSON, for a reader that goes on from here."""
+        return {"told": dict(self._told), "guessed": dict(self._guessed)}
+
+    def _forget_old(self, names: dict[str, str], stream: str) -> None:
+        number = self.number(stream)
+        own = [known for known, _ in _in_order(names) if self.number(known) == number]
+        for known in own[:-_KEPT_PER_HOST]:
+            del names[known]
+
+
+def _in_order(names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Streams and their names, the later ones last."""
+    return sorted(names.items(), key=lambda item: _epoch(item[0]))
+
+
+def _epoch(stream: str) -> int:
+    found = _STREAM.fullmatch(stream.rpartition("/")[2])
+    return int(found[2]) if found and found[2] else 0

@@ -1,0 +1,126 @@
+"""One training job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.stream.events import LogEvent, MetricEvent, parse_time
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.service import Described, Fact, JobStatus, Unreachable
+from rsctl.targets.sagemaker import network
+from rsctl.targets.sagemaker.described import described, run_of
+from rsctl.targets.sagemaker.errors import INVALID, missing
+from rsctl.targets.sagemaker.hosts import Hosts
+from rsctl.targets.sagemaker.logs import TrainingLog
+from rsctl.targets.sagemaker.metrics import Measurements
+from rsctl.targets.sagemaker.phases import state_of
+from rsctl.targets.sagemaker.place import Place
+from rsctl.targets.sagemaker.status import status_of
+
+_FIELD = "targets.sagemaker"
+
+
+class SageMakerJob:
+    """See rsctl.targets.cloud.service.CloudJob.
+
+    What is asked again and again is one try a call; what a user waits for, `describe` and
+    `cancel`, is tried until there is an answer.
+    """
+
+    def __init__(self, place: Place, aws: Aws) -> None:
+        self.url = place.url
+        self._place = place
+        self._aws = aws
+        self._hosts: Hosts | None = None
+        self._measurements = Measurements(aws, place.name)
+        self._created: str | None = None
+        self._has_ended = False
+
+    def status(self) -> JobStatus:
+        """See CloudJob.status. One request."""
+        try:
+            answer = self._aws.once("sagemaker", "describe_training_job", **self._name())
+        except Lost as problem:
+            raise Unreachable(str(problem)) from None
+        except Refused as problem:
+            raise self._refused(problem) from None
+        status = status_of(answer, self._place)
+        self._has_ended = status.state.is_final
+        return status
+
+    def describe(self) -> Described:
+        """See CloudJob.describe."""
+        try:
+            answer = self._aws.call("sagemaker", "describe_training_job", **self._name())
+        except Refused as problem:
+            raise self._refused(problem) from None
+        try:
+            run = run_of(self._aws, answer)
+        except Lost as problem:
+            raise Unreachable(str(problem)) from None
+        return described(answer, self._place.region, run)
+
+    def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> TrainingLog:
+        """See CloudJob.log."""
+        self._hosts = Hosts(self._place.name, pools, cursor.get("hosts"))
+        self._created = created
+        return TrainingLog(self._aws, self._place.name, self._hosts, cursor, created)
+
+    def measure(self, after: str | None, pools: list[Pool]) -> list[MetricEvent]:
+        """See CloudJob.measure.
+
+        Of a job with reducers, those machines whose streams have told whose they are.
+        """
+        start = after or self._created
+        if start is None:
+            return []
+        hosts = self._hosts or Hosts(self._place.name, pools)
+        begin = parse_time(start)
+        return self._measurements.read(hosts.by_host(), pools, begin, self._has_ended)
+
+    def notice(self, line: LogEvent) -> Finding | None:
+        """See CloudJob.notice."""
+        return network.noticed_in(line.text)
+
+    def facts(
+        self,
+        measured: Mapping[str, Mapping[str, float]],
+        plan: Mapping[str, Any],
+        noticed: list[Finding],
+    ) -> list[Fact]:
+        """See CloudJob.facts."""
+        del measured
+        guessed = self._hosts.guessed() if self._hosts else {}
+        names = ", ".join(f"{host} as {replica}" for host, replica in guessed.items())
+        text = f"{names}: the log does not tell whose it is"
+        facts = [Fact("guessed_replicas", text, guessed)] if guessed else []
+        return [*network.facts(plan, noticed), *facts]
+
+    def cancel(self) -> None:
+        """See CloudJob.cancel. StopTrainingJob sends SIGTERM, and SIGKILL 120 seconds later."""
+        try:
+            self._aws.call("sagemaker", "stop_training_job", **self._name())
+        except Refused as problem:
+            # Of a job that has ended it says the same as of one that is not there.
+            if problem.code != INVALID or not self._is_stopping():
+                raise self._refused(problem) from None
+
+    def _is_stopping(self) -> bool:
+        try:
+            answer = self._aws.call("sagemaker", "describe_training_job", **self._name())
+        except Refused as problem:
+            raise self._refused(problem) from None
+        return state_of(answer).is_final or answer.get("TrainingJobStatus") == "Stopping"
+
+    def _name(self) -> dict[str, str]:
+        return {"TrainingJobName": self._place.name}
+
+    def _refused(self, problem: Refused) -> RsctlError:
+        """Of a job that is not there, the service says that the request is invalid."""
+        if problem.code in (INVALID, "ResourceNotFound"):
+            finding = missing(self._place.name, self._place.region)
+            return RsctlError(ExitCode.REFUSED, finding)
+        return problem.told(_FIELD)

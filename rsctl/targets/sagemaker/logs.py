@@ -1,0 +1,175 @@
+"""Reads the log of a training job: one FilterLogEvents over all of its streams.
+
+A pass over the log is a request for each of its pages, oldest events first; when it has come to
+its end, the next begins somewhat before the newest event (`window`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.findings import RsctlError
+from rsctl.stream.events import parse_time
+from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.sagemaker.hosts import Hosts
+from rsctl.targets.sagemaker.lines import Event, Lines
+from rsctl.targets.sagemaker.rhythm import Rhythm
+from rsctl.targets.sagemaker.window import Window
+
+GROUP = "/aws/sagemaker/TrainingJobs"
+"""The log group of all training jobs; it is not there before an account's first job has logged."""
+
+_SETTLE = 30.0  # seconds after the end in which lines may still come
+_OLD = 120.0  # seconds after which no clock is so wrong that they may
+_PAGE = 10_000
+_MOST_REPEATS = 5
+_FIELD = "targets.sagemaker"
+
+
+class TrainingLog:
+    """See rsctl.targets.cloud.service.JobLog.
+
+    What comes late is found if it is in the log at most a minute later than what is read then; in
+    a log of few lines five minutes.
+    """
+
+    def __init__(
+        self,
+        aws: Aws,
+        job: str,
+        hosts: Hosts,
+        cursor: Mapping[str, Any],
+        created: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._aws, self._prefix, self._hosts = aws, f"{job}/", hosts
+        self._monotonic, self._wall = monotonic, wall
+        factor = aws.pace.factor
+        self._settle, self._old = _SETTLE * factor, _OLD * factor
+        self._rhythm = Rhythm(factor, monotonic)
+        self._lines = Lines(hosts, factor, monotonic)
+        floor = int(parse_time(created).timestamp() * 1000)
+        self._window = Window(max(floor, 0), cursor.get("window"))
+        self._held_before: dict[str, int] = dict(cursor.get("held", {}))
+        self._settled_at: float | None = None
+        self._is_complete = False
+        self._pass: _Pass | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """See JobLog.is_complete."""
+        return self._is_complete
+
+    def finish(self, ended: str) -> None:
+        """See JobLog.finish."""
+        if self._settled_at is None:
+            old = parse_time(ended).timestamp() + self._old - self._wall()
+            self._settled_at = self._monotonic() + max(0.0, min(self._settle, old))
+            self._rhythm.finish()
+
+    def read(self) -> list[Line] | None:
+        """See JobLog.read."""
+        if self._is_complete or not self._rhythm.is_due():
+            return None
+        if self._pass is None:
+            self._pass = self._begin()
+        page = self._page(self._pass)
+        if page is None:
+            self._pass = None
+            self._rhythm.has_more()
+            return []
+        lines = self._take(page, self._pass)
+        if self._pass.goes_on(page.get("nextToken")):
+            self._rhythm.has_more()
+        else:
+            lines += self._end(self._pass)
+        lines += self._lines.overdue()
+        lines.sort(key=attrgetter("time"))
+        return lines
+
+    def cursor(self) -> dict[str, Any]:
+        """See JobLog.cursor."""
+        held = {**self._held_before, **self._lines.waiting_since()}
+        window = self._window.cursor(held, self._lines.waiting_ids())
+        return {"window": window, "held": held, "hosts": self._hosts.cursor()}
+
+    def _begin(self) -> _Pass:
+        now = self._monotonic()
+        is_last = self._settled_at is not None and now >= self._settled_at
+        start = self._window.begin(is_deep=self._rhythm.is_deep_due() or is_last)
+        return _Pass(min([start, *self._held_before.values()]), is_last)
+
+    def _page(self, current: _Pass) -> dict[str, Any] | None:
+        """The next page; None if the pass has to begin anew."""
+        try:
+            page = self._aws.once("logs", "filter_log_events", **current.request(self._prefix))
+        except Lost as problem:
+            self._rhythm.in_trouble()
+            raise Unreachable(str(problem)) from None
+        except Refused as problem:
+            if problem.code == "ResourceNotFoundException":
+                return {}
+            if problem.code == "InvalidParameterException" and current.token:
+                return None
+            self._rhythm.in_trouble()
+            raise problem.told(_FIELD) from None
+        except RsctlError:
+            self._rhythm.in_trouble()
+            raise
+        current.pages += 1
+        return page
+
+    def _take(self, page: dict[str, Any], current: _Pass) -> list[Line]:
+        lines: list[Line] = []
+        for event in map(Event.of, page.get("events", ())):
+            floor = self._window.floor
+            if event.time < min(floor, self._held_before.get(event.stream, floor)):
+                continue
+            if self._window.take(event.id, event.stream, event.time, event.ingested):
+                current.has_news = True
+                lines += self._lines.take(event)
+        return lines
+
+    def _end(self, current: _Pass) -> list[Line]:
+        """A pass has come to its end; the last one gives what still waited for a name."""
+        self._pass, self._held_before = None, {}
+        self._window.end()
+        self._rhythm.end_of_pass(current.pages, current.has_news)
+        self._is_complete = current.is_last and not current.has_news
+        return self._lines.all() if self._is_complete else []
+
+
+@dataclass
+class _Pass:
+    """One reading of the log, page by page, from a time on (milliseconds since 1970).
+
+    `is_last` says that it began when nothing late was to be expected any more.
+    """
+
+    start: int
+    is_last: bool
+    token: str | None = None
+    repeats: int = 0
+    pages: int = 0
+    has_news: bool = False
+
+    def request(self, prefix: str) -> dict[str, Any]:
+        """What to ask."""
+        more = {"nextToken": self.token} if self.token else {}
+        place = {"logGroupName": GROUP, "logStreamNamePrefix": prefix}
+        return {**place, "startTime": self.start, "limit": _PAGE, **more}
+
+    def goes_on(self, token: str | None) -> bool:
+        """Whether there is a further page, even after an empty one.
+
+        A token that comes again and again leads nowhere.
+        """
+        self.repeats = self.repeats + 1 if token == self.token else 0
+        self.token = token
+        return bool(token) and self.repeats < _MOST_REPEATS

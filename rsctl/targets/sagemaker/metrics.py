@@ -1,0 +1,138 @@
+"""What CloudWatch has measured of a job's machines, by GetMetricData.
+
+SageMaker writes one value a minute for each machine: in percent of one core or one GPU, so that a
+machine with 8 GPUs has up to 800. AWS bills each metric asked for, not each value: to ask for
+60 machines once a minute is dearer than to ask for all at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.stream.events import MetricEvent, parse_time
+from rsctl.targets.base import Pool
+from rsctl.targets.cloud.service import Unreachable
+from rsctl.targets.sagemaker.described import stamp
+from rsctl.targets.sagemaker.phases import present
+
+NAMESPACE = "/aws/sagemaker/TrainingJobs"
+"""Where the machines' metrics are, each with the dimension Host=JOB/algo-N."""
+
+_ALL = {
+    "CPUUtilization": "cloud.cpu_percent",
+    "MemoryUtilization": "cloud.memory_percent",
+    "DiskUtilization": "cloud.disk_percent",
+}
+_GPUS = {
+    "GPUUtilization": "cloud.gpu_percent",
+    "GPUMemoryUtilization": "cloud.gpu_memory_percent",
+}
+_WITH_GPUS = ("ml.p", "ml.g")
+_PERIOD = 60  # seconds
+_LATE = timedelta(minutes=5)
+_MOST_METRICS = 500  # in one request
+_MOST_PAGES = 20
+_FIELD = "targets.sagemaker"
+
+
+class _Query(NamedTuple):
+    """One metric of one machine, and what we call it."""
+
+    host: str
+    metric: str
+    replica: str
+    name: str
+
+    def as_request(self, identity: str) -> dict[str, Any]:
+        """As GetMetricData takes it."""
+        dimensions = [{"Name": "Host", "Value": self.host}]
+        metric = {"Namespace": NAMESPACE, "MetricName": self.metric, "Dimensions": dimensions}
+        stat = {"Metric": metric, "Period": _PERIOD, "Stat": "Average"}
+        return {"Id": identity, "MetricStat": stat, "ReturnData": True}
+
+
+class Measurements:
+    """Reads the metrics of one job, each value once."""
+
+    def __init__(self, aws: Aws, job: str) -> None:
+        self._aws = aws
+        self._job = job
+        self._until: dict[tuple[str, str], datetime] = {}
+        self._first: datetime | None = None
+        self._after: datetime | None = None
+
+    def read(
+        self, hosts: Mapping[int, str], pools: list[Pool], after: datetime, has_ended: bool
+    ) -> list[MetricEvent]:
+        """The values after a time, in order; `hosts` are the replicas by algo-N.
+
+        Values come some minutes late, so what this object has seen before it looks through again.
+        While the job goes on, the last whole minute is not given yet. Raises Unreachable, or
+        RsctlError.
+        """
+        start = self._after - _LATE if self._after else after
+        self._first, self._after = self._first or after, self._after or after
+        end = present()
+        if not has_ended:
+            period = max(_PERIOD * self._aws.pace.factor, 1.0)
+            end -= timedelta(seconds=period + end.timestamp() % period)
+        if start >= end:
+            return []
+        queries = list(self._queries(hosts, pools))
+        results: list[tuple[_Query, Mapping[str, Any]]] = []
+        for first in range(0, len(queries), _MOST_METRICS):
+            part = queries[first : first + _MOST_METRICS]
+            results += self._ask(part, start, end)
+        # Only now that all calls went well: what is taken for given is not asked for again.
+        events = [event for query, result in results for event in self._new(query, result)]
+        events.sort(key=lambda event: (event.time, event.replica, event.name))
+        if events:
+            self._after = max(self._after, parse_time(events[-1].time))
+        return events
+
+    def _queries(self, hosts: Mapping[int, str], pools: list[Pool]) -> Iterator[_Query]:
+        machines = {pool.role: pool.machine for pool in pools}
+        for number, replica in sorted(hosts.items()):
+            machine = machines.get(replica.partition("-")[0])
+            has_gpus = machine is None or machine.startswith(_WITH_GPUS)
+            for metric, name in {**_ALL, **(_GPUS if has_gpus else {})}.items():
+                yield _Query(f"{self._job}/algo-{number}", metric, replica, name)
+
+    def _ask(
+        self, queries: list[_Query], start: datetime, end: datetime
+    ) -> Iterator[tuple[_Query, Mapping[str, Any]]]:
+        """What CloudWatch has of each metric, page by page."""
+        asked = [query.as_request(f"m{index}") for index, query in enumerate(queries)]
+        place = {"MetricDataQueries": asked, "StartTime": start, "EndTime": end}
+        place["ScanBy"] = "TimestampAscending"
+        for _ in range(_MOST_PAGES):
+            page = self._page(place)
+            for result in page.get("MetricDataResults", ()):
+                number = str(result.get("Id", ""))[1:]
+                if number.isdecimal() and int(number) < len(queries):
+                    yield queries[int(number)], result
+            if not page.get("NextToken"):
+                break
+            place["NextToken"] = page["NextToken"]
+
+    def _page(self, place: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self._aws.once("cloudwatch", "get_metric_data", **place)
+        except Lost as problem:
+            raise Unreachable(str(problem)) from None
+        except Refused as problem:
+            raise problem.told(_FIELD) from None
+
+    def _new(self, query: _Query, result: Mapping[str, Any]) -> Iterator[MetricEvent]:
+        """The values of one metric that were not given before."""
+        values = zip(result.get("Timestamps", ()), result.get("Values", ()), strict=False)
+        for moment, value in sorted(values):
+            until = self._until.get((query.host, query.metric), self._first)
+            if until is None or moment > until:
+                self._until[query.host, query.metric] = moment
+                yield MetricEvent(
+                    time=stamp(moment), replica=query.replica, name=query.name, value=float(value)
+                )

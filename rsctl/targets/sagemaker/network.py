@@ -1,0 +1,44 @@
+"""Whether NCCL's traffic goes over EFA, from what NCCL and its plugin say of themselves.
+
+NCCL tells with NCCL_DEBUG=INFO only; without a word of it, nothing is said here either. The lines
+are those that AWS's own tests look for (deep-learning-containers, test/efa).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rsctl.findings import Finding, note
+from rsctl.targets.cloud.service import Fact
+
+_EFA = re.compile(r"NET/OFI Selected [Pp]rovider is efa|Using network (?:AWS )?Libfabric")
+_SOCKET = re.compile(r"NCCL INFO Using network Socket")
+_LONGEST = 1000
+
+ON_EFA = note("nccl-efa", "NCCL's traffic goes over EFA")
+ON_SOCKETS = note(
+    "nccl-sockets",
+    "NCCL's traffic goes over TCP sockets, not over EFA",
+    "on a machine with EFA: take a base image that has the EFA plugin, see image.transport",
+)
+
+
+def noticed_in(text: str) -> Finding | None:
+    """What a line tells."""
+    if _EFA.search(text[:_LONGEST]):
+        return ON_EFA
+    return ON_SOCKETS if _SOCKET.search(text[:_LONGEST]) else None
+
+
+def facts(plan: Mapping[str, Any], noticed: Iterable[Finding]) -> list[Fact]:
+    """Whether the transport that was asked for is at work, where it is EFA and the log tells."""
+    image = plan.get("image")
+    transport = image.get("transport") if isinstance(image, Mapping) else None
+    codes = {finding.code for finding in noticed}
+    if ON_SOCKETS.code in codes and transport == "efa":
+        return [Fact("network", "EFA is not at work: NCCL uses TCP sockets", "sockets")]
+    if ON_EFA.code in codes:
+        return [Fact("network", "EFA", "efa")]
+    return []

@@ -1,0 +1,124 @@
+"""The secondary transitions of a training job: its states, its phases, its attempts.
+
+Only the statuses are branched on; their messages are for people ("subject to change", says the
+service's own model).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rsctl.findings import JobState
+
+_LONGEST_MESSAGE = 500
+
+_STATES = {
+    "Pending": JobState.QUEUED,
+    "Interrupted": JobState.QUEUED,
+    "Starting": JobState.STARTING,
+    "LaunchingMLInstances": JobState.STARTING,
+    "PreparingTrainingStack": JobState.STARTING,
+    "Downloading": JobState.STARTING,
+    "DownloadingTrainingImage": JobState.STARTING,
+    "Restarting": JobState.STARTING,
+    "Training": JobState.RUNNING,
+    "Uploading": JobState.RUNNING,
+    "Updating": JobState.RUNNING,
+    "Stopping": JobState.CANCELLING,
+    "Completed": JobState.SUCCEEDED,
+    "Failed": JobState.FAILED,
+    "Stopped": JobState.CANCELLED,
+    "MaxRuntimeExceeded": JobState.EXPIRED,
+    "MaxWaitTimeExceeded": JobState.EXPIRED,
+}
+_PRIMARY = {
+    "Completed": JobState.SUCCEEDED,
+    "Failed": JobState.FAILED,
+    "Stopping": JobState.CANCELLING,
+    "Stopped": JobState.CANCELLED,
+}
+_NEW_ATTEMPT = frozenset({"Interrupted", "Restarting"})
+
+
+class Phase(NamedTuple):
+    """One secondary status that the job was in; `end` is None while it lasts."""
+
+    status: str
+    start: datetime
+    end: datetime | None
+    message: str
+
+    def seconds(self, until: datetime) -> float:
+        """How long it lasted; up to `until` if it still does."""
+        return max(0.0, ((self.end or until) - self.start).total_seconds())
+
+
+def phases_of(answer: Mapping[str, Any]) -> list[Phase]:
+    """All transitions, in order; those without a time are left out."""
+    return [
+        Phase(
+            str(entry.get("Status", "")),
+            entry["StartTime"],
+            entry.get("EndTime"),
+            str(entry.get("StatusMessage") or "")[:_LONGEST_MESSAGE],
+        )
+        for entry in answer.get("SecondaryStatusTransitions", ())
+        if isinstance(entry.get("StartTime"), datetime)
+    ]
+
+
+def state_of(answer: Mapping[str, Any]) -> JobState:
+    """The job's state. What kind of end it was the secondary status tells best.
+
+    A status that is not known yet is running once it has been training, and else starting: the
+    model says that more may come.
+    """
+    primary, secondary = answer.get("TrainingJobStatus"), answer.get("SecondaryStatus", "")
+    found = _STATES.get(secondary)
+    if primary == "InProgress":
+        return found if found and not found.is_final else _unknown(answer)
+    if found and (found.is_final or primary not in _PRIMARY):
+        return found
+    return _PRIMARY.get(str(primary), _unknown(answer))
+
+
+def _unknown(answer: Mapping[str, Any]) -> JobState:
+    has_trained = any(phase.status == "Training" for phase in phases_of(answer))
+    return JobState.RUNNING if has_trained else JobState.STARTING
+
+
+def since(answer: Mapping[str, Any], state: JobState) -> Any:
+    """When the job entered the state that it is in."""
+    start: Any = None
+    for phase in reversed(phases_of(answer)):
+        if _STATES.get(phase.status, state) is not state:
+            break
+        start = phase.start
+    if state.is_final and start is None:
+        start = answer.get("TrainingEndTime")
+    return start or answer.get("LastModifiedTime") or answer.get("CreationTime")
+
+
+def attempt_of(phases: list[Phase]) -> int:
+    """How often the job was started: interruptions and restarts that follow each other are one."""
+    statuses = ["", *(phase.status for phase in phases)]
+    steps = pairwise(statuses)
+    return 1 + sum(new in _NEW_ATTEMPT and old not in _NEW_ATTEMPT for old, new in steps)
+
+
+def worked(phases: list[Phase]) -> list[Phase]:
+    """The phases that take time: all but the end."""
+    return [phase for phase in phases if not _is_end(phase)]
+
+
+def _is_end(phase: Phase) -> bool:
+    state = _STATES.get(phase.status)
+    return state is not None and state.is_final
+
+
+def present() -> datetime:
+    """Now, for a phase that still lasts."""
+    return datetime.now(timezone.utc)

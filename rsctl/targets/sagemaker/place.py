@@ -1,0 +1,41 @@
+"""`sagemaker://REGION/NAME`: where a job is."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+_URL = re.compile(
+    r"sagemaker://(?P<region>[a-z]{2,}(?:-[a-z]+)+-\d+)/"
+    r"(?P<name>[a-zA-Z0-9](?:-*[a-zA-Z0-9]){0,62})"
+)
+
+
+class Place(NamedTuple):
+    """A job's region and name."""
+
+    region: str
+    name: str
+
+    @property
+    def url(self) -> str:
+        """How the job is called by every command."""
+        return f"sagemaker://{self.region}/{self.name}"
+
+    @property
+    def console(self) -> str:
+        """The job's page in AWS's console."""
+        home = f"https://{self.region}.console.aws.amazon.com/sagemaker/home"
+        return f"{home}?region={self.region}#/jobs/{self.name}"
+
+
+def parse(url: str) -> Place:
+    """The place that a URL names. Raises RsctlError."""
+    found = _URL.fullmatch(url)
+    if found:
+        return Place(found["region"], found["name"])
+    message = f"{url!r} is not the URL of a training job"
+    remedy = "write it as sagemaker://REGION/NAME, such as sagemaker://us-east-1/my-job"
+    raise RsctlError(ExitCode.USAGE, error("url", message, remedy))

@@ -1,0 +1,102 @@
+"""How a training job is, from DescribeTrainingJob's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rsctl.findings import JobState
+from rsctl.stream.text import seconds_in_words
+from rsctl.targets.cloud.service import Fact, JobStatus
+from rsctl.targets.sagemaker import failure
+from rsctl.targets.sagemaker.described import pools_of, stamp
+from rsctl.targets.sagemaker.phases import (
+    attempt_of,
+    phases_of,
+    present,
+    since,
+    state_of,
+    worked,
+)
+from rsctl.targets.sagemaker.place import Place
+
+Answer = Mapping[str, Any]
+
+_REASONS = {
+    "MaxRuntimeExceeded": "it ran longer than its time limit, limits.timeout",
+    "MaxWaitTimeExceeded": "it had not ended within the time to wait for spot capacity, "
+    "limits.queue",
+}
+
+
+def status_of(answer: Answer, place: Place) -> JobStatus:
+    """The job's status, with what is known of its costs and phases."""
+    state = state_of(answer)
+    time = stamp(since(answer, state))
+    has_failed = state is JobState.FAILED
+    return JobStatus(
+        state=state,
+        time=time,
+        reason=_reason(answer, state),
+        attempt=attempt_of(phases_of(answer)),
+        failed=failure.failures(answer, pools_of(answer), time) if has_failed else [],
+        facts=[*_phases(answer), *_money(answer), *_warm_pool(answer), *_places(answer, place)],
+        findings=failure.findings(answer) if has_failed else [],
+    )
+
+
+def _reason(answer: Answer, state: JobState) -> str | None:
+    """Why it is so; while it goes on, what the service says of the phase."""
+    if state.is_final:
+        known = _REASONS.get(str(answer.get("SecondaryStatus")))
+        return str(answer.get("FailureReason") or "") or known
+    phases = phases_of(answer)
+    return (phases[-1].message or None) if phases else None
+
+
+def _phases(answer: Answer) -> list[Fact]:
+    """Each phase with its seconds; for people, those of one kind added up."""
+    until = answer.get("TrainingEndTime") or present()
+    phases = worked(phases_of(answer))
+    if not phases:
+        return []
+    totals: dict[str, float] = {}
+    for phase in phases:
+        totals[phase.status] = totals.get(phase.status, 0.0) + phase.seconds(until)
+    text = ", ".join(f"{n.lower()} {seconds_in_words(s)}" for n, s in totals.items())
+    value = [{"phase": p.status, "seconds": round(p.seconds(until), 3)} for p in phases]
+    return [Fact("phases", text, value)]
+
+
+def _money(answer: Answer) -> list[Fact]:
+    """What is billed: the seconds count for each machine."""
+    billed, trained = answer.get("BillableTimeInSeconds"), answer.get("TrainingTimeInSeconds")
+    if not billed:
+        return []
+    machines = sum(pool.count for pool in pools_of(answer))
+    text = f"{billed} s on each of {machines} machines" if machines > 1 else f"{billed} s"
+    facts = [Fact("billable_seconds", text, billed)]
+    if answer.get("EnableManagedSpotTraining") and trained:
+        saved = round(100 * (1 - billed / trained), 1)
+        facts.append(Fact("spot_saving_percent", f"{saved:g} %", saved))
+    return facts
+
+
+def _warm_pool(answer: Answer) -> list[Fact]:
+    pool = answer.get("WarmPoolStatus")
+    if not pool or "Status" not in pool:
+        return []
+    status, seconds = str(pool["Status"]), pool.get("ResourceRetainedBillableTimeInSeconds")
+    value = {"status": status, "billable_seconds": seconds, "reused_by": pool.get("ReusedByJob")}
+    text = status.lower() if seconds is None else f"{status.lower()}, {seconds} s kept and billed"
+    if pool.get("ReusedByJob"):
+        text += f", reused by {pool['ReusedByJob']}"
+    return [Fact("warm_pool", text, value)]
+
+
+def _places(answer: Answer, place: Place) -> list[Fact]:
+    """Where to look. The console's address is known for the public partition only."""
+    arn = str(answer.get("TrainingJobArn", ""))
+    if not arn.startswith("arn:aws:"):
+        return []
+    return [Fact("console", place.console, place.console)]

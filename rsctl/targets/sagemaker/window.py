@@ -1,0 +1,181 @@
+"""Which events of a log have been read, and from where on to read again.
+
+Events come late: a host's agent sends them in batches, and hosts lag behind each other. So every
+pass over the log begins before the newest event that is known, and events that were read before
+are known by their ids. How far before: as far as it costs no further request, since a page holds
+many events; where lines come in floods some seconds, and now and then two minutes.
+
+A cursor cannot have all ids. What it leaves out it tells by how far each stream was read, since an
+agent sends the events of one stream in their order. That alone does not do for what is newest: a
+batch that arrives in the middle of a pass is read from there on, and its beginning by the next
+pass. Up to where a stream has been read without such a gap is its `low`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+
+SHALLOW, GAPS, DEEP, DEEPEST = 10_000, 30_000, 120_000, 300_000
+"""How far back passes go, in milliseconds: in a flood, for gaps, now and then, and at most."""
+
+_FREE = 2000  # events that are read again, and ids that a cursor has, without a thought
+_MOST_IN_CURSOR = 20_000  # ids
+_MOST = 200_000  # events whose ids are kept
+_MOST_MARKS = 2000  # streams
+_SLICE = 100  # milliseconds
+_ID_BYTES = 6  # enough to tell the events of one slice apart
+
+
+_Low = tuple[int, frozenset[bytes]]
+
+
+class Window:
+    """Times are milliseconds since 1970, as CloudWatch has them.
+
+    Ids are kept as hashes, in slices of a tenth of a second. `floor` is the time from which on all
+    that was read is known; nothing before it is ever read. `kept` is a cursor: from `sure` on its
+    ids are all there are, before that its marks tell.
+    """
+
+    def __init__(self, floor: int, kept: Mapping[str, Any] | None = None) -> None:
+        kept = kept or {}
+        self.floor = self.newest = int(kept.get("floor", floor))
+        self._sure = int(kept.get("sure", self.floor))
+        self._marks = {s: (int(t), set(_pieces(ids))) for s, (t, ids) in _items(kept, "marks")}
+        lows = {s: (int(t), frozenset(_pieces(ids))) for s, (t, ids) in _items(kept, "lows")}
+        self._lows: dict[str, _Low] = lows
+        self._read_before = dict(lows)
+        self._slices = {int(index): set(_pieces(ids)) for index, ids in _items(kept, "seen")}
+        self._count = sum(map(len, self._slices.values()))
+        self.newest = max([self.newest, *(index * _SLICE for index in self._slices)])
+
+    def take(self, identity: str, stream: str, time: int, ingested: int) -> bool:
+        """Whether an event is new; from now on it is known.
+
+        A host's clock may run ahead, so an event is not newer than the service has it.
+        """
+        key = short(identity)
+        if time < self._sure and stream in self._read_before:
+            until, last = self._read_before[stream]
+            if time < until or key in last:
+                return False
+        ids = self._slices.setdefault(time // _SLICE, set())
+        if key in ids:
+            return False
+        ids.add(key)
+        self._count += 1
+        self.newest = max(self.newest, min(time, ingested))
+        until, last_ones = self._marks.get(stream, (-1, set()))
+        if time > until:
+            self._marks[stream] = (time, {key})
+        elif time == until:
+            last_ones.add(key)
+        return True
+
+    def begin(self, is_deep: bool) -> int:
+        """Where the pass that begins now starts; what no pass needs any more is forgotten."""
+        self._forget()
+        count, start = 0, self.newest - SHALLOW
+        for index in self._newest_first():
+            count += len(self._slices[index])
+            if count > _FREE:
+                break
+            start = min(start, index * _SLICE)
+        else:
+            start = self.newest - DEEPEST
+        start = min(start, max(self._first_gap(), self.newest - GAPS))
+        if is_deep:
+            start = min(start, self.newest - DEEP)
+        self._least = self.newest - DEEP
+        self._reached = {s: (time, frozenset(ids)) for s, (time, ids) in self._marks.items()}
+        self._start = max(start, self.newest - DEEPEST, self.floor)
+        return self._start
+
+    def end(self) -> None:
+        """The pass has come to its end: what was known when it began has no gap where it read."""
+        for stream, mark in self._reached.items():
+            if self._start <= max(self._low(stream), self._least):
+                self._lows[stream] = mark
+
+    def cursor(self, held: Container[str], without: set[bytes]) -> dict[str, Any]:
+        """Where another reader goes on, with a bounded number of ids.
+
+        `held` are streams that are to be read again from before the floor, `without` the ids of
+        what was read of them and not handed out.
+        """
+        gap, count, lows = self._first_gap(), 0, dict(self._lows)
+        sure = max(self.newest - DEEPEST, self.floor, self._sure)
+        seen: dict[str, str] = {}
+        for index in self._newest_first():
+            ids = self._slices[index] - without
+            count += len(ids)
+            most = _MOST_IN_CURSOR if (index + 1) * _SLICE > gap else _FREE
+            if count > most and seen:
+                sure = max(sure, (index + 1) * _SLICE)
+                if most > _FREE:  # a gap that there is no room for is taken for none
+                    lows = {s: (time, frozenset(ids)) for s, (time, ids) in self._marks.items()}
+                break
+            if ids:
+                seen[str(index)] = _text(ids)
+        floor = min(sure, max(self.newest - DEEP, self.floor))
+        told = {
+            stream: mark
+            for stream, mark in self._marks.items()
+            if not mark[1] & without and (stream in held or floor <= mark[0])
+        }
+        return {
+            "floor": floor,
+            "sure": sure,
+            "seen": seen,
+            "marks": {stream: [time, _text(ids)] for stream, (time, ids) in told.items()},
+            "lows": {s: [lows[s][0], _text(lows[s][1])] for s in told if s in lows},
+        }
+
+    def _first_gap(self) -> int:
+        """From where on there may be unread events before ones that were read."""
+        gaps = [
+            self._low(stream)
+            for stream, (time, _) in self._marks.items()
+            if stream not in self._lows or time > self._low(stream)
+        ]
+        return max(min(gaps, default=self.newest), self.newest - DEEP)
+
+    def _low(self, stream: str) -> int:
+        return self._lows[stream][0] if stream in self._lows else self.floor
+
+    def _newest_first(self) -> Iterator[int]:
+        return iter(sorted(self._slices, reverse=True))
+
+    def _forget(self) -> None:
+        """Drop what no pass reaches any more, and the oldest if there is too much of it."""
+        least = (self.newest - DEEPEST) // _SLICE
+        for index in sorted(self._slices):
+            if index >= least and self._count <= _MOST:
+                break
+            self._count -= len(self._slices.pop(index))
+            self.floor = max(self.floor, (index + 1) * _SLICE)
+        by_age = sorted(self._marks, key=lambda stream: self._marks[stream][0])
+        for stream in by_age[:-_MOST_MARKS]:
+            del self._marks[stream]
+            self._lows.pop(stream, None)
+
+
+def short(identity: str) -> bytes:
+    """An event's id as it is kept."""
+    return hashlib.blake2b(identity.encode(), digest_size=_ID_BYTES).digest()
+
+
+def _items(kept: Mapping[str, Any], name: str) -> Any:
+    return kept.get(name, {}).items()
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    ids = base64.b64decode(text)
+    return (ids[start : start + _ID_BYTES] for start in range(0, len(ids), _ID_BYTES))
+
+
+def _text(ids: Iterable[bytes]) -> str:
+    return base64.b64encode(b"".join(sorted(ids))).decode()

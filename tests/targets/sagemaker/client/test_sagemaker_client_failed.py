@@ -1,0 +1,110 @@
+"""Which replica failed, and what to do about it, from a FailureReason."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.findings import error
+from rsctl.stream.events import Failure
+
+from .fake_sagemaker import FakeSageMaker
+from .opening import status
+
+ALONE = {
+    "VolumeSizeInGB": 10,
+    "InstanceType": "ml.m5.xlarge",
+    "InstanceCount": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("reason", "replica", "code", "sign", "rank"),
+    [
+        (
+            "AlgorithmError: worker-3, rank 7 failed (exit code 1)\nTraceback ...\nValueError: x, "
+            "exit code: 1",
+            "worker-3",
+            1,
+            None,
+            7,
+        ),
+        (
+            "AlgorithmError: reducer-1 was killed by SIGKILL (exit code 137), most often for want "
+            "of memory, exit code: 137",
+            "reducer-1",
+            137,
+            "SIGKILL",
+            None,
+        ),
+        ("worker-0, rank 0 failed (exit code 42)", "worker-0", 42, None, 0),
+        ("AlgorithmError: worker-99 failed (exit code 1)", None, 0, None, None),
+        ("AlgorithmError: , exit code: 139", None, 0, None, None),
+        ("CapacityError: worker-1 code 3", None, 0, None, None),
+    ],
+)
+def test_who_failed(
+    sagemaker: FakeSageMaker,
+    reason: str,
+    replica: str | None,
+    code: int,
+    sign: str | None,
+    rank: int | None,
+) -> None:
+    found = status(sagemaker, "Failed", "Failed", FailureReason=reason)
+    assert found.reason == reason
+    failure = replica and Failure(
+        replica=replica, time=found.time, exit_code=code, signal=sign, rank=rank
+    )
+    assert found.failed == ([failure] if failure else [])
+
+
+def test_of_one_machine_there_is_no_doubt_who_failed(sagemaker: FakeSageMaker) -> None:
+    reason = "AlgorithmError: , exit code: 139"
+    found = status(sagemaker, "Failed", "Failed", FailureReason=reason, ResourceConfig=ALONE)
+    assert [(f.replica, f.exit_code) for f in found.failed] == [("worker-0", 139)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "finding"),
+    [
+        (
+            "CapacityError: Unable to provision requested ML compute capacity. Please retry using "
+            "a different ML instance type.",
+            ("capacity", "try again later, or take another machine or region", "workers.machine"),
+        ),
+        (
+            "InternalServerError: We encountered an internal error. Please try again.",
+            ("cloud", "submit it again; with limits.retries SageMaker itself does", None),
+        ),
+        (
+            "ClientError: Please use an instance type with more memory, or reduce the size of "
+            "training data processed on an instance.",
+            (
+                "memory",
+                "use a smaller batch or fewer data loader workers, or a machine with more memory",
+                "workers.machine",
+            ),
+        ),
+        (
+            "ClientError: SageMaker was unable to assume the role 'arn:aws:iam::1:role/x'",
+            (
+                "role",
+                "check that the role exists and that its trust policy lets "
+                "sagemaker.amazonaws.com assume it",
+                "targets.sagemaker.role",
+            ),
+        ),
+        ("ClientError: Something new", ("cloud", None, None)),
+        ("AlgorithmError: worker-0 failed (exit code 1)", None),
+    ],
+)
+def test_what_to_do_about_it(
+    sagemaker: FakeSageMaker, reason: str, finding: tuple[str, str, str] | None
+) -> None:
+    found = status(sagemaker, "Failed", "Failed", FailureReason=reason)
+    if finding is None:
+        assert found.findings == []
+        return
+    code, remedy, path = finding
+    path = "limits.retries" if "limits.retries" in (remedy or "") else path
+    assert found.findings == [error(code, reason, remedy, path)]
