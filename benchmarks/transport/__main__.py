@@ -1,4 +1,4 @@
-"""`python -m benchmarks.transport [CASE...] [--runs N] [--no-gloo]`: JSON lines, as root."""
+"""`python -m benchmarks.transport [CASE...] [--runs N] [--tls]`: JSON lines, as root."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("cases", metavar="CASE", nargs="*", help=f"default: all of {len(CASES)}")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--engine", choices=("core", "twin"), help="default: each case's own")
+    parser.add_argument("--tls", action="store_true", help="between workers and reducers")
     parser.add_argument("--no-gloo", action="store_true", help="leave out gloo's ring")
     options = parser.parse_args()
     unknown = [name for name in options.cases if name not in CASES]
@@ -24,15 +25,17 @@ def main() -> int:
     for name in options.cases or CASES:
         case = CASES[name]
         engine = options.engine or case.engine
-        print(json.dumps(_row(case, engine, options.runs, not options.no_gloo)), flush=True)
+        row = _row(case, engine, options.runs, options.tls, not options.no_gloo)
+        print(json.dumps(row), flush=True)
     return 0
 
 
-def _row(case: Case, engine: str, runs: int, with_gloo: bool) -> dict[str, object]:
-    took, wires = measure(case, engine, runs), case.wire_seconds()
+def _row(case: Case, engine: str, runs: int, tls: bool, with_gloo: bool) -> dict[str, object]:
+    took, wires = measure(case, engine, runs, tls), case.wire_seconds()
     row: dict[str, object] = {
         "case": case.name,
         "engine": engine,
+        "tls": tls,
         "seconds": round(took, 5),
         "wire_seconds": round(wires, 5),
         "of_limit": round(took / wires, 3),

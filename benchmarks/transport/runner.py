@@ -14,6 +14,7 @@ from statistics import median
 
 from benchmarks.transport.cases import Case
 from benchmarks.transport.network import Link, Star
+from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PORT = 29600
@@ -21,10 +22,10 @@ _PEER_PORT = 29700
 _SECONDS = 600
 
 
-def seconds(case: Case, engine: str, runs: int) -> list[float]:
+def seconds(case: Case, engine: str, runs: int, tls: bool = False) -> list[float]:
     """The seconds of each run, each the slowest rank's. Raises RuntimeError if a sum is wrong."""
     links = [Link(bits, case.mtu, case.buffer) for bits in case.bits()]
-    with Star(links, case.loss) as star, _reducers(case, engine, star) as environ:
+    with Star(links, case.loss) as star, _reducers(case, engine, star, tls) as environ:
         workers = [
             _start(star, rank, _worker(case, engine, runs), environ | _place(case, star, rank))
             for rank in range(case.workers)
@@ -36,13 +37,13 @@ def seconds(case: Case, engine: str, runs: int) -> list[float]:
     return [max(run) for run in zip(*(result["seconds"] for result in results), strict=True)]
 
 
-def measure(case: Case, engine: str, runs: int) -> float:
+def measure(case: Case, engine: str, runs: int, tls: bool = False) -> float:
     """The median of the runs' seconds."""
-    return median(seconds(case, engine, runs))
+    return median(seconds(case, engine, runs, tls))
 
 
 @contextmanager
-def _reducers(case: Case, engine: str, star: Star) -> Iterator[dict[str, str]]:
+def _reducers(case: Case, engine: str, star: Star, tls: bool) -> Iterator[dict[str, str]]:
     environ = os.environ | {
         "RSCTL_TOKEN": secrets.token_hex(16),
         "RSCTL_RUN": f"bench-{case.name}",
@@ -50,6 +51,8 @@ def _reducers(case: Case, engine: str, star: Star) -> Iterator[dict[str, str]]:
         "OMP_NUM_THREADS": "1",
         "PYTHONPATH": str(_ROOT),
     }
+    if tls:
+        environ |= {ASKS: "1", IDENTITY: make_identity()}
     if case.congestion:
         environ["RSCTL_TRANSPORT_CONGESTION"] = case.congestion
     nodes = range(case.workers, case.workers + case.reducers)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Optional
 
+from rsctl.findings import Finding, error, note
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
+from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked, make_identity
 
 TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
 """The variable that has the run's secret, by which workers and reducers know each other."""
@@ -68,10 +71,45 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
     return env
 
 
+def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
+    """By what workers and reducers know each other, and whether they encrypt; None for a secret."""
+    if not has_reducers:
+        return {}
+    env: dict[str, Optional[str]] = {TOKEN: None}
+    return {**env, ASKS: "1", IDENTITY: None} if _asks_for_tls(job) else env
+
+
+def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:
+    """What a plan says of the job's wish for TLS between workers and reducers."""
+    path = f"run.env.{ASKS}"
+    try:
+        is_asked(_tls_wish(job))
+    except ValueError as unclear:
+        yield error("env", str(unclear), "write 1 or 0", path)
+    if _asks_for_tls(job) and not has_reducers:
+        text = f"{ASKS} is not used: there are no reducers, and workers do not use it by themselves"
+        yield note("unused", text, None, path)
+
+
+def _asks_for_tls(job: Job) -> bool:
+    try:
+        return is_asked(_tls_wish(job))
+    except ValueError:
+        return False  # `tls_findings` makes it an error
+
+
+def _tls_wish(job: Job) -> str:
+    return str(job.run.env.get(ASKS, ""))
+
+
 def secrets(job: Job, has_reducers: bool) -> dict[str, str]:
-    """The values that a plan leaves out: the spec's, and a new token of the run's own."""
+    """The values that a plan leaves out: the spec's, and a new token of the run's own.
+
+    Where the job asks for TLS, also the certificate of its reducers, with its key.
+    """
     from secrets import token_hex  # not for `plan`, which needs none
 
-    token = {TOKEN: token_hex()} if has_reducers else {}
+    makers = {TOKEN: token_hex, IDENTITY: make_identity}
+    token = {name: makers[name]() for name in reducers_env(job, has_reducers) if name in makers}
     hidden = {name: job.run.env[name] for name, value in user_env(job).items() if value is None}
     return token | {name: str(value) for name, value in hidden.items()}

@@ -7,26 +7,33 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rsctl.transport import frames
 from rsctl.transport.errors import NOBODY, Code, TransportError
 from rsctl.transport.frames import FrameError
-from rsctl.transport.handshake import Hello, Opening, examine
+from rsctl.transport.handshake import Hello, Line, Opening, examine
+
+if TYPE_CHECKING:
+    from rsctl.transport.tls import Tls
 
 MOST_OPENINGS = 128
 _BACKLOG = 1024
 _PAUSE_SECONDS = 0.05
 
-Admit = Callable[[socket.socket, Hello, bytes], None]
+Admit = Callable[[Line, Hello, bytes], None]
 """Takes a worker in, having sent it the frame given last. Raises TransportError to refuse it."""
 
 
 class Door:
     """Listens on one address. Strangers cost a thread and five seconds, and no more than that."""
 
-    def __init__(self, host: str, port: int, token: bytes, admit: Admit) -> None:
+    def __init__(
+        self, host: str, port: int, token: bytes, admit: Admit, tls: Tls | None = None
+    ) -> None:
         """Raises OSError if the address cannot be bound."""
         self._token = token
+        self._tls = tls
         self._admit = admit
         self._openings: deque[socket.socket] = deque()
         self._lock = threading.Lock()
@@ -69,41 +76,44 @@ class Door:
                 self._openings.append(sock)
             threading.Thread(target=self._open, args=(sock,), daemon=True).start()
 
-    def _open(self, sock: socket.socket) -> None:
-        opening, hello = Opening(sock), None
+    def _open(self, wire: socket.socket) -> None:
+        line, opening, hello = Line(wire, wire), Opening(wire), None
         try:
+            if self._tls is not None:
+                line = self._tls.accept(wire, opening)
+                opening = opening.over(line)
             introduction = examine(opening, self._token)
             hello = introduction.hello
             with self._lock:
-                if sock in self._openings:
-                    self._openings.remove(sock)
-            self._admit(sock, hello, introduction.ready)
+                if wire in self._openings:
+                    self._openings.remove(wire)
+            self._admit(line, hello, introduction.ready)
         except TransportError as refused:
-            self._refuse(sock, opening, hello, refused.code, refused.message)
+            self._refuse(line, opening, hello, refused.code, refused.message)
         except FrameError as error:
-            self._refuse(sock, opening, hello, Code.PROTOCOL, str(error))
+            self._refuse(line, opening, hello, Code.PROTOCOL, str(error))
         except (OSError, TimeoutError):
-            self._forget(sock)
+            self._forget(line)
 
     def _refuse(
-        self, sock: socket.socket, opening: Opening, hello: Hello | None, code: Code, text: str
+        self, line: Line, opening: Opening, hello: Hello | None, code: Code, text: str
     ) -> None:
         # Whoever has proved nothing learns nothing, not even the run's number.
         job = frames.job_number(hello.run) if hello else 0
         epoch, rank = (hello.epoch, hello.rank) if hello else (0, NOBODY)
         with contextlib.suppress(OSError):
             opening.send(frames.error_frame(code, text, rank, 0, epoch, job))
-            sock.shutdown(socket.SHUT_WR)
+            line.sock.shutdown(socket.SHUT_WR)
             # Unread bytes would reset the connection before the peer has read why.
-            sock.recv(1 << 16)
-        self._forget(sock)
+            line.sock.recv(1 << 16)
+        self._forget(line)
 
-    def _forget(self, sock: socket.socket) -> None:
+    def _forget(self, line: Line) -> None:
         with self._lock:
             self.refused += 1
-            if sock in self._openings:
-                self._openings.remove(sock)
-        sock.close()
+            if line.wire in self._openings:
+                self._openings.remove(line.wire)
+        line.sock.close()
 
 
 def _shut(sock: socket.socket) -> None:

@@ -58,7 +58,8 @@ class Failure:
     """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's words.
 
     `server` is the reducer that it was noticed at, `rank` the worker concerned or NOBODY,
-    `sequence` the oldest unfinished operation, 0 if there was none.
+    `sequence` the oldest unfinished operation, 0 if there was none. If that reducer has only passed
+    the failure on (`remote`), `relayed` is the one that failed, as far as it said.
     """
 
     code: Code
@@ -67,6 +68,14 @@ class Failure:
     sequence: int
     detail: str
     remote: bool = False
+    relayed: int | None = None
+
+    @property
+    def blamed(self) -> int | None:
+        """The reducer that failed; None where a worker did, or where nobody said."""
+        if self.remote:
+            return self.relayed
+        return self.server if self.code in (Code.LOST, Code.SILENT, Code.PROTOCOL) else None
 
     @property
     def wire_code(self) -> Code:
@@ -75,10 +84,11 @@ class Failure:
 
     def error(self, names: Sequence[str]) -> TransportError:
         """The exception for a caller; `names` are the reducers' addresses."""
+        concerned = self.server if self.blamed is None else self.blamed
         return TransportError(
             self.code,
             self.message(names),
-            reducer=self.server if self.server < len(names) else None,
+            reducer=concerned if concerned < len(names) else None,
             rank=None if self.rank == NOBODY else self.rank,
             sequence=self.sequence or None,
         )

@@ -54,12 +54,15 @@ class Transport:
         names: list[str],
         kind: str,
         own: Reducer | None,
+        encrypted: bool = False,
     ) -> None:
         self.schedule = schedule
         self.engine = kind
         """`core` or `twin`."""
         self.reducers = tuple(names)
         """The reducers' addresses."""
+        self.encrypted = encrypted
+        """Whether TLS is below the protocol."""
         self._engine = engine
         self._own = own
         self._works = Works(engine, names)
@@ -195,7 +198,8 @@ def connect(settings: Settings | None = None, exchange: Exchange | None = None) 
         engine = client_engine(membership, sockets, settings.core)
         undo.pop_all()
     names = [shown(endpoint.address) for endpoint in endpoints]
-    return Transport(engine, plan, names, engine_name(settings.core), own)
+    encrypted = settings.tls is not None
+    return Transport(engine, plan, names, engine_name(settings.core), own, encrypted)
 
 
 def _plan(settings: Settings, can_share: bool) -> Schedule:
@@ -223,6 +227,7 @@ def _own_reducer(settings: Settings) -> Reducer:
             settings.run,
             lambda group: reducer_engine(group, settings.core),
             congestion=settings.congestion,
+            tls=settings.tls,
         )
     except OSError as error:
         text = f"this worker cannot listen on {shown((host, port))}: {system_words(error)}"

@@ -75,11 +75,25 @@ def header(kind: int, **fields: int) -> Header:
     return Header(MAGIC, VERSION, kind, **fields)
 
 
-def error_frame(code: Code, text: str, rank: int, sequence: int, epoch: int, job: int) -> bytes:
-    """A whole ERROR frame; the text is cut to what the protocol allows."""
+def error_frame(
+    code: Code,
+    text: str,
+    rank: int,
+    sequence: int,
+    epoch: int,
+    job: int,
+    blamed: int | None = None,
+) -> bytes:
+    """A whole ERROR frame; the text is cut to what the protocol allows, `blamed` is a reducer."""
     payload = text.encode("utf-8", "replace")[:MAX_ERROR_BYTES]
     fields = {"rank": rank, "sequence": sequence, "epoch": epoch, "job": job}
+    fields["chunk"] = 0 if blamed is None else blamed + 1
     return header(ERROR, payload=len(payload), code=int(code), **fields).pack() + payload
+
+
+def blamed(error: Header) -> int | None:
+    """The reducer that failed, by an ERROR frame; None if it names none."""
+    return error.chunk - 1 if error.chunk else None
 
 
 def chunks_of(total: int, chunk_bytes: int) -> int:

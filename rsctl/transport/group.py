@@ -13,6 +13,9 @@ from rsctl.transport.schedule import Schedule
 HEARTBEATS = 4
 """How often a side shows that it is alive in the time after which it would be given up."""
 
+PROMPT_SECONDS = 0.05
+"""How soon a side that has nothing else to send says what has been finished since it sent last."""
+
 
 @dataclass(frozen=True)
 class Group:

@@ -72,12 +72,32 @@ class Hello:
         )
 
 
+@dataclass(frozen=True)
+class Line:
+    """A connection: `sock` is what the protocol is spoken on, `wire` the TCP connection below it.
+
+    Without TLS they are the same, and `binding` is empty. With it, `binding` is known to the two
+    ends of this one TLS connection and to nobody else.
+    """
+
+    sock: socket.socket
+    wire: socket.socket
+    binding: bytes = b""
+
+
 class Opening:
     """One side's view of an opening: exact reads under one deadline, never more than asked for."""
 
     def __init__(self, sock: socket.socket, seconds: float = OPENING_SECONDS) -> None:
+        self.binding = b""
         self._sock = sock
         self._until = time.monotonic() + seconds
+
+    def over(self, line: Line) -> Opening:
+        """The rest of the opening, on this line and under the same deadline."""
+        rest = Opening(line.sock)
+        rest._until, rest.binding = self._until, line.binding
+        return rest
 
     def send(self, data: bytes) -> None:
         """Send all of it. Raises OSError."""
@@ -105,14 +125,18 @@ class Opening:
         code = known_code(header.code)
         return TransportError(code, text, rank=None if header.rank == NOBODY else header.rank)
 
+    def receive(self, most: int) -> bytes:
+        """Whatever comes next, some bytes at least. Raises OSError."""
+        self._sock.settimeout(self._left())
+        data = self._sock.recv(most)
+        if not data:
+            raise ConnectionResetError("it closed the connection")
+        return data
+
     def _exactly(self, count: int) -> bytes:
         data = b""
         while len(data) < count:
-            self._sock.settimeout(self._left())
-            more = self._sock.recv(count - len(data))
-            if not more:
-                raise ConnectionResetError("it closed the connection")
-            data += more
+            data += self.receive(count - len(data))
         return data
 
     def _left(self) -> float:
@@ -127,11 +151,12 @@ def introduce(opening: Opening, hello: Hello, token: bytes) -> None:
     said = hello.pack(secrets.token_bytes(_NONCE_BYTES))
     opening.send(said)
     _, nonce = opening.read(frames.CHALLENGE, _NONCE_BYTES, _NONCE_BYTES)
-    proof = _proof(token, _WORKER, said, nonce)
+    proven = said + nonce + opening.binding
+    proof = _proof(token, _WORKER, proven)
     fields = {"rank": hello.rank, "epoch": hello.epoch, "job": frames.job_number(hello.run)}
     opening.send(frames.header(frames.PROOF, payload=len(proof), **fields).pack() + proof)
     _, answer = opening.read(frames.READY, len(proof), len(proof))
-    if not hmac.compare_digest(answer, _proof(token, _REDUCER, said, nonce)):
+    if not hmac.compare_digest(answer, _proof(token, _REDUCER, proven)):
         raise TransportError(Code.AUTHENTICATION, "it does not know this run's token")
 
 
@@ -154,12 +179,13 @@ def examine(opening: Opening, token: bytes) -> Introduction:
     opening.send(frames.header(frames.CHALLENGE, payload=len(nonce)).pack() + nonce)
     size = hashlib.sha256().digest_size
     _, proof = opening.read(frames.PROOF, size, size)
-    if not hmac.compare_digest(proof, _proof(token, _WORKER, said, nonce)):
+    proven = said + nonce + opening.binding
+    if not hmac.compare_digest(proof, _proof(token, _WORKER, proven)):
         raise TransportError(Code.AUTHENTICATION, "wrong token")
-    answer = _proof(token, _REDUCER, said, nonce)
+    answer = _proof(token, _REDUCER, proven)
     ready = frames.header(frames.READY, payload=len(answer)).pack() + answer
     return Introduction(Hello.unpack(header, payload), ready)
 
 
-def _proof(token: bytes, side: bytes, hello: bytes, nonce: bytes) -> bytes:
-    return hmac.new(token, side + hello + nonce, hashlib.sha256).digest()
+def _proof(token: bytes, side: bytes, proven: bytes) -> bytes:
+    return hmac.new(token, side + proven, hashlib.sha256).digest()

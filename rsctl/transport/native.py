@@ -25,7 +25,7 @@ from rsctl.transport.group import (
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
 
-_ABI = 1
+_ABI = 2
 _TEXT_BYTES = 2048
 _SLICE_SECONDS = 0.5  # a wait inside C holds signals back for no longer than this
 
@@ -61,7 +61,7 @@ class _ClientStats(Structure):
 
 class _Failure(Structure):
     _fields_ = [
-        *((name, c_uint32) for name in ("code", "server", "rank", "remote")),
+        *((name, c_uint32) for name in ("code", "server", "rank", "remote", "blamed")),
         ("sequence", u64),
         ("detail", c_char * _TEXT_BYTES),
     ]
@@ -242,6 +242,7 @@ class CoreClient:
             found.sequence,
             printable(found.detail),
             bool(found.remote),
+            found.blamed - 1 if found.remote and found.blamed else None,
         )
 
     def stats(self) -> ClientStats:

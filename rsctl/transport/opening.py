@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from rsctl.transport.connection import prepare
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.frames import FrameError
-from rsctl.transport.handshake import OPENING_SECONDS, Hello, Opening, introduce
+from rsctl.transport.handshake import OPENING_SECONDS, Hello, Line, Opening, introduce
 from rsctl.transport.schedule import Schedule
 from rsctl.transport.settings import Address, Settings, shown
 
@@ -81,14 +81,18 @@ def _open(
 
 
 def _attempt(hello: Hello, server: Address, settings: Settings) -> socket.socket:
-    sock = socket.create_connection(server, timeout=OPENING_SECONDS)
+    wire = socket.create_connection(server, timeout=OPENING_SECONDS)
+    line, opening = Line(wire, wire), Opening(wire)
     try:
-        prepare(sock, settings.silence, settings.congestion)
-        introduce(Opening(sock), hello, settings.token)
+        prepare(wire, settings.silence, settings.congestion)
+        if settings.tls is not None:
+            line = settings.tls.connect(wire, opening)
+            opening = opening.over(line)
+        introduce(opening, hello, settings.token)
     except BaseException:
-        sock.close()
+        line.sock.close()
         raise
-    return sock
+    return line.sock
 
 
 def own_address(towards: Address) -> str:

@@ -22,7 +22,7 @@ from rsctl.transport.engines import engine_name, reducer_engine
 from rsctl.transport.errors import TransportError, system_words
 from rsctl.transport.group import ReducerStats
 from rsctl.transport.server import DEFAULT_MEMORY, Reducer
-from rsctl.transport.settings import DEFAULT_PORT, run_of, shown, token_of
+from rsctl.transport.settings import DEFAULT_PORT, run_of, shown, tls_of, token_of
 
 _USAGE = 2
 _ENVIRONMENT = 3
@@ -84,7 +84,7 @@ def _start(
     options: argparse.Namespace, host: str, core: bool, lane: int, environ: Mapping[str, str]
 ) -> Reducer:
     """The reducer of a lane, which is a run of its own; port 0 is any free one."""
-    token, run = token_of(environ), run_of(environ)
+    token, run, tls = token_of(environ), run_of(environ), tls_of(environ)
     return Reducer(
         host,
         options.port + lane if options.port else 0,
@@ -93,6 +93,7 @@ def _start(
         lambda group: reducer_engine(group, core),
         options.memory,
         environ.get("RSCTL_TRANSPORT_CONGESTION") or None,
+        tls,
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rsctl.transport import frames
 from rsctl.transport.connection import prepare
 from rsctl.transport.door import Door
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.group import Ending, Group, ReducerEngine, ReducerStats
-from rsctl.transport.handshake import Hello
+from rsctl.transport.handshake import Hello, Line
+
+if TYPE_CHECKING:
+    from rsctl.transport.tls import Tls
 
 MAX_WORLD = 4096
 MAX_WINDOW = 1024
@@ -33,7 +36,10 @@ class _Flow:
 
 
 class Reducer:
-    """Serves one run: whatever epoch of it is the newest. `memory` is a limit in bytes."""
+    """Serves one run: whatever epoch of it is the newest. `memory` is a limit in bytes.
+
+    With `tls` it lets nobody in without.
+    """
 
     def __init__(
         self,
@@ -44,6 +50,7 @@ class Reducer:
         engine: Callable[[Group], ReducerEngine],
         memory: int = DEFAULT_MEMORY,
         congestion: str | None = None,
+        tls: Tls | None = None,
     ) -> None:
         """Raises OSError if the address cannot be bound."""
         self._run = run
@@ -53,7 +60,7 @@ class Reducer:
         self._lock = threading.Lock()
         self._flows: dict[int, _Flow] = {}
         self._host = host
-        self._door = Door(host, port, token, self._admit)
+        self._door = Door(host, port, token, self._admit, tls)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -92,7 +99,7 @@ class Reducer:
         for flow in self._flows.values():
             flow.engine.stop(code, message)
 
-    def _admit(self, sock: socket.socket, hello: Hello, ready: bytes) -> None:
+    def _admit(self, line: Line, hello: Hello, ready: bytes) -> None:
         with self._lock:
             flow = self._flow_for(hello)
             if hello.rank in flow.ranks:
@@ -101,10 +108,10 @@ class Reducer:
             if ended is not None:
                 reason = f"epoch {hello.epoch} has ended: {ended.message}"
                 raise TransportError(ended.code or Code.LEFT, reason)
-            sock.sendall(ready)
-            prepare(sock, hello.timeout / 1000, self._congestion)
+            line.sock.sendall(ready)
+            prepare(line.wire, hello.timeout / 1000, self._congestion)
             flow.ranks.add(hello.rank)
-            flow.engine.adopt(sock, hello.rank)
+            flow.engine.adopt(line.sock, hello.rank)
 
     def _flow_for(self, hello: Hello) -> _Flow:
         if hello.run != self._run:

@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.frames import MAX_FRAME
 from rsctl.transport.handshake import MAX_RUN_BYTES, SMALLEST_TOKEN
 from rsctl.transport.server import MAX_WINDOW
 from rsctl.transport.shares import Links, goodput
+from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked
+
+if TYPE_CHECKING:
+    from rsctl.transport.tls import Tls
 
 DEFAULT_PORT = 29600
 """The port of a reducer whose address names none."""
@@ -29,7 +34,7 @@ class Settings:
     that this worker's own reducer listens on; None finds the one that leads to the others.
     Bandwidths are in bit/s, 0 where unknown, one for each reducer. Times are in seconds: `silence`
     before a peer is given up, `timeout` without progress before an operation fails, `patience`
-    for reducers that do not listen yet.
+    for reducers that do not listen yet. With `tls`, no connection is without.
     """
 
     run: str
@@ -51,6 +56,7 @@ class Settings:
     patience: float = 60.0
     core: bool = True
     congestion: str | None = None
+    tls: Tls | None = field(default=None, repr=False)
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
@@ -79,6 +85,7 @@ class Settings:
             patience=_number(environ, "RSCTL_TRANSPORT_PATIENCE", cls.patience),
             core=environ.get("RSCTL_TRANSPORT_CORE", "on") != "off",
             congestion=environ.get("RSCTL_TRANSPORT_CONGESTION") or None,
+            tls=tls_of(environ),
         )
 
     @property
@@ -96,6 +103,18 @@ def token_of(environ: Mapping[str, str]) -> bytes:
     if len(token) < SMALLEST_TOKEN:
         raise _invalid(f"RSCTL_TOKEN must be a secret of at least {SMALLEST_TOKEN} bytes")
     return token
+
+
+def tls_of(environ: Mapping[str, str]) -> Tls | None:
+    """TLS by the run's identity, if it is asked for. Raises TransportError."""
+    try:
+        if not is_asked(environ.get(ASKS, "")):
+            return None
+    except ValueError as error:
+        raise _invalid(str(error)) from None
+    from rsctl.transport.tls import Tls  # `ssl` costs 10 ms and more
+
+    return Tls(environ.get(IDENTITY, ""))
 
 
 def run_of(environ: Mapping[str, str]) -> str:

@@ -11,12 +11,16 @@ from rsctl.transport.sums import Accumulator
 
 
 class Refused(Exception):
-    """A worker's block cannot be taken: `code` says why, `rank` whose block it is."""
+    """A worker's block cannot be taken: `code` says why, `rank` whose block it is.
 
-    def __init__(self, code: Code, rank: int, message: str) -> None:
+    `blamed` is a reducer that failed, if that is the reason.
+    """
+
+    def __init__(self, code: Code, rank: int, message: str, blamed: int | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.rank = rank
+        self.blamed = blamed
 
 
 @dataclass

@@ -8,12 +8,13 @@ import socket
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 
 from rsctl.transport import frames
 from rsctl.transport.connection import Connection, Ended, part_with
 from rsctl.transport.errors import NOBODY, Code, Failure, known_code, printable
 from rsctl.transport.frames import Check, FrameError, Header
-from rsctl.transport.group import HEARTBEATS, ClientStats, Membership, Sockets
+from rsctl.transport.group import HEARTBEATS, PROMPT_SECONDS, ClientStats, Membership, Sockets
 from rsctl.transport.operations import Operations
 
 _KINDS = (frames.RESULT, frames.HEARTBEAT, frames.ERROR)
@@ -26,6 +27,7 @@ class _Server:
         self.connection = connection
         self.room = window
         self.committed = 0
+        self.told = 0
         self.waits_for = NOBODY
 
 
@@ -132,7 +134,8 @@ class TwinClient:
             self._end(failure)
 
     def _turn(self) -> None:
-        for key, events in self._selector.select(self._membership.silence / HEARTBEATS / 2):
+        pause = self._membership.silence / HEARTBEATS / 2
+        for key, events in self._selector.select(PROMPT_SECONDS if self._has_news else pause):
             if key.data is None:
                 self._take_submissions()
             else:
@@ -161,6 +164,7 @@ class TwinClient:
             server.room -= 1
             header = operation.sent(chunk, operations.completed)
             server.connection.queue(header, operation.block(chunk))
+            server.told = operations.completed
             operations.taken()
             self._flush(server)
 
@@ -193,7 +197,9 @@ class TwinClient:
             server.waits_for = header.rank
         else:
             code, text = known_code(header.code), printable(payload)
-            raise self._failed(code, server, text, header.rank, remote=True)
+            failed = self._failed(code, server, text, header.rank, remote=True)
+            failed.failure = replace(failed.failure, relayed=frames.blamed(header))
+            raise failed
 
     def _finish(self, total: int) -> None:
         self._stats.reduced += total
@@ -218,20 +224,31 @@ class TwinClient:
 
     def _keep_alive(self) -> None:
         now, place = time.monotonic(), self._membership
-        if now < self._next_look:
+        if now < self._next_look and not self._has_news:
             return
         self._next_look = now + min(place.silence / HEARTBEATS, place.timeout) / 2
         for server in self._servers:
             connection = server.connection
             if now - connection.heard > place.silence:
                 raise self._failed(Code.SILENT, server, f"{place.silence:g} s")
-            if now - connection.told > place.silence / HEARTBEATS and not connection.busy:
+            pause = PROMPT_SECONDS if self._lacks_news(server) else place.silence / HEARTBEATS
+            if now - connection.told > pause and not connection.busy:
                 connection.queue(self._heartbeat(frames.HEARTBEAT))
+                server.told = self._operations.completed
                 self._flush(server)
         if self._operations.oldest and now - self._progress > place.timeout:
             waiting = [server for server in self._servers if server.waits_for != NOBODY]
             server = (waiting or self._servers)[0]
             raise self._failed(Code.DEADLINE, server, f"{place.timeout:g} s", server.waits_for)
+
+    @property
+    def _has_news(self) -> bool:
+        idle = not self._operations.oldest
+        return idle and any(self._lacks_news(server) for server in self._servers)
+
+    def _lacks_news(self, server: _Server) -> bool:
+        """Whether it is for us to tell: while operations are under way, their blocks do."""
+        return not self._operations.oldest and server.told < self._operations.completed
 
     def _heartbeat(self, kind: int) -> bytes:
         place = self._membership
@@ -260,8 +277,8 @@ class TwinClient:
             last = self._heartbeat(frames.GOODBYE)
         else:
             rank = place.rank if failure.code is Code.CLOSED else failure.rank
-            code, text = failure.wire_code, failure.message()
-            last = frames.error_frame(code, text, rank, failure.sequence, place.epoch, place.job)
+            about = rank, failure.sequence, place.epoch, place.job, failure.blamed
+            last = frames.error_frame(failure.wire_code, failure.message(), *about)
         part_with([server.connection for server in self._servers], last)
         self._selector.close()
         self._woken.close()

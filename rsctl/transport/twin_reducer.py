@@ -13,7 +13,7 @@ from rsctl.transport import frames
 from rsctl.transport.connection import Connection, Ended, part_with
 from rsctl.transport.errors import NOBODY, Code, known_code, printable
 from rsctl.transport.frames import Check, FrameError, Header
-from rsctl.transport.group import HEARTBEATS, Ending, Group, ReducerStats
+from rsctl.transport.group import HEARTBEATS, PROMPT_SECONDS, Ending, Group, ReducerStats
 from rsctl.transport.slots import Refused, Slots
 from rsctl.transport.sums import quiet_arithmetic
 
@@ -26,6 +26,7 @@ class _Member:
         self.rank = rank
         self.connection = connection
         self.completed = 0
+        self.told = 0
 
 
 class TwinReducer:
@@ -38,8 +39,10 @@ class TwinReducer:
         self._left: dict[int, int] = {}
         self._blocks = 0
         self._next_look = 0.0
+        self._has_news = False
         self._closed_bytes = [0, 0]
         self._ending: Ending | None = None
+        self._lock = threading.Lock()
         self._arrivals: deque[tuple[socket.socket, int]] = deque()
         self._order: Ending | None = None
         self._selector = selectors.DefaultSelector()
@@ -51,7 +54,11 @@ class TwinReducer:
 
     def adopt(self, sock: socket.socket, rank: int) -> None:
         """See ReducerEngine."""
-        self._arrivals.append((sock, rank))
+        with self._lock:
+            if self._ending is not None:  # nobody would serve it
+                sock.close()
+                return
+            self._arrivals.append((sock, rank))
         self._rouse()
 
     def ending(self) -> Ending | None:
@@ -87,13 +94,13 @@ class TwinReducer:
             while self._ending is None:
                 self._turn()
         except Refused as refused:
-            self._end(refused.code, str(refused), refused.rank)
+            self._end(refused.code, str(refused), refused.rank, refused.blamed)
         finally:
             self._ending = self._ending or Ending(Code.STOPPED, "the reducer failed")
             self._close()
 
     def _turn(self) -> None:
-        pause = self._group.silence / HEARTBEATS / 2
+        pause = PROMPT_SECONDS if self._has_news else self._group.silence / HEARTBEATS / 2
         for key, events in self._selector.select(pause):
             if key.data is None:
                 self._take_orders()
@@ -105,6 +112,11 @@ class TwinReducer:
 
     def _take_orders(self) -> None:
         self._woken.recv(4096)
+        self._admit()
+        if self._order is not None:
+            self._end(self._order.code or Code.STOPPED, self._order.message, NOBODY)
+
+    def _admit(self) -> None:
         while self._arrivals:
             sock, rank = self._arrivals.popleft()
             group = self._group
@@ -112,8 +124,6 @@ class TwinReducer:
             member = _Member(rank, Connection(sock, group.frame, check))
             self._members[rank] = member
             self._selector.register(sock, selectors.EVENT_READ, member)
-        if self._order is not None:
-            self._end(self._order.code or Code.STOPPED, self._order.message, NOBODY)
 
     def _serve(self, member: _Member, events: int) -> None:
         try:
@@ -130,7 +140,8 @@ class TwinReducer:
             raise Refused(Code.PROTOCOL, member.rank, text) from None
 
     def _handle(self, member: _Member, header: Header, payload: memoryview) -> None:
-        member.completed = max(member.completed, header.completed)
+        if header.completed > member.completed:
+            member.completed, self._has_news = header.completed, True
         if header.kind == frames.DATA:
             done = self._slots.add(header, payload)
             if done is not None:
@@ -139,7 +150,8 @@ class TwinReducer:
                 self._refuse_without(header)
         elif header.kind == frames.ERROR:
             reason = f"rank {member.rank} gave up: {printable(payload)}"
-            raise Refused(known_code(header.code), header.rank, reason)
+            code, blamed = known_code(header.code), frames.blamed(header)
+            raise Refused(code, header.rank, reason, blamed)
         elif header.kind == frames.GOODBYE:
             self._leave(member)
 
@@ -154,6 +166,7 @@ class TwinReducer:
             member = self._members.get((header.sequence + header.chunk + turn) % world)
             if member is not None:
                 member.connection.queue(frame, result)
+                member.told = completed
                 self._slots.delivered(member.rank)
                 self._flush(member)
 
@@ -209,17 +222,23 @@ class TwinReducer:
 
     def _keep_alive(self) -> None:
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self._next_look and not self._has_news:
             return
         self._next_look = now + self._group.silence / HEARTBEATS / 2
+        everywhere, self._has_news = self._completed(), False
         for member in list(self._members.values()):
             connection = member.connection
             if now - connection.heard > self._group.silence:
                 silent = f"has been silent for {self._group.silence:g} s"
                 raise self._lost(member, Code.SILENT, silent)
-            if now - connection.told > self._group.silence / HEARTBEATS and not connection.busy:
+            lacks_news = member.told < everywhere
+            pause = PROMPT_SECONDS if lacks_news else self._group.silence / HEARTBEATS
+            if now - connection.told > pause and not connection.busy:
                 connection.queue(self._heartbeat())
+                member.told = everywhere
                 self._flush(member)
+            else:
+                self._has_news |= lacks_news
 
     def _heartbeat(self) -> bytes:
         oldest = self._slots.oldest()
@@ -229,13 +248,16 @@ class TwinReducer:
             fields |= {"sequence": header.sequence, "chunk": header.chunk, "rank": rank}
         return frames.header(frames.HEARTBEAT, completed=self._completed(), **fields).pack()
 
-    def _end(self, code: Code, message: str, rank: int) -> None:
-        self._ending = Ending(code, message)
+    def _end(self, code: Code, message: str, rank: int, blamed: int | None = None) -> None:
+        with self._lock:
+            self._ending = Ending(code, message)
+        self._admit()  # those who have only just come are told, too
         oldest = self._slots.oldest()
         sequence = oldest[0].sequence if oldest else 0
         self._slots.clear()
         group = self._group
-        last = frames.error_frame(code, message, rank, sequence, group.epoch, group.job)
+        about = rank, sequence, group.epoch, group.job
+        last = frames.error_frame(code, message, *about, blamed)
         part_with([member.connection for member in self._members.values()], last)
 
     def _close(self) -> None:

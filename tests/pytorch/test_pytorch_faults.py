@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,90 @@ def lose_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> R
     return lose_a_reducer
 
 
-def test_fallback_gives_the_same_numbers(lose_a_reducer: Run, torchrun: Run, reducers: Run) -> None:
-    undisturbed = torchrun(*STEPS, ranks=3, **reducers(3).environ)
+@pytest.fixture
+def break_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> Run:
+    """Three workers; a reducer stops answering in the fourth step, with blocks of an operation
+    unread, and is killed then, if `killed`."""
+
+    def break_a_reducer(pool: Any, loss: str, killed: bool) -> Any:
+        go, victim = tmp_path / "go", pool.processes[-1]
+        job = launch(
+            *(*STEPS, "--wait-for", str(go)),
+            ranks=3,
+            RSCTL_ON_REDUCER_LOSS=loss,
+            RSCTL_TRANSPORT_SILENCE="2",
+            **pool.environ,
+        )
+        until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
+        victim.send_signal(signal.SIGSTOP)
+        go.touch()
+        port = int(pool.environ["RSCTL_REDUCERS"].rpartition(":")[2])
+        until(lambda: unread(port) > 3 * LONGEST_WITHOUT_BLOCKS)
+        if killed:
+            victim.kill()
+        ended = job.end()
+        victim.send_signal(signal.SIGCONT)
+        return ended
+
+    return break_a_reducer
+
+
+@pytest.fixture(scope="module")
+def digests() -> list[str]:
+    """What the script computes when nothing is lost, once it is known."""
+    return []
+
+
+@pytest.fixture
+def undisturbed(torchrun: Run, reducers: Run, digests: list[str]) -> str:
+    """The digest of a run over reducers in which nothing is lost."""
+    if not digests:
+        digests.append(torchrun(*STEPS, ranks=3, **reducers(3).environ).digest)
+    return digests[0]
+
+
+LONGEST_WITHOUT_BLOCKS = 10 * 64
+"""More than the heartbeats that a worker sends before it gives a silent reducer up, in bytes."""
+
+
+def unread(port: int) -> int:
+    """The bytes that have come to this port of 127.0.0.1 and that nobody has read."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    here = f"0100007F:{port:04X}"
+    return sum(int(row[4].partition(":")[2], 16) for row in rows if row[1] == here)
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "frozen"])
+def test_a_reducer_that_breaks_within_an_operation_ends_the_job_by_name(
+    break_a_reducer: Run, reducers: Run, killed: bool
+) -> None:
+    ended = break_a_reducer(reducers(3), "fail", killed)
+    assert ended.code == 1
+    findings = ended.printed("finding")
+    assert len(findings) == 3
+    what = "was lost during operation" if killed else "has been silent for 2 s during operation"
+    for finding in findings:
+        assert (finding["severity"], finding["code"]) == ("error", "reducer-lost")
+        assert "reducer 2" in finding["message"]
+        assert what in finding["message"]
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "frozen"])
+def test_a_reducer_that_breaks_within_an_operation_changes_no_number(
+    break_a_reducer: Run, undisturbed: str, reducers: Run, killed: bool
+) -> None:
+    ended = break_a_reducer(reducers(3), "fallback", killed)
+    assert ended.digest == undisturbed
+    (finding,) = ended.printed("finding")
+    assert (finding["severity"], finding["code"]) == ("warning", "reducer-lost")
+    assert "the workers go on by themselves from operation" in finding["message"]
+
+
+def test_fallback_gives_the_same_numbers(
+    lose_a_reducer: Run, undisturbed: str, reducers: Run
+) -> None:
     ended = lose_a_reducer(reducers(3), "fallback")
-    assert ended.digest == undisturbed.digest
+    assert ended.digest == undisturbed
     (finding,) = ended.printed("finding")
     assert (finding["severity"], finding["code"]) == ("warning", "reducer-lost")
     assert "the workers go on by themselves from operation 6" in finding["message"]

@@ -53,10 +53,12 @@ def test_the_quickstart(rsctl: Rsctl) -> None:
     assert leftovers(run) == ""
 
 
-def test_the_quickstart_over_reducers(rsctl: Rsctl) -> None:
+@pytest.mark.parametrize("tls", [0, 1])
+def test_the_quickstart_over_reducers(rsctl: Rsctl, tls: int) -> None:
     """On a shaped network; the script is the same, and so is what it learns."""
     job = REPOSITORY / "examples" / "quickstart" / "job.yaml"
     settings = ("workers.count=2", "reducers.count=2", "targets.compose.network.bandwidth=200Mbit")
+    settings += (f"run.env.RSCTL_TRANSPORT_TLS={tls}",)
     done = rsctl(
         *("submit", str(job), "-t", "compose", "-o", "json"),
         *(word for setting in settings for word in ("--set", setting)),
@@ -65,7 +67,8 @@ def test_the_quickstart_over_reducers(rsctl: Rsctl) -> None:
     assert done.exit_code == 0, done.stderr
     assert done.result["metrics"]["accuracy"]["best"] > 0.95
     lines = [event["text"] for event in done.events if event["type"] == "log"]
-    assert any("2 workers, 2 reducers (pure, " in line for line in lines)
+    [how] = [line for line in lines if "2 workers, 2 reducers (pure, " in line]
+    assert (", TLS)" in how) == bool(tls)
     travel = rsctl.status(done.result["run"])["gradients"]
     assert travel["operations"] > 100
     assert travel["link_gbps"] == 0.2

@@ -66,6 +66,18 @@ def test_a_script_trains_over_reducers_as_it_is(rsctl: Rsctl) -> None:
     assert after["gradients"]["ring_seconds"] is None
 
 
+def test_gradients_travel_by_tls_where_the_job_asks_for_it(rsctl: Rsctl) -> None:
+    quickstart = Path(__file__).parents[2] / "examples" / "quickstart" / "job.yaml"
+    sizes = ("workers.count=2", "reducers.count=2", "run.args.epochs=1")
+    settings = [
+        word for size in (*sizes, "run.env.RSCTL_TRANSPORT_TLS=1") for word in ("--set", size)
+    ]
+    done = rsctl("submit", str(quickstart), *settings)
+    assert done.exit_code == 0, done.stderr
+    assert "2 workers, 2 reducers (pure, " in done.stdout
+    assert ", TLS)" in done.stdout
+
+
 def test_the_token_is_in_no_file_no_plan_and_no_command_line(rsctl: Rsctl) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER, **POOL))
     wait_for_reducers(rsctl, run)

@@ -271,6 +271,7 @@ def test_what_is_left_out_of_the_image_is_told(plan: Render, tmp_path: Path) -> 
     ("text", "path"),
     [
         (JOB.replace("uri: team/image:1", "source: src"), "image"),
+        (JOB.replace("uri: team/image:1", "uri: team/image:1, source: src"), "image.source"),
         (
             JOB.replace("once", "none") + "targets: {compose: {network: {bandwidth: 1Gbit}}}\n",
             "targets.compose.network",

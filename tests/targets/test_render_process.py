@@ -17,6 +17,7 @@ from rsctl.targets.base import Target
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.host import Host
 from rsctl.targets.local.process import ProcessTarget
+from rsctl.targets.work import secrets
 
 Render = Callable[..., dict[str, Any]]
 
@@ -246,6 +247,52 @@ def test_arguments_become_words(plan: Render, args: str, words: list[str], targe
     else:
         found = request["commands"][0]["argv"]
     assert found[found.index("train.py") + 1 :] == words
+
+
+@pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])
+def test_tls_reaches_workers_and_reducers_with_a_secret_that_no_plan_shows(
+    plan: Render, target: Target
+) -> None:
+    text = JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: true}")
+    text = text.replace("src", "src, base: x")
+    made = plan(text + "reducers: {count: 1}\n", target)
+    request = made["request"]
+    nodes = request["compose"]["services"].values() if "compose" in request else request["commands"]
+    envs = [node.get("environment") or node["env"] for node in nodes]
+    found = [(env["RSCTL_TRANSPORT_TLS"], env["RSCTL_TLS_IDENTITY"]) for env in envs]
+    assert found == [("1", None)] * len(envs)
+    assert len(envs) >= 2
+    alone = plan(text, target)
+    assert "RSCTL_TLS_IDENTITY" not in json.dumps(alone)
+    notes = {finding["path"]: finding["message"] for finding in alone["findings"]}
+    assert notes["run.env.RSCTL_TRANSPORT_TLS"] == (
+        "RSCTL_TRANSPORT_TLS is not used: there are no reducers, and workers do not use it by "
+        "themselves"
+    )
+
+
+def test_every_run_that_asks_for_tls_has_a_certificate_of_its_own(
+    document: Callable[[str], Document],
+) -> None:
+    job = document(JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: 1}")).job
+    assert job is not None
+    made = [secrets(job, has_reducers=True) for _ in range(2)]
+    assert [sorted(values) for values in made] == [["RSCTL_TLS_IDENTITY", "RSCTL_TOKEN"]] * 2
+    assert made[0]["RSCTL_TLS_IDENTITY"] != made[1]["RSCTL_TLS_IDENTITY"]
+    assert secrets(job, has_reducers=False) == {}
+
+
+@pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])
+def test_an_unclear_wish_for_tls_is_an_error(plan: Render, target: Target) -> None:
+    text = JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: perhaps}")
+    with pytest.raises(RsctlError) as caught:
+        plan(text.replace("src", "src, base: x") + "reducers: {count: 1}\n", target)
+    [finding] = (f for f in caught.value.findings if f.is_error)
+    assert (finding.message, finding.path, finding.remedy) == (
+        "RSCTL_TRANSPORT_TLS must be 1 or 0, not 'perhaps'",
+        "run.env.RSCTL_TRANSPORT_TLS",
+        "write 1 or 0",
+    )
 
 
 FOREIGN = "run: {command: [x], launcher: none}"

@@ -13,16 +13,19 @@ from rsctl.transport import Settings, Transport, connect
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.native import library
 from rsctl.transport.server import Reducer
+from rsctl.transport.tls import Tls
 
 TOKEN = b"a token of this test, thirty bytes"
-ENGINES = ["twin", pytest.param("core", marks=pytest.mark.skipif(not library(), reason="no core"))]
+NEEDS_CORE = pytest.mark.skipif(not library(), reason="no core")
+ENGINES = ["twin", pytest.param("core", marks=NEEDS_CORE)]
 
 
 class Pool:
     """Reducers, and the settings of the workers that belong to them."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, identity: str | None = None) -> None:
         self.engine = engine
+        self.identity = identity
         self.reducers: list[Reducer] = []
         self.others: list[tuple[str, int]] = []
 
@@ -38,14 +41,21 @@ class Pool:
                     "run",
                     lambda group, core=core: reducer_engine(group, core),
                     memory,
+                    tls=self.tls(),
                 )
             )
+
+    def tls(self) -> Tls | None:
+        """TLS of one process by the pool's identity, if it has one."""
+        return Tls(self.identity) if self.identity else None
 
     def settings(self, rank: int, world: int, **changes: Any) -> Settings:
         """One worker's settings."""
         addresses = (*(reducer.address for reducer in self.reducers), *self.others)
         core = self.engine == "core"
         known = Settings("run", TOKEN, rank, world, addresses, core=core, patience=5)
+        if "tls" not in changes:
+            changes["tls"] = self.tls()
         return replace(known, **changes)
 
     def run(self, world: int, work: Callable[[Transport, int], Any], **changes: Any) -> list[Any]:
@@ -95,10 +105,16 @@ class Board:
         return exchange
 
 
+@pytest.fixture
+def identity() -> str | None:
+    """What makes pools use TLS; modules override it."""
+    return None
+
+
 @pytest.fixture(params=ENGINES)
-def pool(request: pytest.FixtureRequest) -> Iterator[Pool]:
+def pool(request: pytest.FixtureRequest, identity: str | None) -> Iterator[Pool]:
     """An empty pool; its reducers and workers use one engine."""
-    made = Pool(request.param)
+    made = Pool(request.param, identity)
     yield made
     for reducer in made.reducers:
         reducer.close()

@@ -16,21 +16,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rsctl.transport import Code, Transport, TransportError, connect
-from rsctl.transport.handshake import Hello, Opening, introduce
-from tests.transport.conftest import TOKEN, Pool, in_threads
+from rsctl.transport import Code, Transport, TransportError, connect, frames, schedule
+from rsctl.transport.engines import reducer_engine
+from rsctl.transport.group import Group
+from rsctl.transport.handshake import Hello, Line, Opening, introduce
+from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
+from tests.transport.conftest import NEEDS_CORE, TOKEN, Pool, in_threads
 
 _MB = 250_000  # numbers of 4 bytes
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def identity(request: pytest.FixtureRequest) -> str | None:
+    """Everything here is so with TLS as it is without."""
+    return make_identity() if request.param else None
 
 
 class Process:
     """A reducer as a process of its own."""
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, identity: str | None) -> None:
         environ = os.environ | {
             "RSCTL_TOKEN": TOKEN.decode(),
             "RSCTL_RUN": "run",
             "RSCTL_TRANSPORT_CORE": "on" if engine == "core" else "off",
+            **_asks(identity),
         }
         program = [sys.executable, "-m", "rsctl.transport.reduce", "--bind", "127.0.0.1"]
         self.process = subprocess.Popen(
@@ -44,13 +54,17 @@ class Process:
 @pytest.fixture
 def processes(pool: Pool) -> Iterator[list[Process]]:
     """Two reducers that can be killed."""
-    started = [Process(pool.engine) for _ in range(2)]
+    started = [Process(pool.engine, pool.identity) for _ in range(2)]
     pool.others = [process.address for process in started]
     yield started
     for process in started:
         process.process.send_signal(signal.SIGCONT)
         process.process.kill()
         process.process.communicate()
+
+
+def _asks(identity: str | None) -> dict[str, str]:
+    return {ASKS: "1", IDENTITY: identity} if identity else {}
 
 
 def _until_it_fails(transport: Transport) -> TransportError:
@@ -85,21 +99,58 @@ def test_a_reducer_that_dies_or_freezes_is_named_by_every_worker(
         transport.all_reduce(bytearray(4)).wait(30)
         going.wait(30)
         error = _until_it_fails(transport)
-        return error.code is code, "reducer 1" in error.message
+        return error.code is code, "reducer 1" in error.message, error.reducer
 
     def breaks(_: int) -> None:
         going.wait(30)
         processes[1].process.send_signal(number)
 
     results = in_threads(2, lambda side: pool.run(3, work, silence=1.0) if side else breaks(0))[1]
-    assert results == [(True, True)] * 3
+    assert results == [(True, True, 1)] * 3
+
+
+@pytest.mark.parametrize("core", [False, pytest.param(True, marks=NEEDS_CORE)])
+def test_who_comes_when_a_reducer_has_just_ended_does_not_wait_for_it(core: bool) -> None:
+    engine = reducer_engine(Group(2, 32768, 8, 0, 1, 60.0), core)
+    here, there = socket.socketpair()
+    engine.stop(Code.STOPPED, "the reducer was stopped")
+    engine.adopt(there, 0)
+    here.settimeout(20)
+    with here:
+        assert here.recv(1) == b""
+
+
+def test_a_reducer_that_passes_a_failure_on_is_not_the_one_that_failed(pool: Pool) -> None:
+    pool.start(2)
+    sock = socket.create_connection(pool.reducers[0].address)
+    tls, opening, line = pool.tls(), Opening(sock), Line(sock, sock)
+    lost = "reducer 1 was lost: Connection reset by peer"
+
+    def other(_: int) -> None:
+        nonlocal line
+        if tls is not None:
+            line = tls.connect(sock, opening)
+        shape = schedule.pure(pool.settings(0, 2).links)
+        hello = Hello("run", 0, 1, 2, 0, shape.frame, shape.windows[0], 8000, 0, shape.digest())
+        introduce(opening.over(line), hello, TOKEN)
+        _wait_until(lambda: [flow.members for flow in pool.reducers[0].stats()] == [2])
+        job = frames.job_number("run")
+        line.sock.sendall(frames.error_frame(Code.LOST, lost, frames.NOBODY, 0, 0, job, blamed=1))
+
+    def work(transport: Transport, rank: int) -> Any:
+        error = _error(transport, bytearray(400))
+        return error.code, error.reducer, error.rank, error.message.partition(": ")[2]
+
+    results = in_threads(2, lambda side: other(0) if side else pool._one(0, 2, work, {}))
+    line.sock.close()
+    assert results == [(Code.LOST, 1, None, f"rank 1 gave up: {lost}"), None]
 
 
 def test_a_lost_worker_is_named_to_the_others_and_frees_what_it_held(pool: Pool) -> None:
     pool.start(2)
     leaver = subprocess.Popen(
         [sys.executable, "-c", _LEAVER, json.dumps([r.address for r in pool.reducers])],
-        env=os.environ | {"RSCTL_TOKEN": TOKEN.decode()},
+        env=os.environ | {"RSCTL_TOKEN": TOKEN.decode(), **_asks(pool.identity)},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -128,9 +179,10 @@ def _members(pool: Pool) -> list[int]:
 _LEAVER = """
 import json, os, sys, time
 from rsctl.transport import Settings, connect
+from rsctl.transport.settings import tls_of
 addresses = tuple(map(tuple, json.loads(sys.argv[1])))
 token = os.environ["RSCTL_TOKEN"].encode()
-transport = connect(Settings("run", token, 2, 3, addresses))
+transport = connect(Settings("run", token, 2, 3, addresses, tls=tls_of(os.environ)))
 print("connected", flush=True)
 time.sleep(60)
 """
@@ -139,10 +191,14 @@ time.sleep(60)
 def test_a_silent_worker_is_named_by_the_deadline(pool: Pool) -> None:
     pool.start(1)
     silent = socket.create_connection(pool.reducers[0].address)
+    lines = [Line(silent, silent)]
 
     def freeze(_: int) -> None:
         hello = Hello("run", 0, 1, 2, 0, 32768, 8, 1000, 0, _plan(pool))
-        introduce(Opening(silent), hello, TOKEN)
+        tls, opening = pool.tls(), Opening(silent)
+        if tls is not None:
+            lines.append(tls.connect(silent, opening))
+        introduce(opening.over(lines[-1]), hello, TOKEN)
 
     def work(transport: Transport, rank: int) -> Any:
         return _error(transport, bytearray(400)).message.split("ended the run")[1]
@@ -150,7 +206,7 @@ def test_a_silent_worker_is_named_by_the_deadline(pool: Pool) -> None:
     results = in_threads(
         2, lambda side: pool._one(0, 2, work, {"silence": 1.0}) if side else freeze(0)
     )
-    silent.close()
+    lines[-1].sock.close()
     expected = " during operation 1: rank 1 has been silent for 1 s during operation 1"
     assert results == [None, expected]
 

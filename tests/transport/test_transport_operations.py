@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +14,16 @@ from rsctl.transport import Transport, TransportError, Work, connect
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.native import library
 from rsctl.transport.server import Reducer
+from rsctl.transport.tls_identity import make_identity
 from tests.transport.conftest import TOKEN, Board, Pool, in_threads
 
 _NUMPY = {"fp32": np.float32, "fp16": np.float16, "bf16": np.uint16}
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def identity(request: pytest.FixtureRequest) -> str | None:
+    """Everything here is so with TLS as it is without."""
+    return make_identity() if request.param else None
 
 
 def _data(rank: int, count: int, dtype: str) -> Any:
@@ -88,12 +96,19 @@ def test_several_flows_to_one_reducer(pool: Pool) -> None:
 
 @pytest.mark.skipif(not library(), reason="no core")
 @pytest.mark.parametrize("clients", [(True, False, True), (False, True, False)])
-def test_core_and_twin_serve_each_other(clients: tuple[bool, ...]) -> None:
+def test_core_and_twin_serve_each_other(clients: tuple[bool, ...], identity: str | None) -> None:
+    base = Pool("twin", identity)
     reducers = [
-        Reducer("127.0.0.1", 0, TOKEN, "run", lambda group, core=core: reducer_engine(group, core))
+        Reducer(
+            "127.0.0.1",
+            0,
+            TOKEN,
+            "run",
+            lambda group, core=core: reducer_engine(group, core),
+            tls=base.tls(),
+        )
         for core in (True, False)
     ]
-    base = Pool("twin")
     base.reducers = reducers
 
     def work(rank: int) -> tuple[str, bytes]:
@@ -142,6 +157,20 @@ def test_inputs_are_kept_until_everyone_has_finished(pool: Pool) -> None:
 
     expected = ([(1, 1, False), (2, 2, False), (3, 3, False)], True, True)
     assert pool.run(2, work) == [expected] * 2
+
+
+def test_what_everyone_has_finished_is_known_long_before_a_heartbeat_is_due(pool: Pool) -> None:
+    pool.start(2)
+
+    def work(transport: Transport, rank: int) -> int:
+        for _ in range(3):
+            _reduce(transport, rank, 1000, "fp32", "sum")
+        until = time.monotonic() + 20
+        while transport.committed < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+        return transport.committed
+
+    assert pool.run(2, work, silence=120.0) == [3, 3]
 
 
 def test_stats_tell_what_moved(pool: Pool) -> None:

@@ -10,7 +10,7 @@ from typing import Optional
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool, Unsupported
-from rsctl.targets.work import TOKEN, comm_env, user_env
+from rsctl.targets.work import comm_env, reducers_env, tls_findings, user_env
 
 REFUSED = {
     "comm.backend": Unsupported(
@@ -84,6 +84,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
     if job.reducers.count == "auto":
         why = "as many as workers, since all links here are equally fast"
         yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
+    yield from tls_findings(job, bool(reducers))
     if job.run.launcher == "none" and (reducers or comm_env(job, False)):
         yield error(
             "unsupported",
@@ -133,12 +134,11 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
 def identity_env(
     job: Job, run: str, target: str, role: str, replica: str
 ) -> dict[str, Optional[str]]:
-    """Who a replica is, and the secret by which workers and reducers know each other."""
-    token: dict[str, Optional[str]] = {TOKEN: None} if reducer_count(job) else {}
+    """Who a replica is, and the secrets by which workers and reducers know each other."""
     return {
         "RSCTL_RUN": run,
         "RSCTL_TARGET": target,
         "RSCTL_ROLE": role,
         "RSCTL_REPLICA": replica,
-        **token,
+        **reducers_env(job, bool(reducer_count(job))),
     }

@@ -11,7 +11,7 @@ from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.machines import Fleet
-from rsctl.targets.work import comm_env
+from rsctl.targets.work import comm_env, tls_findings
 
 _SMDDP_MACHINES = ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
 _SMDDP_LAST = (2, 4)
@@ -25,6 +25,7 @@ _AWS_ACCOUNTS = frozenset({"763104351884", "658645717510"})
 def gradient_findings(fleet: Fleet) -> Iterator[Finding]:
     """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
     job = fleet.job
+    yield from tls_findings(job, bool(fleet.reducers))
     if job.run.launcher == "none" and (fleet.reducers or comm_env(job, False)):
         yield error(
             "unsupported",

@@ -88,7 +88,7 @@ def environment(fleet: Fleet, run: str) -> Env:
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": CHECKPOINT_DIR}
     if has_reducers:
-        env |= {"RSCTL_REDUCER_KIND": "rsctl", work.TOKEN: None}
+        env |= {"RSCTL_REDUCER_KIND": "rsctl", **work.reducers_env(job, True)}
     return env
 
 

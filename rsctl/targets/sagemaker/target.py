@@ -25,6 +25,7 @@ from rsctl.targets.sagemaker.jobrules import job_findings
 from rsctl.targets.sagemaker.machines import Fleet, make_fleet
 from rsctl.targets.sagemaker.request import environment, render_body
 from rsctl.targets.work import TOKEN, user_env
+from rsctl.transport.tls_identity import IDENTITY
 
 _NO_IMAGE = ImagePlan(tag=None, transport="none")
 
@@ -147,7 +148,7 @@ def _pools(fleet: Fleet) -> list[Pool]:
 def _hidden(job: Job) -> dict[str, str]:
     """The values of secrets, to see whether SageMaker takes them; and a token's length."""
     values = {name: str(job.run.env[name]) for name, v in user_env(job).items() if v is None}
-    return {TOKEN: "0" * 64, **values}
+    return {TOKEN: "0" * 64, IDENTITY: "0" * 512, **values}
 
 
 TARGET = SageMakerTarget()

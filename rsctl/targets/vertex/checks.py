@@ -12,6 +12,7 @@ from rsctl.image.findings import image_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
 from rsctl.spec.nodes import quoted
+from rsctl.targets.cloud.package import package_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.work import comm_env
@@ -40,6 +41,7 @@ def disk_gb(job: Job) -> Optional[int]:
 
 def _image(job: Job) -> Iterator[Finding]:
     yield from image_findings(job, "vertex")
+    yield from package_findings(job, "vertex")
     if job.image.uri or not job.image.base:
         return
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from rsctl.spec.job import Job
-from rsctl.targets.work import TOKEN, comm_env, user_env
+from rsctl.targets.work import comm_env, reducers_env, user_env
 
 
 def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:
@@ -24,7 +24,7 @@ def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optio
         env["RSCTL_CHECKPOINT_DIR"] = mounted(job.checkpoints)
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "vertex"}
     if has_own_reducers:
-        env |= {"RSCTL_REDUCER_KIND": "rsctl", TOKEN: None}
+        env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
     return env
 
 

@@ -5,7 +5,7 @@ Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers; `{}` i
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from rsctl.catalog.vertex import rules
 from rsctl.spec.job import Job
@@ -22,6 +22,13 @@ _AFFINITIES = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION"}
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
+class Start(NamedTuple):
+    """An image, and what its containers begin with; nothing where the image says so itself."""
+
+    image: str
+    command: list[str]
+
+
 def url_of(job: Job) -> str:
     """Where jobs are created."""
     options = job.targets.vertex
@@ -31,12 +38,12 @@ def url_of(job: Job) -> str:
     )
 
 
-def custom_job(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+def custom_job(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
     """The body. A variable whose value is a secret has a None, and the image its tag."""
     body: dict[str, Any] = {
         "displayName": run,
         "labels": labels_of(job, run),
-        "jobSpec": _job_spec(job, run, shape, image),
+        "jobSpec": _job_spec(job, run, shape, start),
     }
     if job.targets.vertex.encryption_key:
         body["encryptionSpec"] = {"kmsKeyName": job.targets.vertex.encryption_key}
@@ -48,10 +55,10 @@ def env_of(job: Job, run: str, shape: Shape) -> dict[str, Optional[str]]:
     return container_env(job, run, shape.has_own_reducers)
 
 
-def _job_spec(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+def _job_spec(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
     options = job.targets.vertex
     spec: dict[str, Any] = {
-        "workerPoolSpecs": _pools(job, run, shape, image),
+        "workerPoolSpecs": _pools(job, run, shape, start),
         "scheduling": scheduling(job),
         "serviceAccount": options.service_account,
         "network": options.network,
@@ -70,9 +77,9 @@ def _job_spec(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if value}
 
 
-def _pools(job: Job, run: str, shape: Shape, image: str) -> list[dict[str, Any]]:
+def _pools(job: Job, run: str, shape: Shape, start: Start) -> list[dict[str, Any]]:
     def container() -> dict[str, Any]:
-        return _container(job, run, shape, image)
+        return _container(job, run, shape, start)
 
     others = job.workers.count - 1
     pools = [
@@ -120,19 +127,18 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
     }
 
 
-def _container(job: Job, run: str, shape: Shape, image: str) -> dict[str, Any]:
+def _container(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
     """One for all roles: rsctl-launch knows by its role what to start."""
-    container: dict[str, Any] = {"imageUri": image, **_entry(job, shape)}
+    container: dict[str, Any] = {"imageUri": start.image, **_entry(job, shape, start)}
     env = env_of(job, run, shape)
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
     return container
 
 
-def _entry(job: Job, shape: Shape) -> dict[str, Any]:
+def _entry(job: Job, shape: Shape, start: Start) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher != "none":
-        # An image of ours begins with rsctl-launch by itself; of another one nobody knows.
-        command = {"command": ["rsctl-launch"]} if job.image.uri else {}
+        command = {"command": list(start.command)} if start.command else {}
         return {**command, "args": work.launch_arguments(job, shape.processes)}
     entry: dict[str, Any] = {}
     if job.run.command is not None:

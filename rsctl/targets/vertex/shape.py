@@ -17,6 +17,7 @@ from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
 from rsctl.targets.vertex.scheduling import scheduling_findings
+from rsctl.targets.work import tls_findings
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def shape_of(job: Job) -> tuple[Optional[Shape], list[Finding]]:
     findings = list(name_findings(job))
     machine = worker_machine(job, findings)
     reducers = reducers_of(job, machine, findings)
+    findings += tls_findings(job, reducers is not None and reducers.kind == "rsctl")
     findings += scheduling_findings(job)
     findings += job_findings(job)
     if machine is not None:

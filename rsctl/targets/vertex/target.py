@@ -7,13 +7,15 @@ from typing import Any
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.findings import recipe_of
+from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
 from rsctl.targets.cloud.overlay import apply_overlay
+from rsctl.targets.cloud.package import FILE, is_packaged, make_package, package_notes
 from rsctl.targets.cloud.run import CloudRun
 from rsctl.targets.cloud.service import JobService
 from rsctl.targets.vertex.names import RUN_LABEL
-from rsctl.targets.vertex.request import custom_job, env_of, url_of
+from rsctl.targets.vertex.request import Start, custom_job, env_of, url_of
 from rsctl.targets.vertex.shape import Shape, pools_of, shape_of
 
 _OVERLAY = "targets.vertex.overlay"
@@ -41,6 +43,7 @@ class VertexTarget(CloudRun):
         if shape is None:
             raise RsctlError(ExitCode.USAGE, *findings)
         image, left_out = _image(job, shape)
+        start, notes = _start(job, image)
         return Plan(
             run=run,
             target=self.name,
@@ -48,8 +51,8 @@ class VertexTarget(CloudRun):
             pools=pools_of(job, shape),
             world_size=job.workers.count * shape.processes,
             env=env_of(job, run, shape),
-            request={"method": "POST", "url": url_of(job), "body": _body(job, run, shape, image)},
-            findings=findings + left_out,
+            request={"method": "POST", "url": url_of(job), "body": _body(job, run, shape, start)},
+            findings=findings + left_out + notes,
         )
 
     def preflight(self, job: Job) -> list[Finding]:
@@ -83,8 +86,17 @@ def _image(job: Job, shape: Shape) -> tuple[ImagePlan, list[Finding]]:
     return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
 
 
-def _body(job: Job, run: str, shape: Shape, image: ImagePlan) -> dict[str, Any]:
-    body = custom_job(job, run, shape, str(image.tag))
+def _start(job: Job, image: ImagePlan) -> tuple[Start, list[Finding]]:
+    """An image of ours begins with rsctl-launch by itself; of another one nobody knows."""
+    if not is_packaged(job):
+        return Start(str(image.tag), ["rsctl-launch"] if job.image.uri else []), []
+    package, staging = make_package(job), staging_of(job.targets.vertex.staging or "")
+    path = f"/gcs/{staging.bucket}/{staging.folder}{package.folder}{FILE}"
+    return Start(str(image.tag), package.command(path)), list(package_notes(package))
+
+
+def _body(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
+    body = custom_job(job, run, shape, start)
     patched = apply_overlay(body, job.targets.vertex.overlay, _OVERLAY)
     if _label(patched) != run:
         message = f"it removes or changes the label {RUN_LABEL}, by which the job is found again"

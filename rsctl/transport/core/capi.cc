@@ -104,6 +104,7 @@ RSCTL_EXPORT int rsctl_client_failure(void* client, rsctl_failure* failure) {
     failure->server = found.server;
     failure->rank = found.rank;
     failure->remote = found.remote;
+    failure->blamed = found.blamed;
     failure->sequence = found.sequence;
     copy_text(failure->detail, found.detail);
     return 1;

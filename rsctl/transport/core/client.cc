@@ -124,9 +124,11 @@ bool Client::turn() {
     polled.push_back(
         {server.connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  const int pause = static_cast<int>(membership_.silence / kHeartbeats / 2 * 1000) + 1;
+  const bool news = std::any_of(servers_.begin(), servers_.end(),
+                                [this](const Server& server) { return lacks_news(server); });
+  const double pause = news ? kPromptSeconds : membership_.silence / kHeartbeats / 2;
   bool goes_on = true;
-  if (poll(polled.data(), polled.size(), pause) > 0) {
+  if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
     if (polled[0].revents) goes_on = take_submissions();
     for (size_t i = 0; i < servers_.size(); ++i)
       if (polled[i + 1].revents) serve(servers_[i], polled[i + 1].revents);
@@ -182,7 +184,9 @@ void Client::handle(Server& server, const Header& header, const uint8_t* payload
     server.waits_for = header.rank;
   } else {
     const auto code = static_cast<Code>(header.code);
-    throw failed(code, server, printable(payload, header.payload), header.rank, true);
+    Failed told = failed(code, server, printable(payload, header.payload), header.rank, true);
+    told.failure.blamed = header.chunk;
+    throw told;
   }
 }
 
@@ -213,6 +217,7 @@ void Client::pump() {
     --server.room;
     const Header header = operation->block_header(chunk, operations_.completed());
     server.connection->queue(header, operation->block(chunk));
+    server.told = header.completed;
     operations_.sent(*operation, chunk);
     flush(server);
   }
@@ -234,8 +239,10 @@ void Client::keep_alive() {
     Connection& connection = *server.connection;
     if (time - connection.heard() > membership_.silence)
       throw failed(Code::kSilent, server, seconds(membership_.silence));
-    if (time - connection.told() > membership_.silence / kHeartbeats && !connection.busy()) {
+    const double pause = lacks_news(server) ? kPromptSeconds : membership_.silence / kHeartbeats;
+    if (time - connection.told() > pause && !connection.busy()) {
       connection.queue(about_us(kHeartbeat));
+      server.told = operations_.completed();
       flush(server);
     }
   }
@@ -244,6 +251,11 @@ void Client::keep_alive() {
                                     [](const Server& s) { return s.waits_for != kNobody; });
   const Server& server = waiting == servers_.end() ? servers_.front() : *waiting;
   throw failed(Code::kDeadline, server, seconds(membership_.timeout), server.waits_for);
+}
+
+// Whether it is for us to tell: while operations are under way, their blocks do.
+bool Client::lacks_news(const Server& server) const {
+  return !operations_.oldest() && server.told < operations_.completed();
 }
 
 Header Client::about_us(uint8_t kind) const {
@@ -258,7 +270,9 @@ Header Client::about_us(uint8_t kind) const {
 
 Client::Failed Client::failed(Code code, const Server& server, const std::string& detail,
                               uint32_t rank, bool remote) const {
-  return {{code, server.number, rank, remote, operations_.oldest(), detail}};
+  const bool its_fault = code == Code::kLost || code == Code::kSilent || code == Code::kProtocol;
+  const uint32_t blamed = its_fault && !remote ? server.number + 1 : 0;
+  return {{code, server.number, rank, remote, operations_.oldest(), detail, blamed}};
 }
 
 // Tells whoever waits here, and the reducers.
@@ -274,6 +288,7 @@ void Client::end(const Failure& failure) {
   for (Server& server : servers_) {
     Header header = about_us(clean ? kGoodbye : kError);
     header.sequence = failure.sequence;
+    header.chunk = failure.blamed;
     if (!clean && failure.code != Code::kClosed) header.rank = failure.rank;
     if (clean)
       server.connection->queue(header);

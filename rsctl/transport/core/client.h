@@ -20,6 +20,7 @@ struct Failure {
   bool remote;
   uint64_t sequence;
   std::string detail;
+  uint32_t blamed = 0;  // as in an ERROR frame: 1 + the reducer that failed, or 0
 };
 
 class Client {
@@ -49,6 +50,7 @@ class Client {
     uint32_t room;
     uint32_t waits_for = kNobody;
     std::unique_ptr<Connection> connection;
+    uint64_t told = 0;  // what it knows to be completed here
   };
   // Thrown by the loop's own functions to end it.
   struct Failed {
@@ -65,6 +67,7 @@ class Client {
   void pump();
   void flush(Server& server);
   void keep_alive();
+  bool lacks_news(const Server& server) const;
   Header about_us(uint8_t kind) const;
   Failed failed(Code code, const Server& server, const std::string& detail,
                 uint32_t rank = kNobody, bool remote = false) const;

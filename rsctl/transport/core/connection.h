@@ -27,6 +27,9 @@ struct Outgoing {
   Bytes owner;
 };
 
+// How soon a side that has nothing else to send says what has been finished since it sent last.
+constexpr double kPromptSeconds = 0.05;
+
 class Connection {
  public:
   Connection(int fd, uint32_t frame, const Check& check);

@@ -32,6 +32,10 @@ Reducer::~Reducer() {
 void Reducer::adopt(int fd, uint32_t rank) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (ended_) {  // nobody would serve it
+      close(fd);
+      return;
+    }
     arrivals_.emplace_back(fd, rank);
   }
   wake_.rouse();
@@ -91,8 +95,8 @@ void Reducer::turn() {
         {member->connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
     polled_members.push_back(member.get());
   }
-  const int pause = static_cast<int>(group_.silence / kHeartbeats / 2 * 1000) + 1;
-  if (poll(polled.data(), polled.size(), pause) > 0) {
+  const double pause = has_news_ ? kPromptSeconds : group_.silence / kHeartbeats / 2;
+  if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
     if (polled[0].revents) take_orders();
     for (size_t i = 1; i < polled.size() && !ended_here_; ++i)
       if (polled[i].revents) serve(*polled_members[i], polled[i].revents);
@@ -102,7 +106,17 @@ void Reducer::turn() {
 
 void Reducer::take_orders() {
   wake_.clear();
+  admit();
   std::unique_lock<std::mutex> lock(mutex_);
+  if (!ordered_) return;
+  const auto code = static_cast<Code>(ordered_code_);
+  const std::string text = ordered_text_;
+  lock.unlock();
+  end(code, text, kNobody);
+}
+
+void Reducer::admit() {
+  std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [fd, rank] : arrivals_) {
     const Check check{kKinds, group_.frame, group_.epoch, group_.job, rank};
     auto member = std::make_unique<Member>();
@@ -111,11 +125,6 @@ void Reducer::take_orders() {
     members_[rank] = std::move(member);
   }
   arrivals_.clear();
-  if (!ordered_) return;
-  const auto code = static_cast<Code>(ordered_code_);
-  const std::string text = ordered_text_;
-  lock.unlock();
-  end(code, text, kNobody);
 }
 
 void Reducer::serve(Member& member, short events) {
@@ -140,6 +149,7 @@ void Reducer::handle(Member& member, const Header& header, const uint8_t* payloa
   if (header.kind == kData) {
     reduce(header, payload);
   } else if (header.kind == kError) {
+    blamed_ = header.chunk;
     throw Refused(static_cast<Code>(header.code), header.rank,
                   rank_text(member.rank) + " gave up: " + printable(payload, header.payload));
   } else if (header.kind == kGoodbye) {
@@ -165,6 +175,7 @@ void Reducer::broadcast(Header header, const Bytes& result) {
     auto& member = members_[(header.sequence + header.chunk + turn) % group_.world];
     if (!member || !member->connection) continue;
     member->connection->queue(header, result->data(), result);
+    member->told = header.completed;
     slots_.delivered(member->rank);
     flush(*member);
   }
@@ -206,14 +217,21 @@ void Reducer::refuse_without(uint64_t sequence) {
 
 void Reducer::keep_alive() {
   const double time = now();
+  const uint64_t everywhere = completed();
+  has_news_ = false;
   for (auto& member : members_) {
     if (!member || !member->connection) continue;
     Connection& connection = *member->connection;
     if (time - connection.heard() > group_.silence)
       throw lost(*member, Code::kSilent, "has been silent for " + seconds(group_.silence));
-    if (time - connection.told() > group_.silence / kHeartbeats && !connection.busy()) {
+    const bool lacks_news = member->told < everywhere;
+    const double pause = lacks_news ? kPromptSeconds : group_.silence / kHeartbeats;
+    if (time - connection.told() > pause && !connection.busy()) {
       connection.queue(heartbeat());
+      member->told = everywhere;
       flush(*member);
+    } else if (lacks_news) {
+      has_news_ = true;
     }
   }
 }
@@ -256,10 +274,12 @@ void Reducer::drop(Member& member) {
 void Reducer::end(Code code, const std::string& message, uint32_t rank) {
   set_ending(static_cast<uint32_t>(code), message);
   ended_here_ = true;
+  admit();  // those who have only just come are told, too
   Header header;
   header.epoch = group_.epoch;
   header.job = group_.job;
   header.rank = rank;
+  header.chunk = blamed_;
   header.sequence = slots_.oldest() ? slots_.oldest()->header().sequence : 0;
   slots_.clear();
   std::vector<Connection*> rest;

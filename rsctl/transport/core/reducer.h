@@ -30,12 +30,14 @@ class Reducer {
     uint32_t rank;
     std::unique_ptr<Connection> connection;
     uint64_t completed = 0;
+    uint64_t told = 0;  // what it knows to be completed everywhere
     bool left = false;
   };
 
   void run();
   void turn();
   void take_orders();
+  void admit();
   void serve(Member& member, short events);
   void handle(Member& member, const Header& header, const uint8_t* payload);
   void reduce(const Header& header, const uint8_t* payload);
@@ -55,6 +57,8 @@ class Reducer {
   Slots slots_;
   std::vector<std::unique_ptr<Member>> members_;  // by rank; null until it has come
   uint32_t left_ = 0;
+  bool has_news_ = false;    // whether a member lacks what is completed everywhere
+  uint32_t blamed_ = 0;      // what a worker's ERROR said: 1 + the reducer that failed, or 0
   bool ended_here_ = false;  // the thread's own view of the ending
   std::atomic<uint64_t> blocks_{0};
   Wake wake_;

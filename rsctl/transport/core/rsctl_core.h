@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define RSCTL_CORE_ABI 1
+#define RSCTL_CORE_ABI 2
 #define RSCTL_TEXT_BYTES 2048
 
 uint32_t rsctl_core_abi(void);
@@ -67,6 +67,7 @@ typedef struct {
   uint32_t server;
   uint32_t rank;
   uint32_t remote;
+  uint32_t blamed;  // 1 + the reducer that failed, by the one that passed it on; 0 if it named none
   uint64_t sequence;
   char detail[RSCTL_TEXT_BYTES];
 } rsctl_failure;

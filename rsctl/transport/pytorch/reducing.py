@@ -39,10 +39,11 @@ class Way:
         """Who takes part, in words."""
         transport = self.engine.transport
         kind = "hybrid" if transport.schedule.hybrid else "pure"
+        how = f"{kind}, {transport.engine}" + (", TLS" if transport.encrypted else "")
         plural = "" if self.reducers == 1 else "s"
         return [
             self.place.described(),
-            f"{self.reducers} reducer{plural} ({kind}, {transport.engine})",
+            f"{self.reducers} reducer{plural} ({how})",
         ]
 
 

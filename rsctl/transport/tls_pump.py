@@ -1,0 +1,143 @@
+"""Carries bytes between TLS connections and the sockets that the engines use instead of them.
+
+An engine has one end of a pair of sockets, as if it were the connection itself: ends, half-closes
+and back-pressure pass through.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import ssl
+import threading
+import time
+from collections import deque
+
+from rsctl.transport.tls_stream import CHUNK_BYTES, Stream
+
+_LOOK_SECONDS = 0.5
+_READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Pump:
+    """Serves the connections of a process in one thread, which lives while there are any."""
+
+    def __init__(self) -> None:
+        self._arrivals: deque[Stream] = deque()
+        self._lock = threading.Lock()
+        self._wake: socket.socket | None = None
+
+    def carry(
+        self,
+        wire: socket.socket,
+        tls: ssl.SSLObject,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+    ) -> socket.socket:
+        """Take over a connection after its TLS handshake; returns the socket to use instead.
+
+        Of what has come after the handshake nothing is read yet, and it begins with a record.
+        `wire` is closed when both sides have ended. Raises OSError.
+        """
+        ours, theirs = socket.socketpair()
+        for sock in (ours, wire):
+            sock.setblocking(False)
+        with self._lock:
+            self._arrivals.append(Stream(wire, ours, tls, incoming, outgoing))
+            if self._wake is None:
+                self._wake, woken = socket.socketpair()
+                woken.setblocking(False)
+                threading.Thread(
+                    target=_Carrier(self, woken).run, name="rsctl-tls", daemon=True
+                ).start()
+            else:
+                self._wake.send(b"!")
+        return theirs
+
+    def arrived(self, idle: bool) -> list[Stream] | None:
+        """The connections that are new; None, once, if the thread is idle and is to end."""
+        with self._lock:
+            new = list(self._arrivals)
+            self._arrivals.clear()
+            if not new and idle and self._wake is not None:
+                self._wake.close()
+                self._wake = None
+                return None
+            return new
+
+
+class _Carrier:
+    """The thread of a pump."""
+
+    def __init__(self, pump: Pump, woken: socket.socket) -> None:
+        self._pump = pump
+        self._woken = woken
+        self._streams: set[Stream] = set()
+        self._selector = selectors.DefaultSelector()
+        self._watched: dict[socket.socket, int] = {}
+        self._buffers = memoryview(bytearray(CHUNK_BYTES)), memoryview(bytearray(2 * CHUNK_BYTES))
+
+    def run(self) -> None:
+        """Until there is no connection left."""
+        self._selector.register(self._woken, _READ)
+        try:
+            while (new := self._pump.arrived(idle=not self._streams)) is not None:
+                self._streams.update(new)
+                for stream in new:
+                    self._serve(stream, True, True)
+                if self._streams:
+                    self._turn()
+        finally:
+            # Whatever went wrong, no engine waits for a connection that nobody serves.
+            for stream in self._streams:
+                stream.close()
+            self._selector.close()
+            self._woken.close()
+
+    def _turn(self) -> None:
+        lingers = any(stream.lingers_until for stream in self._streams)
+        ready: dict[Stream, tuple[bool, bool]] = {}
+        for key, events in self._selector.select(_LOOK_SECONDS if lingers else None):
+            stream = key.data
+            if stream is None:
+                self._woken.recv(4096)
+                continue
+            # Reading here feeds one direction, and writing here empties the other.
+            is_wire = key.fileobj is stream.wire
+            outward, inward = ready.get(stream, (False, False))
+            outward |= bool(events & (_WRITE if is_wire else _READ))
+            inward |= bool(events & (_READ if is_wire else _WRITE))
+            ready[stream] = outward, inward
+        for stream, directions in ready.items():
+            self._serve(stream, *directions)
+        if lingers:
+            self._end_late_ones()
+
+    def _serve(self, stream: Stream, outward: bool, inward: bool) -> None:
+        if outward:
+            stream.outward(self._buffers[0])
+        if inward:
+            stream.inward(*self._buffers)
+        for sock, events in ((stream.wire, stream.wants_wire), (stream.ours, stream.wants_ours)):
+            self._watch(stream, sock, 0 if stream.is_over else events)
+        if stream.is_over:
+            self._streams.discard(stream)
+            stream.close()
+
+    def _watch(self, stream: Stream, sock: socket.socket, events: int) -> None:
+        before = self._watched.get(sock, 0)
+        if before == events:
+            return
+        if not events:
+            self._selector.unregister(sock)
+            del self._watched[sock]
+            return
+        change = self._selector.modify if before else self._selector.register
+        change(sock, events, stream)
+        self._watched[sock] = events
+
+    def _end_late_ones(self) -> None:
+        now = time.monotonic()
+        for stream in [s for s in self._streams if s.lingers_until and now > s.lingers_until]:
+            stream.is_over = True
+            self._serve(stream, False, False)

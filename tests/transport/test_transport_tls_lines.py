@@ -1,0 +1,173 @@
+"""One line with TLS: its two ends, what it needs of the environment, and what it leaves there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+from typing import Any
+
+import pytest
+
+from rsctl.transport import Code, Settings, TransportError, tls
+from rsctl.transport.frames import FrameError
+from rsctl.transport.handshake import Hello, Line, Opening, examine, introduce
+from rsctl.transport.settings import tls_of
+from rsctl.transport.tls import Tls
+from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
+from rsctl.transport.tls_stream import CHUNK_BYTES
+from tests.transport.conftest import TOKEN, in_threads
+
+_HELLO = Hello("run", 0, 0, 1, 0, 32768, 8, 8000, 0, bytes(32))
+
+
+@pytest.fixture(scope="module")
+def run_identity() -> str:
+    """The identity of the run."""
+    return make_identity()
+
+
+def test_answers_that_are_no_tls_are_said_to_be_none(run_identity: str) -> None:
+    here, there = socket.socketpair()
+    there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with here, there, pytest.raises(FrameError, match=r"no TLS 1\.3 with it: WRONG_VERSION_NUMBER"):
+        Tls(run_identity).connect(here, Opening(here))
+
+
+def test_memory_stays_bounded_where_the_peer_does_not_read(run_identity: str) -> None:
+    worker, reducer = _pair(run_identity)
+    taken = 0
+    worker.sock.settimeout(1.0)
+    with contextlib.suppress(TimeoutError):
+        while taken < 100 * CHUNK_BYTES:
+            taken += worker.sock.send(bytes(1 << 16))
+    buffers = sum(
+        sock.getsockopt(socket.SOL_SOCKET, option)
+        for sock in (worker.sock, worker.wire, reducer.wire, reducer.sock)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)
+    )
+    assert taken <= 2 * CHUNK_BYTES + 2 * buffers
+    for line in (worker, reducer):
+        line.sock.close()
+
+
+def test_half_a_connection_can_end_before_the_other(run_identity: str) -> None:
+    worker, reducer = _pair(run_identity)
+    worker.sock.sendall(b"question" * 100_000)
+    worker.sock.shutdown(socket.SHUT_WR)
+    asked = b""
+    while more := reducer.sock.recv(1 << 16):
+        asked += more
+    reducer.sock.sendall(b"answer")
+    reducer.sock.close()
+    answered = b""
+    while more := worker.sock.recv(1 << 16):
+        answered += more
+    worker.sock.close()
+    assert (asked, answered) == (b"question" * 100_000, b"answer")
+
+
+def test_what_was_said_before_a_close_still_arrives(run_identity: str) -> None:
+    worker, reducer = _pair(run_identity)
+    reducer.sock.sendall(b"unread")
+    worker.sock.sendall(b"last words" * 10_000)
+    worker.sock.close()
+    heard = b""
+    with contextlib.suppress(ConnectionResetError):
+        while more := reducer.sock.recv(1 << 16):
+            heard += more
+    reducer.sock.close()
+    assert heard == b"last words" * 10_000
+
+
+def _pair(identity: str) -> tuple[Line, Line]:
+    """A worker's and a reducer's end of one connection, with a pump each."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        near = socket.create_connection(listener.getsockname())
+        far, _ = listener.accept()
+
+    def secure(server: int) -> Line:
+        ours, wire = Tls(identity), far if server else near
+        return (ours.accept if server else ours.connect)(wire, Opening(wire))
+
+    worker, reducer = in_threads(2, secure)
+    for line in (worker, reducer):
+        line.sock.settimeout(20)
+    assert worker.binding == reducer.binding != b""
+    return worker, reducer
+
+
+def test_an_opening_is_bound_to_its_connection(run_identity: str) -> None:
+    pairs = [_pair(run_identity) for _ in range(2)]
+    assert len({worker.binding for worker, _ in pairs}) == 2
+    worker, reducer = pairs[0]
+
+    def one(side: int) -> Any:
+        if side:
+            return introduce(Opening(worker.sock).over(worker), _HELLO, TOKEN)
+        found = examine(Opening(reducer.sock).over(reducer), TOKEN)
+        reducer.sock.sendall(found.ready)
+        return found.hello
+
+    assert in_threads(2, one) == [_HELLO, None]
+    for line in [line for pair in pairs for line in pair]:
+        line.sock.close()
+
+
+def test_the_environment_asks_for_it(run_identity: str) -> None:
+    assert tls_of({}) is None
+    assert tls_of({ASKS: "0", IDENTITY: run_identity}) is None
+    assert tls_of({ASKS: "True", IDENTITY: run_identity}) is not None
+
+
+@pytest.mark.parametrize(
+    ("environ", "message"),
+    [
+        ({ASKS: "perhaps"}, "RSCTL_TRANSPORT_TLS must be 1 or 0, not 'perhaps'"),
+        *(
+            (
+                {ASKS: "1", **given},
+                "RSCTL_TRANSPORT_TLS asks for TLS, and RSCTL_TLS_IDENTITY has no certificate with "
+                "its key",
+            )
+            for given in (
+                {},
+                {IDENTITY: "s3cret"},
+                {IDENTITY: "czNjcmV0.czNjcmV0"},
+                {IDENTITY: "kéy.kéy"},
+                {IDENTITY: f"{make_identity().split('.')[0]}.{make_identity().split('.')[1]}"},
+            )
+        ),
+    ],
+)
+def test_settings_that_make_no_sense_are_named_without_the_secret(
+    environ: dict[str, str], message: str
+) -> None:
+    with pytest.raises(TransportError) as refused:
+        tls_of(environ)
+    assert (refused.value.code, refused.value.message) == (Code.SETTINGS, message)
+
+
+def test_an_identity_fits_a_variable_and_is_the_runs_own(run_identity: str) -> None:
+    assert len({make_identity() for _ in range(20)}) == 20
+    assert max(len(make_identity()) for _ in range(20)) <= 512
+    settings = Settings("run", TOKEN, 0, 1, (), tls=Tls(run_identity))
+    assert run_identity.split(".")[0] not in repr(settings) + repr(settings.tls)
+
+
+def test_where_there_are_no_files_in_memory_none_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, run_identity: str
+) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    monkeypatch.setattr(tls.tempfile, "tempdir", str(tmp_path))
+    seen: list[int] = []
+    real = ssl.SSLContext.load_cert_chain
+
+    def load(self: ssl.SSLContext, path: str) -> None:
+        seen.append(os.stat(path).st_mode & 0o777)
+        real(self, path)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", load)
+    Tls(run_identity)
+    assert (seen, list(tmp_path.iterdir())) == ([0o600], [])
