@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,15 @@ DEFAULT_PORT = 29500
 REDUCER_PORT = 29600
 """Where a reducer listens, unless the platform says otherwise."""
 
+LOCAL = "local"
+"""The platform of rsctl's own targets, and of containers that were started by hand."""
+
+RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
+"""Where SageMaker tells a container its place."""
+
 _ROLES = ("worker", "reducer")
+_REMEDY = "rsctl sets it; do not set it in run.env or in the image."
+_LOCAL_TARGETS = ("process", "compose")
 
 
 @dataclass(frozen=True)
@@ -25,7 +34,7 @@ class Cluster:
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
     `interface` is the network interface that leads to the others, or None where nobody knows.
     `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
-    does.
+    does. `platform` is whose contract said so: `local`, `vertex` or `sagemaker`.
     """
 
     role: str
@@ -35,13 +44,25 @@ class Cluster:
     interface: str | None
     port: int
     reducer_ports: tuple[int, ...] = ()
+    platform: str = LOCAL
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Cluster:
         """Read the contract of the platform that this process finds itself on.
 
-        Raises Refusal if there is none, or if it makes no sense.
+        RSCTL_TARGET says which that is; without it, the first that is there. Raises Refusal if
+        there is none, or if it makes no sense.
         """
+        # Each node pays only for the contract of its own platform.
+        platform = platform_of(environ)
+        if platform == "vertex":
+            from rsctl.runtime import cluster_vertex
+
+            return cluster_vertex.read(environ)
+        if platform == "sagemaker":
+            from rsctl.runtime import cluster_sagemaker
+
+            return cluster_sagemaker.read(environ)
         if "RSCTL_CLUSTER" in environ:
             return _from_rsctl(environ)
         raise Refusal(
@@ -51,6 +72,11 @@ class Cluster:
             "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER as "
             'in {"role": "worker", "index": 0, "workers": ["localhost"], "reducers": []}.',
         )
+
+    @property
+    def replica(self) -> str:
+        """What rsctl calls this node on every platform: `worker-0`, `reducer-3`."""
+        return f"{self.role}-{self.index}"
 
     @property
     def chief(self) -> str:
@@ -66,12 +92,34 @@ class Cluster:
     def reducer_addresses(self) -> str:
         """`host:port` of each reducer, with commas between: what RSCTL_REDUCERS has."""
         places = zip(self.reducers, self.reducer_ports, strict=True)
-        return ",".join(f"{host}:{port}" for host, port in places)
+        return ",".join(f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in places)
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """Every node once, workers first."""
         return tuple(dict.fromkeys(self.workers + self.reducers))
+
+
+def platform_of(environ: Mapping[str, str]) -> str:
+    """Whose contract counts here: `vertex`, `sagemaker`, or `local` for rsctl's own."""
+    target = environ.get("RSCTL_TARGET", "")
+    if target in ("vertex", "sagemaker"):
+        return target
+    if target in _LOCAL_TARGETS or "RSCTL_CLUSTER" in environ:
+        return LOCAL
+    if "CLUSTER_SPEC" in environ:
+        return "vertex"
+    return "sagemaker" if os.path.exists(sagemaker_path(environ, RESOURCE_CONFIG)) else LOCAL
+
+
+def sagemaker_path(environ: Mapping[str, str], path: str) -> str:
+    """A path of SageMaker's container contract; rehearsals without containers move its root."""
+    return os.path.join(environ.get("RSCTL_ROOT") or "/", path.lstrip("/"))
+
+
+def rendezvous_port(environ: Mapping[str, str]) -> int:
+    """RSCTL_PORT, where several jobs share a host, else torchrun's own."""
+    return int(number(environ, "RSCTL_PORT", DEFAULT_PORT))
 
 
 def _from_rsctl(environ: Mapping[str, str]) -> Cluster:
@@ -98,18 +146,26 @@ def _from_rsctl(environ: Mapping[str, str]) -> Cluster:
         workers=pools["worker"],
         reducers=pools["reducer"],
         interface=interface or None,
-        port=int(number(environ, "RSCTL_PORT", DEFAULT_PORT)),
-        reducer_ports=_reducer_ports(environ, len(pools["reducer"])),
+        port=rendezvous_port(environ),
+        reducer_ports=reducer_ports(environ, len(pools["reducer"])),
     )
 
 
-def _reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
-    """RSCTL_REDUCER_PORTS: numbers with commas between, where reducers share one host."""
+def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
+    """RSCTL_REDUCER_PORTS: numbers with commas between, where reducers share one host.
+
+    Raises Refusal if they are not one for each reducer.
+    """
     if not environ.get("RSCTL_REDUCER_PORTS"):
         return (REDUCER_PORT,) * count
     texts = environ["RSCTL_REDUCER_PORTS"].split(",")
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise _invalid(f"has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}")
+        raise Refusal(
+            USAGE,
+            "cluster-invalid",
+            f"the cluster has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
+            _REMEDY,
+        )
     return tuple(map(int, texts))
 
 
@@ -125,5 +181,5 @@ def _invalid(problem: str) -> Refusal:
         USAGE,
         "cluster-invalid",
         f"RSCTL_CLUSTER {problem}",
-        "rsctl sets it; do not set it in run.env or in the image.",
+        _REMEDY,
     )

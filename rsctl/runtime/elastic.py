@@ -1,26 +1,36 @@
 """torchrun, ending with the exit code of its first failed rank and without a traceback of its own.
 
 torchrun itself ends with 1 whatever a rank ended with, and prints forty lines about its own stack;
-what there is to say of a failed rank, `rank.py` has said.
+what there is to say of a failed rank, `rank.py` has said. Told to stop, it kills after 30 seconds;
+platforms give more, and whoever stops a node decides how long it may take.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from time import sleep
+import traceback
+from time import sleep, time
+from typing import Any
 
-from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 from torch.distributed.run import parse_args, run
 
+from rsctl.runtime import lastwords
+from rsctl.runtime.rank import FAILURE_FILE
+
 _LINGER_SECONDS = 0.5
+_FOREVER_SECONDS = 10**6
+_EPOCH = "RSCTL_EPOCH"
 
 
 def main() -> int:
     """Run torchrun with the arguments of the command line; returns the node's exit code."""
     options = parse_args(sys.argv[1:])  # type: ignore[no-untyped-call]
     store = _keep_store()
+    _let_whoever_stops_us_decide_when()
     try:
         run(options)  # type: ignore[no-untyped-call]
         if options.node_rank == 0 and options.nnodes != "1":
@@ -33,6 +43,9 @@ def main() -> int:
         return int(failure.exitcode) if failure.exitcode > 0 else 128 - int(failure.exitcode)
     except SignalException as stopped:
         return 128 + int(stopped.sigval)
+    except Exception as error:
+        _leave_word(error)
+        raise
     return 0
 
 
@@ -43,13 +56,48 @@ def _keep_store() -> list[object]:
     """
     held: list[object] = []
     meet = StaticTCPRendezvous.next_rendezvous
+    is_given = _EPOCH in os.environ
 
     def next_rendezvous(self: StaticTCPRendezvous) -> object:
         held.append(self)
-        return meet(self)
+        met = meet(self)
+        if os.environ.get("RSCTL_REDUCERS") and not is_given:
+            _agree_on_epoch(self._store, self.rank == 0, len(held))
+        return met
 
     StaticTCPRendezvous.next_rendezvous = next_rendezvous  # type: ignore[method-assign,assignment]
     return held
+
+
+def _agree_on_epoch(store: Any, is_chief: bool, meeting: int) -> None:
+    """Give the ranks an epoch that is later than any that the reducers may have seen.
+
+    A platform may restart the workers' containers and leave the reducers', which refuse what would
+    be the epoch that has just failed. The chief's clock decides, in seconds.
+    """
+    key = f"rsctl/epoch/{meeting}"
+    if is_chief:
+        store.set(key, str(int(time())))
+    os.environ[_EPOCH] = store.get(key).decode()
+
+
+def _let_whoever_stops_us_decide_when() -> None:
+    """After a stop signal, wait for the ranks until they have ended or we are killed."""
+    close = PContext.close
+
+    def patient_close(self: PContext, death_sig: Any = None, timeout: int = 30) -> None:
+        is_stopped = isinstance(sys.exc_info()[1], SignalException)
+        close(self, death_sig, _FOREVER_SECONDS if is_stopped else timeout)
+
+    PContext.close = patient_close  # type: ignore[method-assign]
+
+
+def _leave_word(error: Exception) -> None:
+    """Tell the platform of a failure of torchrun's own, such as a node that never came."""
+    if path := os.environ.get(FAILURE_FILE):
+        replica = os.environ.get("RSCTL_REPLICA", "this node")
+        lines = "".join(traceback.format_exception_only(error))
+        lastwords.leave(path, f"{replica}: torchrun failed before or beside its ranks", lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """`rsctl-launch`: a node's first process, and the check of the image that it is in.
 
 Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--python] -- COMMAND...
+       rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|once]
 
 This file and what it imports at its head must parse on Python 3.7: see interpreter.py.
@@ -9,10 +10,11 @@ This file and what it imports at its head must parse on Python 3.7: see interpre
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from rsctl.runtime import interpreter, rank
-from rsctl.runtime.refusal import ENVIRONMENT
+from rsctl.runtime.refusal import ENVIRONMENT, Refusal
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,15 +23,19 @@ def main(arguments: list[str] | None = None) -> int:
     if outdated is not None:
         rank.emit("finding", outdated)
         return ENVIRONMENT
-    options = _parse(sys.argv[1:] if arguments is None else arguments)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        from rsctl.runtime import node
+        from rsctl.runtime import carried, node
 
+        options = _parse(carried.arguments(given, os.environ))
         if options.check:
             from rsctl.runtime.check import command
     except ImportError as error:
         rank.emit("finding", interpreter.incomplete(error))
         return ENVIRONMENT
+    except Refusal as refusal:
+        rank.emit("finding", refusal.finding())
+        return refusal.exit_code
     if options.check:
         return command.main(options.transport or "none", options.launcher)
     return node.main(options)

@@ -7,19 +7,22 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from types import FrameType
 from typing import NoReturn
 
-from rsctl.runtime import processes, rank, work
+from rsctl.runtime import endings, environment, gathering, processes, rank, work
 from rsctl.runtime.check.recheck import Recheck, image_transport, start_recheck
-from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.peers import meet, wait_for_names
+from rsctl.runtime.cluster import LOCAL, Cluster
+from rsctl.runtime.interfaces import named_interface, with_interface
+from rsctl.runtime.network import is_loopback
+from rsctl.runtime.peers import meet, wait_for_listeners, wait_for_names
+from rsctl.runtime.platforms import platform
 from rsctl.runtime.refusal import ENVIRONMENT, Refusal
 from rsctl.runtime.settings import number
 from rsctl.runtime.shape import Network, shape
 from rsctl.runtime.telemetry import start_telemetry
 
-_RESOLVE_SECONDS = 300
 _TELEMETRY_SECONDS = 10
 
 
@@ -32,6 +35,7 @@ def main(options: argparse.Namespace) -> int:
         return _launch(options, os.environ)
     except Refusal as refusal:
         rank.emit("finding", refusal.finding())
+        endings.tell_platform(os.environ, f"{refusal.message}. {refusal.remedy}")
         return refusal.exit_code
 
 
@@ -39,47 +43,76 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     _end_on_stop_signals()
     if environ.get("RSCTL_TARGET") == "process":
         _end_with_supervisor(environ)
+    endings.forget_last(environ)
     cluster = Cluster.from_env(environ)
-    job = _work(cluster, options, environ)
+    if platform(cluster.platform).names_nodes:
+        rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
+    presence = gathering.attend(cluster, environ)
+    try:
+        return _take_part(cluster, options, environ)
+    finally:
+        if presence is not None:
+            presence.leave()
+
+
+def _take_part(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    work.require(cluster, options.launcher, environ)
     recheck = start_recheck(image_transport(), environ) if cluster.role == "worker" else None
     try:
-        code = _run(cluster, job, recheck, options, environ)
+        code = _run(cluster, recheck, options, environ)
     except SystemExit:
         if recheck is None or not recheck.says_end():
             raise
-        return ENVIRONMENT
-    return ENVIRONMENT if recheck is not None and recheck.says_end() else code
+        code = ENVIRONMENT
+    if recheck is not None and recheck.says_end():
+        code = ENVIRONMENT
+        endings.tell_platform(environ, f"{cluster.replica}: the image's transport cannot work here")
+    return code
 
 
 def _run(
     cluster: Cluster,
-    job: work.Work,
     recheck: Recheck | None,
     options: argparse.Namespace,
     environ: Mapping[str, str],
 ) -> int:
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
     shape(Network.from_env(environ), cluster.interface)
-    _wait_for_peers(cluster, environ)
+    cluster = _meet(cluster, environ)
+    job = _work(cluster, options, environment.of_node(cluster, environ))
 
     processes.adopt_orphans()
-    child = rank.start(job.argv, job.environ)
+    words = endings.listen(options.launcher, cluster, environ)
+    child = rank.start(job.argv, job.environ, words)
+    watch = gathering.watch(cluster, environ)
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
     ending = rank.wait(child)
-    if options.launcher == "once" and ending.is_failure:
-        rank.report(ending, rank=cluster.index, local_rank=0)
+    said = words.end() if words is not None else ""
+    is_over = watch is not None and watch.has_ended
+    code = endings.conclude(ending, said, options.launcher, cluster, is_over, environ)
     if recheck is not None and ending.is_failure:
         recheck.wait()
     processes.kill_descendants()
-    return ending.code
+    return code
 
 
-def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> None:
-    limit = number(environ, "RSCTL_RESOLVE_SECONDS", _RESOLVE_SECONDS)
+def _meet(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
+    """Wait for the other nodes, and find the interface that leads to them where nobody named one.
+
+    A reducer that knows its interface waits for nobody: workers come to it. On clouds, nodes start
+    minutes apart, longer than scripts wait for reducers.
+    """
+    named = replace(cluster, interface=named_interface(cluster))
+    if named.platform != LOCAL and named.role == "reducer" and named.interface is not None:
+        return named
+    limit = environment.patience(cluster, environ)
     wait_for_names(cluster.hosts, limit)
     if "RSCTL_READY" in environ:
         attempt, own = environ.get("RSCTL_ATTEMPT", ""), cluster.own_host
         meet(environ["RSCTL_READY"], attempt, own, cluster.hosts, limit)
+    if named.platform != LOCAL and named.role == "worker":
+        wait_for_listeners(zip(named.reducers, named.reducer_ports, strict=True), limit)
+    return with_interface(named)
 
 
 def _work(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> work.Work:
@@ -92,7 +125,10 @@ def _work(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, s
 
 def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
     """The interface whose traffic is this replica's alone, if there is one."""
-    return None if environ.get("RSCTL_TARGET") == "process" else cluster.interface
+    if environ.get("RSCTL_TARGET") == "process":
+        return None
+    is_rehearsed = cluster.platform != LOCAL and is_loopback(cluster.own_host)
+    return None if is_rehearsed else cluster.interface
 
 
 def _end_on_stop_signals() -> None:

@@ -12,6 +12,8 @@ from rsctl.runtime.refusal import TEMPORARY, Refusal
 
 _POLL_SECONDS = 0.2
 _PATIENCE_SECONDS = 3.0
+_CONNECT_SECONDS = 3.0
+_NAMES = "the names"
 
 
 def wait_for_names(
@@ -20,8 +22,9 @@ def wait_for_names(
     resolves: Callable[[str], bool] | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
+    what: str = _NAMES,
 ) -> None:
-    """Return when every name resolves; addresses do at once.
+    """Return when every name resolves; addresses do at once. `what` says what names are.
 
     After a few seconds it says on stderr whom it waits for. Raises Refusal after `limit` seconds.
     """
@@ -30,12 +33,22 @@ def wait_for_names(
     while missing := [name for name in names if not resolves(name)]:
         waited = clock() - began
         if waited >= limit:
-            raise _unresolved(missing, limit)
+            raise _missing(what, missing, limit)
         if waited >= _PATIENCE_SECONDS and not told:
             told = True
-            print(f"rsctl: waiting for the names {', '.join(missing)}", file=sys.stderr)
+            print(f"rsctl: waiting for {what} {', '.join(missing)}", file=sys.stderr)
         sleep(min(_POLL_SECONDS, limit - waited))
         names = missing
+
+
+def wait_for_listeners(addresses: Iterable[tuple[str, int]], limit: float) -> None:
+    """Return when somebody listens at each of these hosts and ports.
+
+    A name may resolve long before anything runs on the machine. Raises Refusal after `limit`
+    seconds.
+    """
+    listening = {f"{host}:{port}": (host, port) for host, port in addresses}
+    wait_for_names(listening, limit, lambda shown: _listens(listening[shown]), what="the reducers")
 
 
 def meet(directory: str, attempt: str, own: str, names: Iterable[str], limit: float) -> None:
@@ -61,10 +74,20 @@ def _resolves(name: str) -> bool:
     return True
 
 
-def _unresolved(missing: list[str], limit: float) -> Refusal:
+def _listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address, timeout=_CONNECT_SECONDS).close()
+    except (OSError, UnicodeError):
+        return False
+    return True
+
+
+def _missing(what: str, missing: list[str], limit: float) -> Refusal:
+    is_name = what == _NAMES
+    lack = "these nodes have no address" if is_name else f"{what} do not listen"
     return Refusal(
         TEMPORARY,
-        "peers-unresolved",
-        f"after {limit:g} s these nodes have no address: {', '.join(missing)}",
+        "peers-unresolved" if is_name else "peers-silent",
+        f"after {limit:g} s {lack}: {', '.join(missing)}",
         "See whether they started, and why not; a slow start needs a longer RSCTL_RESOLVE_SECONDS.",
     )

@@ -24,13 +24,19 @@ import time
 TYPE_CHECKING = False  # importing typing would cost as much as starting the interpreter
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
     from typing import NoReturn
+
+    from rsctl.runtime.lastwords import LastWords
 
 LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that tell a job to stop. torchrun passes on the same four."""
+
+FAILURE_FILE = "RSCTL_FAILURE_FILE"
+"""Names the file in which the platform wants to be told why a node failed, if it does."""
 
 _AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
 _PR_SET_PDEATHSIG = 1
@@ -41,7 +47,8 @@ class Ending:
     """How a command ended.
 
     `code` is its exit code, 128+n if signal n killed it. `signal` is that signal's name, or None.
-    `told_to_stop` says whether it had been sent a stop signal through us before it ended.
+    `told_to_stop` says whether it had been sent a stop signal through us before it ended, `time`
+    when it ended, in nanoseconds since 1970.
     """
 
     def __init__(self, wait_status: int, told_to_stop: bool) -> None:
@@ -49,6 +56,7 @@ class Ending:
         self.code = code if code >= 0 else 128 - code
         self.signal = None if code >= 0 else _signal_name(-code)
         self.told_to_stop = told_to_stop
+        self.time = time.time_ns()
 
     @property
     def is_failure(self) -> bool:
@@ -56,12 +64,13 @@ class Ending:
         return self.code != 0 and not self.told_to_stop
 
 
-def start(command: list[str], environ: Mapping[str, str]) -> int:
+def start(command: list[str], environ: Mapping[str, str], words: LastWords | None = None) -> int:
     """Start a command in a session of its own and return its process id.
 
     A session of its own, so that a signal to our process group reaches it once, through `wait`.
     From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
-    the command when this process dies. A command that cannot be run ends with code 127.
+    the command when this process dies. A command that cannot be run ends with code 127. `words`
+    keep the end of what it writes to stderr.
     """
     # Some systems forget a SIGCHLD that nobody handles, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -69,7 +78,9 @@ def start(command: list[str], environ: Mapping[str, str]) -> int:
     parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _become(command, environ, parent)
+        _become(command, environ, parent, 2 if words is None else words.writer)
+    if words is not None:
+        words.begin()
     return child
 
 
@@ -90,9 +101,9 @@ def wait(child: int) -> Ending:
             _tell(child, received)
 
 
-def report(ending: Ending, rank: int, local_rank: int) -> None:
-    """Print the `exit` line of a rank that has just failed."""
-    seconds, nanoseconds = divmod(time.time_ns(), 10**9)
+def report(ending: Ending, rank: int | None, local_rank: int | None) -> None:
+    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed."""
+    seconds, nanoseconds = divmod(ending.time, 10**9)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     emit(
         "exit",
@@ -146,9 +157,10 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _become(command: list[str], environ: Mapping[str, str], parent: int) -> NoReturn:
+def _become(command: list[str], environ: Mapping[str, str], parent: int, stderr: int) -> NoReturn:
     """Turn this new child into the command."""
     try:
+        os.dup2(stderr, 2)
         os.setsid()
         die_with_parent(signal.SIGKILL, parent)
         # Python ignores the last two, and a program inherits what is ignored.
@@ -190,12 +202,47 @@ def _signal_name(signum: int) -> str:
         return f"SIG{signum}"
 
 
+def failure(ending: Ending, place: str) -> str:
+    """How whoever stands in this place failed, in words."""
+    how = f"was killed by {ending.signal}" if ending.signal else "failed"
+    hint = ", most often for want of memory" if ending.signal == "SIGKILL" else ""
+    return f"{place} {how} (exit code {ending.code}){hint}"
+
+
+def _last_words() -> ModuleType:
+    """The module beside this file; `-I -S` leaves no other way to it."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lastwords.py")
+    spec = spec_from_file_location("lastwords", path)
+    assert spec is not None  # noqa: S101
+    assert spec.loader is not None  # noqa: S101
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def main(command: list[str]) -> int:
     """Run the command as the rank that torchrun's environment says; returns its exit code."""
     die_with_parent(signal.SIGKILL, os.getppid())
+    if os.environ.get(FAILURE_FILE):
+        return _main_telling(command, os.environ[FAILURE_FILE])
     ending = wait(start(command, os.environ))
     if ending.is_failure:
         report(ending, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+    return ending.code
+
+
+def _main_telling(command: list[str], path: str) -> int:
+    """As main, and leave why the rank failed in a file for the platform."""
+    lastwords = _last_words()
+    words = lastwords.LastWords()
+    ending = wait(start(command, os.environ, words))
+    said = words.end()
+    if ending.is_failure:
+        report(ending, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+        place = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
+        lastwords.leave(path, failure(ending, place), said)
     return ending.code
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rsctl.runtime import rank
-from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import CONFIGURATION, ENVIRONMENT, Refusal
-
-_FIRST_AUTOLOAD = (2, 5)
+from rsctl.runtime import binding, rank
+from rsctl.runtime.cluster import LOCAL, Cluster
+from rsctl.runtime.environment import patience
+from rsctl.runtime.network import is_loopback
+from rsctl.runtime.refusal import ENVIRONMENT, Refusal
 
 
 @dataclass(frozen=True)
@@ -24,19 +23,27 @@ class Work:
     environ: dict[str, str]
 
 
+def require(cluster: Cluster, launcher: str, environ: Mapping[str, str]) -> None:
+    """Raises Refusal if this interpreter lacks what the node is to run."""
+    if cluster.role == "reducer":
+        _require_reducer()
+    elif launcher == "torchrun":
+        _require_torch()
+        if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
+            binding.require(environ)
+
+
 def torchrun(
     cluster: Cluster, processes: int, command: list[str], environ: Mapping[str, str]
 ) -> Work:
     """One torchrun, which starts the command once for each of this node's ranks.
 
-    Raises Refusal if this interpreter has no torch.
+    Raises Refusal if the binding to PyTorch could not reach the command.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise no_torch()
-    if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
-        _require_binding(environ)
     rendezvous = ["--nnodes", str(len(cluster.workers)), "--node-rank", str(cluster.index)]
     rendezvous += ["--master-addr", cluster.chief, "--master-port", str(cluster.port)]
+    if cluster.platform != LOCAL:
+        rendezvous += ["--rdzv-conf", f"timeout={round(patience(cluster, environ))}"]
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
     return Work(
         argv=[
@@ -44,10 +51,20 @@ def torchrun(
             *rendezvous,
             *("--nproc-per-node", str(processes), "--no-python"),
             *supervisor,
-            *command,
+            *binding.attached(command, environ),
         ],
-        environ=_with_defaults(cluster, environ),
+        environ={**_threads(cluster, processes), **_with_defaults(cluster, environ)},
     )
+
+
+def _threads(cluster: Cluster, processes: int) -> dict[str, str]:
+    """A node's processors in equal parts for its ranks; torchrun gives each but one.
+
+    rsctl's own targets have said so already: their nodes share a machine.
+    """
+    if cluster.platform == LOCAL:
+        return {}
+    return {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes))}
 
 
 def no_torch() -> Refusal:
@@ -76,8 +93,19 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Wo
 def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Work:
     """The reducer's program, on this node's interface alone, with a lane for each rank of a node.
 
-    Raises Refusal if this interpreter does not have it.
+    An address of the loopback is this node's own, where all nodes are processes of one machine.
     """
+    program = [sys.executable, "-m", "rsctl.transport.reduce"]
+    port = str(cluster.reducer_ports[cluster.index])
+    if cluster.interface and not is_loopback(cluster.own_host):
+        place = ["--interface", cluster.interface]
+    else:
+        place = ["--bind", cluster.own_host]
+    lanes = ["--lanes", str(processes)] if processes > 1 else []
+    return Work([*program, *place, "--port", port, *lanes], _with_defaults(cluster, environ))
+
+
+def _require_reducer() -> None:
     if importlib.util.find_spec("rsctl.transport") is None:
         raise Refusal(
             ENVIRONMENT,
@@ -85,36 +113,11 @@ def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Wor
             "no reducer program is in this image",
             "Build the image with rsctl (image.base), or set reducers.count: 0.",
         )
-    program = [sys.executable, "-m", "rsctl.transport.reduce"]
-    port = str(cluster.reducer_ports[cluster.index])
-    place = (
-        ["--interface", cluster.interface] if cluster.interface else ["--bind", cluster.own_host]
-    )
-    lanes = ["--lanes", str(processes)] if processes > 1 else []
-    return Work([*program, *place, "--port", port, *lanes], _with_defaults(cluster, environ))
 
 
-def _require_binding(environ: Mapping[str, str]) -> None:
-    """Raises Refusal where torch would not load the binding, which nothing else would notice."""
-    if environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
-        raise Refusal(
-            CONFIGURATION,
-            "binding-off",
-            "reducers and comm: reach the script by torch's autoload, and "
-            "TORCH_DEVICE_BACKEND_AUTOLOAD=0 turns that off",
-            "Remove the variable from run.env or from the image.",
-        )
-    from importlib.metadata import version  # costs a launch that has no reducers 15 ms
-
-    found = version("torch")
-    if tuple(map(int, re.findall(r"\d+", found)[:2])) < _FIRST_AUTOLOAD:
-        raise Refusal(
-            ENVIRONMENT,
-            "binding-off",
-            f"reducers and comm: reach the script by torch's autoload, which torch {found} "
-            "does not have",
-            "Take an image.base with torch 2.5 or later.",
-        )
+def _require_torch() -> None:
+    if importlib.util.find_spec("torch") is None:
+        raise no_torch()
 
 
 def _with_defaults(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:

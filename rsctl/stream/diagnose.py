@@ -104,7 +104,21 @@ _CAUSES = (
         "entrypoint",
         r'exec: "rsctl-launch": executable file not found',
         "the image does not have rsctl-launch",
-        "build it with image.base, or set run.launcher: none",
+        "build it with image.base; on a cloud, image.source brings it along; or set "
+        "run.launcher: none",
+    ),
+    _cause(
+        "python",
+        r'exec: "python3": executable file not found',
+        "the image does not have python3, which unpacks image.source",
+        "take an image with Python 3.10 or newer on its PATH, or build on it with image.base",
+    ),
+    _cause(
+        "package",
+        r"rsctl cannot start the source: |package\.tar\.gz is not what was submitted",
+        "image.source could not be had from the staging bucket",
+        "let the job's account read the bucket; if the package there is damaged, delete it, and "
+        "submit again",
     ),
     _cause(
         "image",
@@ -114,7 +128,8 @@ _CAUSES = (
     ),
     _cause(
         LOST_PEER,
-        r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError",
+        r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
+        r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
         "a peer went away in the middle of a collective operation",
         "its own log says why",
     ),

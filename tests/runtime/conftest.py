@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -96,7 +97,8 @@ LaunchNode = Callable[..., Node]
 def launch(tmp_path: Path) -> Iterator[LaunchNode]:
     """Start a node with these arguments and environment variables.
 
-    `place` is its fields of RSCTL_CLUSTER; `via` is put before the command line, as `sudo` is.
+    `place` is its fields of RSCTL_CLUSTER, which a cloud's node does not have; `via` is put before
+    the command line, as `sudo` is.
     """
     nodes: list[Node] = []
 
@@ -106,7 +108,9 @@ def launch(tmp_path: Path) -> Iterator[LaunchNode]:
         unset = {"RANK", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
         environ = {name: value for name, value in os.environ.items() if name not in unset}
         environ |= {"PYTHONPATH": str(ROOT), "RSCTL_TELEMETRY_SECONDS": "0"}
-        environ |= {"RSCTL_CLUSTER": cluster(**(place or {})), **extra}
+        if extra.get("RSCTL_TARGET") not in ("vertex", "sagemaker"):
+            environ["RSCTL_CLUSTER"] = cluster(**(place or {}))
+        environ |= extra
         argv = [*via, sys.executable, "-m", "rsctl.runtime.launch", *arguments]
         nodes.append(Node(tmp_path / f"node-{len(nodes)}", argv, environ))
         return nodes[-1]
@@ -146,7 +150,26 @@ def _state(pid: int) -> str | None:
 
 
 @pytest.fixture
+def addresses() -> Callable[[int], list[str]]:
+    """So many addresses of the loopback that no other test uses now, not in order."""
+
+    def take(count: int) -> list[str]:
+        net = f"127.{os.getpid() % 253 + 1}.{next(_nets) % 254 + 1}"
+        return [f"{net}.{number}" for number in range(count + 8, 8, -1)]
+
+    return take
+
+
+_nets = itertools.count()
+
+
+@pytest.fixture
 def free_port() -> int:
-    """A port of the loopback that nobody uses now."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port that nobody listens at now, below those that the kernel gives to connections."""
+    while True:
+        port = 10_000 + (os.getpid() * 64 + next(_ports)) % 19_000
+        with contextlib.suppress(OSError), socket.create_server(("", port)):
+            return port
+
+
+_ports = itertools.count()

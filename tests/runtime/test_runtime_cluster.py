@@ -43,7 +43,7 @@ def test_ports_that_are_not_one_for_each_reducer_are_refused(ports: str) -> None
     with pytest.raises(Refusal) as caught:
         read(RSCTL_CLUSTER=json.dumps(fields), RSCTL_REDUCER_PORTS=ports)
     assert caught.value.message == (
-        f"RSCTL_CLUSTER has 1 reducers, and RSCTL_REDUCER_PORTS is {ports!r}"
+        f"the cluster has 1 reducers, and RSCTL_REDUCER_PORTS is {ports!r}"
     )
 
 

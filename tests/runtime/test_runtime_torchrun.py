@@ -110,3 +110,25 @@ def test_killed_it_takes_the_ranks_with_it(
     node.process.kill()
     for pid in ranks:
         gone(pid)
+
+
+PATIENT_CLOSE = """
+import signal
+from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
+from rsctl.runtime import elastic
+
+PContext.close = lambda self, death_sig=None, timeout=30: print(death_sig, timeout)
+elastic._let_whoever_stops_us_decide_when()
+try:
+    raise SignalException("told to stop", signal.SIGTERM)
+except SignalException as stopped:
+    PContext.close(None, stopped.sigval, timeout=30)
+PContext.close(None, signal.SIGTERM)
+"""
+
+
+def test_only_whoever_stops_a_node_limits_how_long_that_takes(
+    launch: Launch, script: Script
+) -> None:
+    node = launch("--launcher", "once", "--python", "--", script(PATIENT_CLOSE))
+    assert (node.wait(), node.out) == (0, "15 1000000\n15 30\n")

@@ -192,6 +192,12 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "entrypoint",
         ),
         (
+            'runc create failed: exec: "python3": executable file not found in $PATH: unknown',
+            "python",
+        ),
+        ("/gcs/b/packages/0a/package.tar.gz is not what was submitted", "package"),
+        ("rsctl cannot start the source: [Errno 2] No such file or directory: '/x'", "package"),
+        (
             "Error response from daemon: pull access denied for team/image, repository does not "
             "exist or may require 'docker login'",
             "image",
@@ -206,6 +212,12 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "ncclRemoteError: A call failed possibly due to a network error",
             "peer",
         ),
+        (
+            "rsctl.transport.errors.TransportError: reducer 1 (10.0.0.7:29600) ended the run "
+            "during operation 9: rank 2 was lost: it closed the connection",
+            "peer",
+        ),
+        ("rsctl.transport.errors.TransportError: reducer 0 was lost during operation 3", "peer"),
     ],
 )
 def test_a_known_cause_has_a_remedy(line: str, code: str) -> None:

@@ -20,7 +20,7 @@ ELASTIC = {
     "distributed/run.py": "parse_args = run = None\n",
     "distributed/elastic/__init__.py": "",
     "distributed/elastic/multiprocessing/__init__.py": "",
-    "distributed/elastic/multiprocessing/api.py": "SignalException = SystemExit\n",
+    "distributed/elastic/multiprocessing/api.py": "SignalException = PContext = SystemExit\n",
     "distributed/elastic/multiprocessing/errors.py": "ChildFailedError = SystemExit\n",
     "distributed/elastic/rendezvous/__init__.py": "",
     "distributed/elastic/rendezvous/static_tcp_rendezvous.py": "StaticTCPRendezvous = object\n",

@@ -1,0 +1,165 @@
+"""The contract of SageMaker's training jobs: resourceconfig.json.
+
+    {"current_host": "algo-3", "hosts": ["algo-1", "algo-3", "algo-2"],
+     "current_group_name": "workers", "current_instance_type": "ml.g5.12xlarge",
+     "instance_groups": [{"instance_group_name": "reducers", "hosts": ["algo-2"], ...},
+                         {"instance_group_name": "workers", "hosts": ["algo-3", "algo-1"], ...}],
+     "network_interface_name": "eth0"}
+
+Neither hosts nor groups are sorted, and a group's hosts need not follow each other. Jobs of one
+group leave the groups out or call theirs `homogeneousCluster`. Source: "How Amazon SageMaker
+provides training information", and for the groups AWS's own sagemaker-training toolkit, whose
+offline form has `current_instance_group` in place of `current_group_name`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rsctl.runtime.cluster import (
+    RESOURCE_CONFIG,
+    Cluster,
+    reducer_ports,
+    rendezvous_port,
+    sagemaker_path,
+)
+from rsctl.runtime.refusal import USAGE, Refusal
+
+WORKERS, REDUCERS = "workers", "reducers"
+"""The groups of a job that has reducers."""
+
+_ALONE = "homogeneousCluster"
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
+_MOST_BYTES = 1 << 20
+
+
+class Resources(NamedTuple):
+    """The file, checked: hosts sorted by number, by group. `group` and `host` are this node's."""
+
+    host: str
+    group: str
+    groups: dict[str, tuple[str, ...]]
+    instance_type: str
+    interface: str | None
+
+
+def read(environ: Mapping[str, str]) -> Cluster:
+    """This node's place. Raises Refusal that says what in the file makes no sense."""
+    found = resources(environ)
+    groups = found.groups
+    name = WORKERS if len(groups) > 1 else found.group
+    if name not in groups or found.group not in (name, REDUCERS):
+        raise _invalid(
+            f"has the groups {', '.join(sorted(groups))}, and this node is in {found.group}; "
+            f"rsctl-launch knows {WORKERS} and {REDUCERS}"
+        )
+    workers, reducers = groups[name], groups.get(REDUCERS, ()) if len(groups) > 1 else ()
+    return Cluster(
+        role="worker" if found.group == name else "reducer",
+        index=groups[found.group].index(found.host),
+        workers=workers,
+        reducers=reducers,
+        interface=found.interface,
+        port=rendezvous_port(environ),
+        reducer_ports=reducer_ports(environ, len(reducers)),
+        platform="sagemaker",
+    )
+
+
+def resources(environ: Mapping[str, str]) -> Resources:
+    """Read and check the file. Raises Refusal."""
+    fields = _parsed(sagemaker_path(environ, RESOURCE_CONFIG))
+    host = fields.get("current_host")
+    if not isinstance(host, str) or not _HOST.fullmatch(host):
+        raise _invalid(f"has the current_host {_shown(host)}, which is no host name")
+    groups = _groups(fields)
+    group = _own_group(fields, groups, host)
+    interface = fields.get("network_interface_name")
+    if interface is not None and not (
+        isinstance(interface, str) and _INTERFACE.fullmatch(interface)
+    ):
+        raise _invalid(f"has the network_interface_name {_shown(interface)}, which is no name")
+    kind = fields.get("current_instance_type")
+    return Resources(host, group, groups, kind if isinstance(kind, str) else "", interface)
+
+
+def _parsed(path: str) -> dict[str, object]:
+    try:
+        with open(path, "rb") as file:
+            fields = json.loads(file.read(_MOST_BYTES))
+    except OSError as error:
+        raise Refusal(
+            USAGE,
+            "cluster-missing",
+            f"RSCTL_TARGET is sagemaker, and {path} cannot be read: {error.strerror}",
+            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
+            "and RSCTL_TARGET=compose.",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise _invalid("is not a JSON object")
+    return fields
+
+
+def _groups(fields: dict[str, object]) -> dict[str, tuple[str, ...]]:
+    """The hosts of each group; one group of all where the file has none."""
+    entries = fields.get("instance_groups") or []
+    if not isinstance(entries, list):
+        raise _invalid("has instance_groups that are no list")
+    if not entries:
+        return {_ALONE: _hosts(fields.get("hosts"), "hosts")}
+    groups: dict[str, tuple[str, ...]] = {}
+    for entry in entries:
+        name = entry.get("instance_group_name") if isinstance(entry, dict) else None
+        if not isinstance(name, str) or not name or name in groups:
+            raise _invalid(f"has a group of the name {_shown(name)}")
+        groups[name] = _hosts(entry.get("hosts"), f"hosts of group {name[:64]!r}")
+    everyone = [host for hosts in groups.values() for host in hosts]
+    if len(set(everyone)) < len(everyone):
+        raise _invalid("has a host in more than one group")
+    return groups
+
+
+def _hosts(hosts: object, what: str) -> tuple[str, ...]:
+    if not isinstance(hosts, list) or not hosts:
+        raise _invalid(f"has {what} that are no list of host names")
+    strange = [host for host in hosts if not (isinstance(host, str) and _HOST.fullmatch(host))]
+    if strange:
+        raise _invalid(f"has {_shown(strange[0])} among the {what}")
+    if len(set(hosts)) < len(hosts):
+        raise _invalid(f"has a host twice among the {what}")
+    return tuple(sorted(hosts, key=_numbers))
+
+
+def _numbers(host: str) -> list[tuple[int, str]]:
+    """Sorts algo-10 after algo-9, and addresses likewise."""
+    parts = re.findall(r"([0-9]+)|([^0-9]+)", host)
+    return [(int(number or 0), text) for number, text in parts]
+
+
+def _own_group(fields: dict[str, object], groups: dict[str, tuple[str, ...]], host: str) -> str:
+    member = next((name for name, hosts in groups.items() if host in hosts), None)
+    if member is None:
+        raise _invalid(f"has the current_host {host}, which is in no group and not among the hosts")
+    said = fields.get("current_group_name") or fields.get("current_instance_group") or member
+    if said != member and (len(groups) > 1 or fields.get("instance_groups")):
+        raise _invalid(f"has {host} in group {member}, and {_shown(said)} as the current group")
+    return member
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:80]
+
+
+def _invalid(problem: str) -> Refusal:
+    return Refusal(
+        USAGE,
+        "cluster-invalid",
+        f"{RESOURCE_CONFIG} {problem}",
+        "The platform writes it. See targets.sagemaker.overlay if that changes the groups.",
+    )

@@ -1,0 +1,123 @@
+"""The contract of Vertex AI's custom jobs: CLUSTER_SPEC, which every replica has.
+
+    {"cluster": {"workerpool0": ["HOST:2222"], "workerpool1": [...], "workerpool2": [...]},
+     "environment": "cloud", "task": {"type": "workerpool1", "index": 0}, "job": {...}}
+
+Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers. Those of pool 2 are ours
+only where RSCTL_REDUCER_KIND is `rsctl`; else they are Google's, or a user's parameter servers,
+who find their way by themselves. Source: "Distributed training" of the platform's documentation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.refusal import USAGE, Refusal
+
+_CHIEF, _WORKERS, _REDUCERS = "workerpool0", "workerpool1", "workerpool2"
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\]")
+_Place = tuple[str, int]
+
+
+def read(environ: Mapping[str, str]) -> Cluster:
+    """This node's place. Raises Refusal that says what in CLUSTER_SPEC makes no sense."""
+    fields = _object(_parsed(environ), "")
+    pools = _object(fields.get("cluster"), "cluster")
+    places = {name: _places(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS)}
+    if len(places[_CHIEF]) != 1:
+        raise _invalid(f"has {len(places[_CHIEF])} hosts in {_CHIEF}, which is for the chief alone")
+    workers = places[_CHIEF] + places[_WORKERS]
+    reducers = places[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
+    _require_different(workers + reducers)
+    role, index = _role(_object(fields.get("task"), "task"), places)
+    if role == "reducer" and not reducers:
+        raise _foreign(f"{_REDUCERS} has no reducers of rsctl's")
+    return Cluster(
+        role=role,
+        index=index,
+        workers=tuple(host for host, _ in workers),
+        reducers=tuple(host for host, _ in reducers),
+        interface=None,
+        port=workers[0][1],
+        reducer_ports=tuple(port for _, port in reducers),
+        platform="vertex",
+    )
+
+
+def _parsed(environ: Mapping[str, str]) -> object:
+    text = environ.get("CLUSTER_SPEC")
+    if not text:
+        raise Refusal(
+            USAGE,
+            "cluster-missing",
+            "RSCTL_TARGET is vertex, and CLUSTER_SPEC is not set, so this node does not know its "
+            "place in the job",
+            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
+            "and RSCTL_TARGET=compose.",
+        )
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _invalid(f"is not JSON: {error}") from error
+
+
+def _object(value: object, key: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _invalid(f"has {key} that is no JSON object" if key else "is not a JSON object")
+    return value
+
+
+def _places(pools: dict[str, object], name: str) -> tuple[_Place, ...]:
+    """The hosts and ports of a pool; a pool that was left empty may be missing."""
+    entries = pools.get(name) or []
+    if not isinstance(entries, list):
+        raise _invalid(f"has {name} that is no list")
+    return tuple(_place(entry, name) for entry in entries)
+
+
+def _place(entry: object, pool: str) -> _Place:
+    host, _, port = entry.rpartition(":") if isinstance(entry, str) else ("", "", "")
+    is_port = port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 1 << 16
+    if not is_port or not _HOST.fullmatch(host):
+        raise _invalid(f"has {str(entry)[:80]!r} in {pool}, which is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def _require_different(places: tuple[_Place, ...]) -> None:
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        raise _invalid(f"names {twice[0]}:{twice[1]} twice")
+
+
+def _role(task: dict[str, object], places: dict[str, tuple[_Place, ...]]) -> tuple[str, int]:
+    """Role and index within it, from pool and index within that."""
+    pool, index = task.get("type"), task.get("index")
+    if not isinstance(pool, str) or pool not in places:
+        raise _foreign(f"this node is in {str(pool)[:80]!r}")
+    if type(index) is not int or not 0 <= index < len(places[pool]):
+        hosts = len(places[pool])
+        raise _invalid(f"has the task index {str(index)[:80]}, and {hosts} hosts in {pool}")
+    if pool == _REDUCERS:
+        return "reducer", index
+    return "worker", index + (1 if pool == _WORKERS else 0)
+
+
+def _foreign(problem: str) -> Refusal:
+    return Refusal(
+        USAGE,
+        "cluster-foreign",
+        f"rsctl-launch has no work here: {problem}",
+        f"Give nodes beyond {_CHIEF} and {_WORKERS} an image and a command of their own.",
+    )
+
+
+def _invalid(problem: str) -> Refusal:
+    return Refusal(
+        USAGE,
+        "cluster-invalid",
+        f"CLUSTER_SPEC {problem}",
+        "The platform sets it; do not set it in run.env or in the image.",
+    )

@@ -1,0 +1,19 @@
+"""Threads of the launcher: signals are for its first thread, which decides what they mean."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rsctl.runtime.rank import STOP_SIGNALS
+
+
+@contextmanager
+def deaf_to_signals() -> Iterator[None]:
+    """Threads that are started within never receive a stop signal, nor do those they start."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (*STOP_SIGNALS, signal.SIGCHLD))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

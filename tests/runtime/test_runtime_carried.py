@@ -1,0 +1,99 @@
+"""Arguments that were too long for the platform's request, out of SageMaker's hyperparameters."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rsctl.runtime import carried
+from rsctl.runtime.refusal import Refusal
+from rsctl.targets.sagemaker.carried import carry
+
+REFERENCE = ["--arguments-from", "hyperparameters"]
+
+
+def hyperparameters(root: Path, text: str) -> dict[str, str]:
+    """An environment below whose root the platform's file has this text."""
+    path = root / "opt/ml/input/config/hyperparameters.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    return {"RSCTL_ROOT": str(root)}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--launcher", "once", "--", "x" * 5000, "two\nlines", "ä\U0001f600"],
+        ["a"] * 101,
+        ["\u2028"],
+    ],
+)
+def test_what_was_carried_arrives(arguments: list[str], tmp_path: Path) -> None:
+    sent = carry(arguments)
+    environ = hyperparameters(tmp_path, json.dumps({"mine": "x", **sent.hyperparameters}))
+    assert sent.arguments == REFERENCE
+    assert carried.arguments(["train"], environ) == arguments  # as SageMaker itself calls
+    assert all(len(piece) <= 256 for piece in sent.hyperparameters.values())
+    assert carried.arguments(sent.arguments, environ) == arguments
+
+
+def test_what_is_short_is_not_carried() -> None:
+    arguments = ["--launcher", "once", "--", *["x" * 256] * 97]
+    assert carry(arguments) == (arguments, {})
+    assert carried.arguments(arguments, {}) == arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "cannot be read: Expecting property name enclosed in double quotes"),
+        ("[]", "cannot be read: it is not a JSON object"),
+        ("{}", "cannot be read: Expecting value"),
+        (
+            '{"rsctl_arguments_1": "[]"}',
+            "cannot be read: of rsctl_arguments_0 to rsctl_arguments_0",
+        ),
+        ('{"rsctl_arguments_0": "[1]"}', "has no list of arguments in rsctl_arguments_0"),
+    ],
+)
+def test_a_file_that_makes_no_sense(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(Refusal) as refused:
+        carried.arguments(REFERENCE, hyperparameters(tmp_path, text))
+    assert refused.value.message.startswith(f"/opt/ml/input/config/hyperparameters.json {problem}")
+
+
+def test_rsctl_launch_reads_them(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys; print(len(sys.argv[1]))", "x" * 3000]
+    sent = carry(["--launcher", "once", "--", *command])
+    config = tmp_path / "opt/ml/input/config"
+    environ = {**os.environ, **hyperparameters(tmp_path, json.dumps(sent.hyperparameters))}
+    resources = {
+        "current_host": "127.0.0.1",
+        "hosts": ["127.0.0.1"],
+        "network_interface_name": "lo",
+    }
+    (config / "resourceconfig.json").write_text(json.dumps(resources))
+    done = subprocess.run(
+        [sys.executable, "-m", "rsctl.runtime.launch", *sent.arguments],
+        env={**environ, "RSCTL_TARGET": "sagemaker", "RSCTL_TELEMETRY_SECONDS": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3000" in done.stdout.splitlines()
+
+
+def test_rsctl_launch_says_that_they_are_missing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rsctl.runtime.launch", *REFERENCE],
+        env={**os.environ, "RSCTL_ROOT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["code"]) == (2, "arguments-missing")

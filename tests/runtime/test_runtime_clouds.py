@@ -1,0 +1,304 @@
+"""`rsctl-launch` on clouds, without torch: what nodes say, set, and end with."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.runtime import work
+from rsctl.runtime.cluster import Cluster
+
+from .conftest import until
+from .sagemaker import TOKEN, Job, resource_config, write_config
+
+Launch = Callable[..., Any]
+Script = Callable[[str], str]
+Addresses = Callable[[int], list[str]]
+
+ONCE = ("--launcher", "once", "--")
+PRINT = (
+    "import json, os; print(json.dumps({n: v for n, v in os.environ.items() if n.startswith("
+    "('SM_', 'RSCTL_', 'NCCL_', 'GLOO_', 'RANK', 'WORLD', 'MASTER'))}))"
+)
+
+
+@pytest.fixture
+def job(tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int) -> Callable[..., Job]:
+    """A job with so many workers and reducers."""
+
+    def make(workers: int, reducers: int = 0) -> Job:
+        hosts = addresses(workers + reducers)
+        groups = {"workers": hosts[:workers], "reducers": hosts[workers:]}
+        return Job(tmp_path, launch, {n: g for n, g in groups.items() if g}, free_port)
+
+    return make
+
+
+def environ_of(node: Any) -> dict[str, str]:
+    assert node.wait() == 0, node.out
+    found = dict(json.loads(node.out.splitlines()[-1]))
+    found.pop("RSCTL_HOME", None)  # the tests' own
+    return found
+
+
+def test_a_sagemaker_script_finds_workers_only(job: Callable[..., Job], script: Script) -> None:
+    made = job(2, 1)
+    host, root = made.workers[1], made.root(made.workers[1])
+    write_config(root, {"train": {}, "dev-set": {}}, "inputdataconfig.json")
+    write_config(root, {"epochs": "10", "lr": "0.1", "a b": "c"}, "hyperparameters.json")
+    command = ("--launcher", "once", "--python", "--", script(PRINT))
+    given = {"SM_HPS": "mine", "SM_NUM_GPUS": "8", "SM_NUM_CPUS": "4"}
+    made.start(made.reducers[0], *command)
+    environ = environ_of(made.start(host, *command, **given))
+    hosts = json.dumps(made.workers)
+    assert environ == {
+        "SM_HOSTS": hosts,
+        "SM_CURRENT_HOST": host,
+        "SM_CURRENT_INSTANCE_TYPE": "ml.c5n.9xlarge",
+        "SM_CURRENT_INSTANCE_GROUP": "workers",
+        "SM_CURRENT_INSTANCE_GROUP_HOSTS": hosts,
+        "SM_NETWORK_INTERFACE_NAME": "lo",
+        "SM_INPUT_DIR": f"{root}/opt/ml/input",
+        "SM_INPUT_CONFIG_DIR": f"{root}/opt/ml/input/config",
+        "SM_MODEL_DIR": f"{root}/opt/ml/model",
+        "SM_OUTPUT_DIR": f"{root}/opt/ml/output",
+        "SM_OUTPUT_DATA_DIR": f"{root}/opt/ml/output/data",
+        "SM_CHANNELS": '["dev-set", "train"]',
+        "SM_CHANNEL_DEV-SET": f"{root}/opt/ml/input/data/dev-set",
+        "SM_CHANNEL_TRAIN": f"{root}/opt/ml/input/data/train",
+        "SM_HP_EPOCHS": "10",
+        "SM_HP_LR": "0.1",
+        **given,
+        "NCCL_HOSTID": host,
+        "NCCL_SOCKET_IFNAME": "lo",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": made.workers[0],
+        "MASTER_PORT": environ["RSCTL_PORT"],
+        "RSCTL_ROOT": str(root),
+        "RSCTL_PORT": environ["RSCTL_PORT"],
+        "RSCTL_RUN": "run-abc123",
+        "RSCTL_TOKEN": TOKEN,
+        "RSCTL_TARGET": "sagemaker",
+        "RSCTL_ROLE": "worker",
+        "RSCTL_REPLICA": "worker-1",
+        "RSCTL_REDUCERS": f"{made.reducers[0]}:29600",
+        "RSCTL_REDUCER_KIND": "rsctl",
+        "RSCTL_TELEMETRY_SECONDS": "0",
+        "RSCTL_FAILURE_FILE": f"{root}/opt/ml/output/failure",
+    }
+    assert (root / "opt/ml/output/data").is_dir()
+    assert (root / "opt/ml/model").is_dir()
+
+
+def vertex(pool: int, hosts: list[str], **extra: str) -> dict[str, str]:
+    """The environment of the only node of a pool, each pool having one."""
+    pools = {f"workerpool{number}": [f"{host}:2222"] for number, host in enumerate(hosts)}
+    spec = {"cluster": pools, "task": {"type": f"workerpool{pool}", "index": 0}}
+    return {"RSCTL_TARGET": "vertex", "CLUSTER_SPEC": json.dumps(spec), **extra}
+
+
+def test_a_vertex_script_finds_its_place(
+    launch: Launch, script: Script, addresses: Addresses
+) -> None:
+    hosts = addresses(2)
+    node = launch(
+        *("--launcher", "once", "--python", "--", script(PRINT)),
+        # What the platform itself says counts nodes, which torchrun's variables do not.
+        **vertex(1, hosts, RANK="1", WORLD_SIZE="2", MASTER_ADDR="elsewhere", MASTER_PORT="7"),
+    )
+    environ = environ_of(node)
+    assert environ == {
+        "NCCL_SOCKET_IFNAME": "lo",
+        "GLOO_SOCKET_IFNAME": "lo",
+        "RANK": "1",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": hosts[0],
+        "MASTER_PORT": "2222",
+        "RSCTL_TARGET": "vertex",
+        "RSCTL_ROLE": "worker",
+        "RSCTL_REPLICA": "worker-1",
+        "RSCTL_REDUCERS": "",
+        "RSCTL_TELEMETRY_SECONDS": "0",
+    }
+    assert node.out.splitlines()[0] == (
+        f'{{"rsctl": "node", "replica": "worker-1", "host": "{hosts[1]}"}}'
+    )
+
+
+def test_local_nodes_need_no_line_that_says_who_they_are(launch: Launch) -> None:
+    node = launch(*ONCE, "sh", "-c", "echo $RSCTL_ROLE $RSCTL_REPLICA")
+    assert (node.wait(), node.out) == (0, "worker worker-0\n")
+
+
+def test_ranks_share_the_processors_of_a_node() -> None:
+    def threads(platform: str, processes: int, **environ: str) -> str | None:
+        node = Cluster("worker", 0, ("a",), (), None, 29500, platform=platform)
+        return work.torchrun(node, processes, ["true"], environ).environ.get("OMP_NUM_THREADS")
+
+    cores = os.cpu_count() or 1
+    assert threads("vertex", 1) == str(cores)
+    assert threads("sagemaker", 2 * cores) == "1"
+    assert threads("sagemaker", 1, OMP_NUM_THREADS="7") == "7"
+    assert threads("local", 1) is None
+
+
+def test_an_interface_that_is_not_there(
+    launch: Launch, script: Script, tmp_path: Path, addresses: Addresses
+) -> None:
+    hosts = addresses(2)
+    write_config(tmp_path, resource_config({"workers": hosts}, hosts[0], "ethwe"))
+    node = launch(
+        *("--launcher", "once", "--python", "--", script(PRINT)),
+        RSCTL_TARGET="sagemaker",
+        RSCTL_ROOT=str(tmp_path),
+    )
+    environ = environ_of(node)
+    assert (environ["GLOO_SOCKET_IFNAME"], environ["NCCL_SOCKET_IFNAME"]) == ("lo", "lo")
+    (finding,) = node.lines("finding")
+    assert (finding["severity"], finding["code"]) == ("warning", "interface-missing")
+    message = finding["message"]
+    assert message.startswith("sagemaker names the network interface ethwe, and this node has lo")
+    assert message.endswith("; the one that leads to the other nodes is used")
+
+
+def test_a_place_that_makes_no_sense_is_told_to_the_platform(
+    launch: Launch, tmp_path: Path
+) -> None:
+    write_config(tmp_path, {"current_host": "algo-1", "hosts": []})
+    node = launch(*ONCE, "true", RSCTL_TARGET="sagemaker", RSCTL_ROOT=str(tmp_path))
+    assert node.wait() == 2
+    assert (tmp_path / "opt/ml/output/failure").read_text() == (
+        "/opt/ml/input/config/resourceconfig.json has hosts that are no list of host names. "
+        "The platform writes it. See targets.sagemaker.overlay if that changes the groups."
+    )
+
+
+def test_a_failure_of_the_attempt_before_is_forgotten(job: Callable[..., Job]) -> None:
+    made = job(1)
+    (host,) = made.workers
+    command = ("sh", "-c", 'echo "$0" >&2; exit 3')
+    for words in ("first", "second"):
+        node = made.start(host, *ONCE, *command, words)
+        assert (node.wait(), node.err) == (3, f"{words}\n")
+        assert made.failure(host) == f"worker-0, rank 0, failed (exit code 3)\n{words}"
+    assert made.start(host, *ONCE, "true").wait() == 0
+    assert made.failure(host) is None
+
+
+STAY = """
+import signal, sys
+def stop(*_):
+    print("saved")
+    sys.exit(int(sys.argv[1]))
+signal.signal(signal.SIGTERM, stop)
+print("up")
+while True:
+    signal.pause()
+"""
+
+
+def test_a_stopped_job_has_not_failed(job: Callable[..., Job], script: Script) -> None:
+    made = job(1, 1)
+    (host,), (reducer_host,) = made.workers, made.reducers
+    command = ("--launcher", "once", "--python", "--", script(STAY))
+    worker = made.start(host, *command, "0")
+    reducer = made.start(reducer_host, *command, "0")
+    worker.printed("up")
+    until(lambda: reducer.lines("reducer"))
+    for node in (worker, reducer):
+        node.process.send_signal(signal.SIGTERM)
+    assert [worker.wait(), reducer.wait()] == [0, 0]
+    assert "saved" in worker.out
+    assert [made.failure(host), made.failure(reducer_host)] == [None, None]
+
+
+def test_reducers_end_when_a_worker_never_came_to_its_script(job: Callable[..., Job]) -> None:
+    made = job(1, 2)
+    reducers = [made.start(host, *ONCE, "true") for host in made.reducers]
+    worker = made.start(made.workers[0], *ONCE, "no-such-program")
+    assert [node.wait() for node in (worker, *reducers)] == [127, 0, 0]
+    assert made.failure(made.workers[0]) == (
+        "worker-0, rank 0, failed (exit code 127)\n"
+        "rsctl: cannot run no-such-program: No such file or directory"
+    )
+
+
+def test_reducers_end_when_a_worker_was_refused(job: Callable[..., Job]) -> None:
+    made = job(1, 1)
+    reducer = made.start(made.reducers[0], *ONCE, "true")
+    binding_off = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    worker = made.start(made.workers[0], "--", "true", **binding_off)
+    assert [worker.wait(), reducer.wait()] == [78, 0]
+    assert (made.failure(made.workers[0]) or "").startswith("reducers and comm: reach the script")
+
+
+def test_a_worker_whose_reducers_do_not_come(job: Callable[..., Job]) -> None:
+    made = job(1, 1)
+    (host,) = made.workers
+    node = made.start(host, *ONCE, "echo", "ran", RSCTL_RESOLVE_SECONDS="0.5")
+    assert node.wait() == 75
+    (finding,) = node.lines("finding")
+    assert (finding["code"], finding["message"]) == (
+        "peers-silent",
+        f"after 0.5 s the reducers do not listen: {made.reducers[0]}:29600",
+    )
+    assert "ran" not in node.out
+
+
+def test_a_reducer_that_cannot_listen(job: Callable[..., Job]) -> None:
+    made = job(1, 1)
+    (host,) = made.reducers
+    with socket.create_server((host, 29600)):
+        node = made.start(host, *ONCE, "true")
+        assert node.wait() == 3
+    assert made.failure(host) == (
+        "reducer-0 failed (exit code 3)\n"
+        f"rsctl-reduce: cannot listen on {host}: Address already in use"
+    )
+
+
+def test_a_reducer_that_workers_can_do_without(job: Callable[..., Job]) -> None:
+    made = job(1, 1)
+    (host,) = made.reducers
+    with socket.create_server((host, 29600)):
+        node = made.start(host, *ONCE, "true", RSCTL_ON_REDUCER_LOSS="fallback")
+        assert node.wait() == 0
+    assert made.failure(host) is None
+    (finding,) = node.lines("finding")
+    assert (finding["severity"], finding["code"], finding["message"]) == (
+        "warning",
+        "reducer-lost",
+        "reducer-0 failed (exit code 3); the workers go on without reducers",
+    )
+
+
+def test_a_reducer_whose_workers_could_not_reach_it(job: Callable[..., Job]) -> None:
+    made = job(1, 1)
+    (host,) = made.reducers
+    with socket.create_server((host, 29599)):
+        node = made.start(host, *ONCE, "true")
+        assert node.wait() == 3
+    (finding,) = node.lines("finding")
+    assert finding["code"] == "watch-address"
+
+
+def test_a_vertex_reducer_serves_until_it_is_stopped(launch: Launch, addresses: Addresses) -> None:
+    hosts = addresses(3)
+    given = {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": TOKEN, "RSCTL_RUN": "r"}
+    reducer = launch(*ONCE, "true", **vertex(2, hosts, **given))
+    (line,) = until(lambda: reducer.lines("reducer"))
+    assert line["address"] == f"{hosts[2]}:2222"
+    worker = launch(*ONCE, "sh", "-c", "exit 4", **vertex(0, hosts, **given))
+    assert worker.wait() == 4
+    assert reducer.process.poll() is None
+    reducer.process.terminate()
+    assert reducer.wait() == 0

@@ -1,0 +1,144 @@
+"""A node's place on SageMaker: resourceconfig.json in its real shapes, and all that it might be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.refusal import Refusal
+
+from .sagemaker import resource_config, write_config
+
+GROUPS = {
+    "reducers": ["algo-2", "algo-12"],
+    "workers": ["algo-10", "algo-3", "algo-1"],
+}
+
+
+def read(root: Path, config: Any, **environ: str) -> Cluster:
+    write_config(root, config)
+    return Cluster.from_env({"RSCTL_ROOT": str(root), **environ})
+
+
+def refusal(root: Path, config: Any) -> str:
+    with pytest.raises(Refusal) as caught:
+        read(root, config)
+    assert (caught.value.exit_code, caught.value.code) == (2, "cluster-invalid")
+    return caught.value.message.removeprefix("/opt/ml/input/config/resourceconfig.json ")
+
+
+@pytest.mark.parametrize(
+    ("host", "role", "index"),
+    [
+        ("algo-1", "worker", 0),
+        ("algo-3", "worker", 1),
+        ("algo-10", "worker", 2),
+        ("algo-2", "reducer", 0),
+        ("algo-12", "reducer", 1),
+    ],
+)
+def test_groups_sorted_by_number(tmp_path: Path, host: str, role: str, index: int) -> None:
+    assert read(tmp_path, resource_config(GROUPS, host, "eth0")) == Cluster(
+        role=role,
+        index=index,
+        workers=("algo-1", "algo-3", "algo-10"),
+        reducers=("algo-2", "algo-12"),
+        interface="eth0",
+        port=29500,
+        reducer_ports=(29600, 29600),
+        platform="sagemaker",
+    )
+
+
+def test_a_job_without_groups(tmp_path: Path) -> None:
+    """The form of the documentation."""
+    hosts = ["algo-2", "algo-10", "algo-1"]
+    config = {"current_host": "algo-10", "hosts": hosts, "network_interface_name": "eth1"}
+    cluster = read(tmp_path, config)
+    assert (cluster.workers, cluster.replica) == (("algo-1", "algo-2", "algo-10"), "worker-2")
+    assert (cluster.reducers, cluster.interface) == ((), "eth1")
+
+
+@pytest.mark.parametrize("name", ["homogeneousCluster", "workers", "mine"])
+def test_a_job_of_one_group(tmp_path: Path, name: str) -> None:
+    cluster = read(tmp_path, resource_config({name: ["algo-2", "algo-1"]}, "algo-2"))
+    assert (cluster.workers, cluster.index, cluster.reducers) == (("algo-1", "algo-2"), 1, ())
+
+
+def test_the_toolkits_offline_form_names_the_group_otherwise(tmp_path: Path) -> None:
+    config = resource_config(GROUPS, "algo-12")
+    config["current_instance_group"] = config.pop("current_group_name")
+    assert read(tmp_path, config).replica == "reducer-1"
+    del config["current_instance_group"]
+    assert read(tmp_path, config).replica == "reducer-1"
+
+
+def test_ports_may_be_moved(tmp_path: Path) -> None:
+    ports = {"RSCTL_PORT": "29501", "RSCTL_REDUCER_PORTS": "1,2"}
+    cluster = read(tmp_path, resource_config(GROUPS, "algo-1"), **ports)
+    assert (cluster.port, cluster.reducer_addresses) == (29501, "algo-2:1,algo-12:2")
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(Refusal) as caught:
+        Cluster.from_env({"RSCTL_TARGET": "sagemaker", "RSCTL_ROOT": str(tmp_path)})
+    assert caught.value.code == "cluster-missing"
+    path = tmp_path / "opt/ml/input/config/resourceconfig.json"
+    assert caught.value.message == (
+        f"RSCTL_TARGET is sagemaker, and {path} cannot be read: No such file or directory"
+    )
+
+
+ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ([], "is not a JSON object"),
+        ({}, "has the current_host None, which is no host name"),
+        ({**ALONE, "current_host": "-x"}, "has the current_host '-x', which is no host name"),
+        ({**ALONE, "current_host": "algo-2"}, "has the current_host algo-2, which is in no group"),
+        ({**ALONE, "hosts": []}, "has hosts that are no list of host names"),
+        ({**ALONE, "hosts": "algo-1"}, "has hosts that are no list of host names"),
+        ({**ALONE, "hosts": ["algo-1", "a,b"]}, "has 'a,b' among the hosts"),
+        ({**ALONE, "hosts": ["algo-1", ["x"]]}, "has ['x'] among the hosts"),
+        ({**ALONE, "hosts": ["algo-1", "algo-1"]}, "has a host twice among the hosts"),
+        (
+            {**ALONE, "network_interface_name": "../eth0"},
+            "has the network_interface_name '../eth0', which is no name",
+        ),
+        ({**ALONE, "instance_groups": {"a": 1}}, "has instance_groups that are no list"),
+        ({**ALONE, "instance_groups": ["workers"]}, "has a group of the name None"),
+        (
+            resource_config({"workers": ["algo-1"], "reducers": ["algo-1"]}, "algo-1"),
+            "has a host in more than one group",
+        ),
+        (
+            {**resource_config(GROUPS, "algo-1"), "current_group_name": "reducers"},
+            "has algo-1 in group workers, and 'reducers' as the current group",
+        ),
+        (
+            resource_config({**GROUPS, "data": ["algo-4"]}, "algo-4"),
+            "has the groups data, reducers, workers, and this node is in data; "
+            "rsctl-launch knows workers and reducers",
+        ),
+        (
+            resource_config({"a": ["algo-1"], "b": ["algo-2"]}, "algo-1"),
+            "has the groups a, b, and this node is in a; rsctl-launch knows workers and reducers",
+        ),
+    ],
+)
+def test_malformed(tmp_path: Path, config: Any, problem: str) -> None:
+    assert refusal(tmp_path, config).startswith(problem)
+
+
+def test_text_that_is_no_json(tmp_path: Path) -> None:
+    write_config(tmp_path, None)
+    path = tmp_path / "opt/ml/input/config/resourceconfig.json"
+    path.write_bytes(b"\xff{")
+    with pytest.raises(Refusal, match=r"resourceconfig.json is not JSON: "):
+        Cluster.from_env({"RSCTL_ROOT": str(tmp_path)})

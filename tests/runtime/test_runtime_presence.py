@@ -1,0 +1,160 @@
+"""How a reducer's node knows that the workers' nodes are there, and that none will come."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rsctl.runtime.presence import Presence, proof, read_line
+from rsctl.runtime.watch import Attendance, Watch
+
+from .conftest import until
+
+TOKEN = b"0123456789abcdef" * 4
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def attendance(clock: Clock) -> Attendance:
+    return Attendance(2, patience=300, grace=5, clock=clock)
+
+
+def test_over_when_all_have_said_goodbye(clock: Clock) -> None:
+    workers = attendance(clock)
+    assert not workers.is_over()
+    for index in range(2):
+        workers.came(index)
+    workers.went(0, in_order=True)
+    assert not workers.is_over()
+    workers.went(1, in_order=True)
+    assert workers.is_over()
+
+
+def test_a_lost_worker_may_come_back_for_a_while(clock: Clock) -> None:
+    workers = attendance(clock)
+    for index in range(2):
+        workers.came(index)
+    workers.went(0, in_order=True)
+    workers.went(1, in_order=False)
+    clock.now = 4.9
+    assert not workers.is_over()
+    workers.came(1)
+    clock.now = 100
+    assert not workers.is_over()
+    workers.went(1, in_order=False)
+    clock.now = 105
+    assert workers.is_over()
+
+
+def test_a_worker_that_has_not_come_yet_is_awaited(clock: Clock) -> None:
+    workers = attendance(clock)
+    workers.came(0)
+    workers.went(0, in_order=True)
+    clock.now = 299
+    assert not workers.is_over()
+    clock.now = 300
+    assert workers.is_over()
+
+
+def test_a_connection_anew_before_the_old_one_is_missed(clock: Clock) -> None:
+    workers = attendance(clock)
+    for index in (0, 1, 1):
+        workers.came(index)
+    workers.went(0, in_order=True)
+    workers.went(1, in_order=False)
+    clock.now = 1000
+    assert not workers.is_over()
+
+
+class Reducer:
+    """A reducer's node on the loopback; `ended` is set when it would end."""
+
+    def __init__(self, host: str, workers: int = 2) -> None:
+        self.ended = threading.Event()
+        self.attendance = Attendance(workers, patience=300, grace=0)
+        self.host = host
+        with socket.create_server((host, 0)) as probe:
+            self.port = int(probe.getsockname()[1])
+        Watch((host, self.port), self.attendance, workers, "run", TOKEN, self.ended.set)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=60)
+
+    def worker(self, index: int, run: str = "run", token: bytes = TOKEN) -> Presence:
+        return Presence([(self.host, self.port + 1)], index, run, token)
+
+    def has(self, index: int) -> bool:
+        return self.attendance._connections[index] > 0
+
+
+@pytest.fixture
+def reducer(addresses: Callable[[int], list[str]]) -> Iterator[Reducer]:
+    made = Reducer(addresses(1)[0])
+    yield made
+    for index in range(2):  # its threads end with the job
+        made.attendance.came(index)
+        made.attendance.went(index, in_order=True)
+
+
+def test_workers_come_and_leave(reducer: Reducer) -> None:
+    workers = [reducer.worker(index) for index in range(2)]
+    until(lambda: reducer.has(0) and reducer.has(1))
+    workers[0].leave()
+    until(lambda: not reducer.has(0))
+    assert not reducer.ended.is_set()
+    workers[1].leave()
+    assert reducer.ended.wait(60)
+
+
+def test_a_worker_that_is_soon_done_is_still_seen(reducer: Reducer) -> None:
+    for index in range(2):
+        reducer.worker(index).leave()
+    assert reducer.ended.wait(60)
+
+
+def test_strangers_are_not_workers(reducer: Reducer) -> None:
+    answers = ["", "0\n", "0 x\n", f"0 {'0' * 64}\n", "x" * 300, "\xff\n", "0 \xff\n"]
+    for answer in answers:
+        with reducer.connect() as sock:
+            assert read_line(sock).startswith("rsctl-presence ")
+            # It may hang up before all is said.
+            with contextlib.suppress(OSError):
+                sock.sendall(answer.encode("latin-1"))
+                sock.shutdown(socket.SHUT_WR)
+                assert sock.recv(100) == b""
+    assert not reducer.has(0)
+    assert not reducer.ended.is_set()
+
+
+@pytest.mark.parametrize(("index", "run"), [("2", "run"), ("0", "another"), ("-1", "run")])
+def test_workers_of_another_place_are_strangers(reducer: Reducer, index: str, run: str) -> None:
+    with reducer.connect() as sock:
+        nonce = read_line(sock).partition(" ")[2]
+        sock.sendall(f"{index} {proof(TOKEN, run, nonce, int(index))}\n".encode())
+        assert sock.recv(100) == b""
+
+
+def test_a_proof_is_good_once(reducer: Reducer) -> None:
+    with reducer.connect() as first, reducer.connect() as second:
+        nonce = read_line(first).partition(" ")[2]
+        answer = f"0 {proof(TOKEN, 'run', nonce, 0)}\n".encode()
+        read_line(second)
+        second.sendall(answer)
+        assert second.recv(100) == b""
+        first.sendall(answer)
+        assert first.recv(100) == b"ok\n"
