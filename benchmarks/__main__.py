@@ -15,7 +15,7 @@ import msgspec
 from benchmarks.measure import Failed
 from benchmarks.report import Report
 
-_NAMES = ("startup", "submit", "stream", "intake")
+_NAMES = ("startup", "submit", "stream", "intake", "clouds")
 _MORE = ("image",)  # by name only: they need more than a Python
 
 

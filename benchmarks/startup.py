@@ -13,6 +13,17 @@ from benchmarks.report import Report
 
 RUNS = 15
 _JOB = "examples/quickstart/job.yaml"
+_VERTEX = [
+    *("--target", "vertex", "--set", "targets.vertex.project=my-project"),
+    *("--set", "targets.vertex.region=us-central1", "--set", "outputs=gs://bucket/out"),
+    *("--set", "image.repository=us-docker.pkg.dev/p/r/i", "--set", "reducers.count=auto"),
+]
+_SAGEMAKER = [
+    *("--target", "sagemaker", "--set", "targets.sagemaker.region=us-east-1"),
+    *("--set", "targets.sagemaker.role=arn:aws:iam::123456789012:role/train"),
+    *("--set", "image.repository=123456789012.dkr.ecr.us-east-1.amazonaws.com/i"),
+    *("--set", "outputs=s3://bucket/out", "--set", "reducers.count=auto"),
+]
 _OURS = {
     "--help": ["--help"],
     "validate": ["validate", _JOB],
@@ -20,6 +31,8 @@ _OURS = {
     "plan, process, json": ["plan", _JOB, "--target", "process", "-o", "json"],
     "plan, compose": ["plan", _JOB, "--target", "compose"],
     "plan, compose, json": ["plan", _JOB, "--target", "compose", "-o", "json"],
+    "plan, vertex": ["plan", _JOB, *_VERTEX],
+    "plan, sagemaker": ["plan", _JOB, *_SAGEMAKER],
 }
 _HELP, _DRY_RUN = "torchx --help", "torchx dry run, local_docker"
 _THEIRS = {
@@ -29,9 +42,10 @@ _THEIRS = {
 _UNWANTED = ("boto3", "botocore", "docker", "google", "numpy", "plotille", "rich", "torch")
 _IMPORTS = """\
 import sys
+before = set(sys.modules)
 from rsctl.cli.app import run
 code = run(sys.argv[1:])
-print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}), file=sys.stderr)
 sys.exit(code)
 """
 
