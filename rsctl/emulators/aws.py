@@ -1,4 +1,8 @@
-"""What AWS's emulated services share: JSON 1.1 by botocore's models, credentials, errors."""
+"""What AWS's emulated services share: JSON 1.1 by botocore's models, credentials, errors.
+
+Services of AWS's older query protocol, which answer in XML, are there as far as their answers are
+flat.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
 from rsctl.emulators.aws_models import problems, service_model
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, Route
 
-_CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([A-Z0-9]+)/\d{8}/([a-z0-9-]+)/([a-z0-9]+)/")
+_CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([a-z0-9-]+)/([a-z0-9]+)/")
+_FORM = "application/x-www-form-urlencoded"
 
 Parameters = dict[str, Any]
 Handler = Callable[[Parameters], Parameters]
@@ -27,8 +33,15 @@ def error_xml(status: int, code: str, message: str) -> Reply:
     return Reply(status, body.encode(), {"Content-Type": "application/xml"})
 
 
+def error_query(status: int, code: str, message: str) -> Reply:
+    """An error of the query protocol."""
+    said = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    body = f"<ErrorResponse><Error><Type>Sender</Type>{said}</Error></ErrorResponse>"
+    return Reply(status, body.encode(), {"Content-Type": "text/xml"})
+
+
 class Service(NamedTuple):
-    """A service of JSON 1.1: botocore's name, how it calls wrong parameters, its operations."""
+    """A service: botocore's name, how it calls wrong parameters, its operations."""
 
     name: str
     invalid: str
@@ -36,7 +49,11 @@ class Service(NamedTuple):
 
 
 class AwsEmulator(Emulator):
-    """Base of an emulator of AWS. Calls are known by `X-Amz-Target`; all others are S3's."""
+    """Base of an emulator of AWS.
+
+    Calls are known by `X-Amz-Target`, those of the query protocol by the service they are signed
+    for; all others are S3's.
+    """
 
     def __init__(self, region: str) -> None:
         super().__init__()
@@ -45,6 +62,7 @@ class AwsEmulator(Emulator):
         self._key_id = "AKIA" + secrets.token_hex(8).upper()
         self._secret = secrets.token_urlsafe(30)
         self._services: dict[str, Service] = {}
+        self._queries: dict[str, Service] = {}
 
     def environment(self) -> dict[str, str]:
         """The variables by which AWS's clients find this emulator."""
@@ -57,8 +75,16 @@ class AwsEmulator(Emulator):
 
     def add(self, service: Service) -> None:
         """Have a service answer here too."""
-        prefix = service_model(service.name).metadata["targetPrefix"]
-        self._services[prefix] = service
+        prefix = service_model(service.name).metadata.get("targetPrefix")
+        if prefix is None:
+            self._queries[service.name] = service
+        else:
+            self._services[prefix] = service
+
+    def scope(self, request: Request) -> tuple[str, str] | None:
+        """The region and the service that a request is signed for."""
+        found = _CREDENTIAL.match(request.headers.get("authorization", ""))
+        return (found[2], found[3]) if found else None
 
     def authorize(self, request: Request) -> None:
         """Raise Refused unless this emulator's own key has signed; the signature is not checked.
@@ -72,7 +98,10 @@ class AwsEmulator(Emulator):
             raise Refused(self.error_for(request, 403, code, message))
 
     def find(self, request: Request) -> tuple[Route | None, Request]:
-        """The route of an operation, made from its name."""
+        """The route of an operation, made from its name; of a query, from its service's."""
+        if _is_query(request):
+            name = self._scoped_service(request)
+            return Route(name, "POST", re.compile("/"), self._operate_query), request
         found = self._operation(request)
         if found is None:
             return super().find(request)
@@ -89,10 +118,26 @@ class AwsEmulator(Emulator):
     def error_for(self, request: Request, status: int, code: str, message: str) -> Reply:
         """An error in the form of the service that this request is for."""
         form = error_xml if self._is_s3(request) else self.error
+        form = error_query if _is_query(request) else form
         return form(status, code, message)
 
     def _is_s3(self, request: Request) -> bool:
-        return "x-amz-target" not in request.headers
+        return "x-amz-target" not in request.headers and not _is_query(request)
+
+    def _scoped_service(self, request: Request) -> str:
+        scope = self.scope(request)
+        return scope[1] if scope else "query"
+
+    def _operate_query(self, request: Request) -> Reply:
+        service = self._queries.get(self._scoped_service(request))
+        fields = dict(parse_qsl(request.body.decode(errors="replace")))
+        name = fields.get("Action", "")
+        if service is None or name not in service.operations:
+            raise Refused(error_query(400, "InvalidAction", f"no action {name} here"))
+        result = service.operations[name](fields)
+        inner = "".join(f"<{key}>{escape(str(value))}</{key}>" for key, value in result.items())
+        body = f"<{name}Response><{name}Result>{inner}</{name}Result></{name}Response>"
+        return Reply(200, body.encode(), {"Content-Type": "text/xml"})
 
     def _operation(self, request: Request) -> tuple[Service, str] | None:
         prefix, _, operation = request.headers.get("x-amz-target", "").partition(".")
@@ -117,3 +162,8 @@ class AwsEmulator(Emulator):
         if model.output_shape and (wrong := list(problems(result, model.output_shape))):
             raise self.refuse(500, "InternalFailure", f"the emulator's answer: {wrong}")
         return Reply.of(result, kind="application/x-amz-json-1.1")
+
+
+def _is_query(request: Request) -> bool:
+    """Whether a request is of the query protocol."""
+    return request.method == "POST" and _FORM in request.headers.get("content-type", "")

@@ -19,6 +19,7 @@ from rsctl.findings import Finding, error, note
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan
+from rsctl.targets.cloud.package import is_packaged
 
 _ACCOUNT = "123456789012"
 _BUCKET = "rsctl-rehearsal"
@@ -106,7 +107,7 @@ def _runner_findings(job: Job, runner: Kind) -> Iterator[Finding]:
     if runner == "docker":
         yield from _missing_image(job)
         return
-    if job.image.uri:
+    if job.image.uri and not is_packaged(job):
         message = "processes cannot run an image that is used as it is"
         yield error("image", message, "use --rehearse-with docker", "image.uri")
     elif job.run.launcher == "torchrun":

@@ -1,89 +1,183 @@
-"""S3, as far as builds need it: whole objects and multipart uploads, path-style addresses."""
+"""S3, as far as builds and jobs need it: objects, uploads in parts, lists, path-style addresses."""
 
 from __future__ import annotations
 
-import hashlib
+import re
 import secrets
+from email.utils import formatdate
 from typing import Any
-from xml.sax.saxutils import escape
+from urllib.parse import unquote
+from xml.sax.saxutils import escape, unescape
 
 from rsctl.emulators.aws import error_xml
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
+from rsctl.emulators.s3_listing import listing, stamp
+from rsctl.emulators.s3_objects import Facts, InMemory, Objects
 
 _XML = {"Content-Type": "application/xml"}
+_SPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_DELETED = re.compile(r"<Key>(.*?)</Key>", re.DOTALL)
 
 
 class S3:
-    """Buckets in memory."""
+    """Buckets in memory, unless `objects` are elsewhere."""
 
-    def __init__(self, buckets: tuple[str, ...]) -> None:
-        self._buckets: dict[str, dict[str, bytes]] = {bucket: {} for bucket in buckets}
+    def __init__(self, buckets: tuple[str, ...], objects: Objects | None = None) -> None:
+        self._objects: Objects = objects if objects is not None else InMemory()
+        for bucket in buckets:
+            self._objects.make(bucket)
         self._uploads: dict[str, dict[int, bytes]] = {}
 
     def routes(self) -> list[Route]:
         """What it answers."""
-        place = "/{bucket}/{key*}"
+        bucket, place = "/{bucket}/?", "/{bucket}/{key*}"
         return [
-            route("s3.HeadObject", "HEAD", place, self._head),
+            route("s3.ListBuckets", "GET", "/", self._list_buckets),
+            route("s3.HeadBucket", "HEAD", bucket, self._head_bucket),
+            route("s3.ListObjects", "GET", bucket, self._list),
+            route("s3.CreateBucket", "PUT", bucket, self._create),
+            route("s3.DeleteObjects", "POST", bucket, self._delete_many),
+            route("s3.HeadObject", "HEAD", place, self._get),
             route("s3.GetObject", "GET", place, self._get),
             route("s3.PutObject", "PUT", place, self._put),
             route("s3.CreateMultipartUpload", "POST", place, self._multipart),
-            route("s3.AbortMultipartUpload", "DELETE", place, self._abort),
+            route("s3.DeleteObject", "DELETE", place, self._delete),
         ]
 
     def names(self, bucket: str) -> list[str]:
         """The keys of a bucket."""
-        return sorted(self._buckets[bucket])
+        return self._objects.names(bucket)
 
     def content(self, bucket: str, key: str) -> bytes | None:
         """An object's bytes, or None."""
-        return self._buckets.get(bucket, {}).get(key)
+        return self._objects.content(bucket, key)
 
-    def _bucket(self, request: Request) -> dict[str, bytes]:
-        bucket = self._buckets.get(request.parts["bucket"])
-        if bucket is None:
+    def _bucket(self, request: Request) -> str:
+        bucket = request.parts["bucket"]
+        if not self._objects.has(bucket):
             raise _refused(404, "NoSuchBucket", "The specified bucket does not exist")
         return bucket
 
-    def _get(self, request: Request) -> Reply:
-        content = self._bucket(request).get(request.parts["key"])
-        if content is None:
-            raise _refused(404, "NoSuchKey", "The specified key does not exist.")
-        headers = {"ETag": _etag(content), "Content-Length": str(len(content))}
-        return Reply(200, content, headers)
+    def _list_buckets(self, request: Request) -> Reply:
+        del request
+        names = "".join(
+            f"<Bucket><Name>{escape(name)}</Name><CreationDate>{stamp(0)}</CreationDate></Bucket>"
+            for name in self._objects.all()
+        )
+        return _xml("ListAllMyBucketsResult", f"<Buckets>{names}</Buckets>")
 
-    def _head(self, request: Request) -> Reply:
-        return self._get(request)
+    def _head_bucket(self, request: Request) -> Reply:
+        self._bucket(request)
+        return Reply(200)
+
+    def _create(self, request: Request) -> Reply:
+        bucket = request.parts["bucket"]
+        if not _BUCKET.fullmatch(bucket):
+            raise _refused(400, "InvalidBucketName", "The specified bucket is not valid.")
+        self._objects.make(bucket)
+        return Reply(200, headers={"Location": f"/{bucket}"})
+
+    def _list(self, request: Request) -> Reply:
+        bucket = self._bucket(request)
+        if "location" in request.query:
+            return _xml("LocationConstraint", "")
+        try:
+            return _xml("ListBucketResult", listing(self._objects, bucket, request.query))
+        except ValueError:
+            raise _refused(400, "InvalidArgument", "max-keys is no number") from None
+
+    def _get(self, request: Request) -> Reply:
+        bucket, key = self._bucket(request), request.parts["key"]
+        facts = self._objects.facts(bucket, key)
+        content = self._objects.content(bucket, key) if facts else None
+        if facts is None or content is None:
+            raise _refused(404, "NoSuchKey", "The specified key does not exist.")
+        headers = {
+            "ETag": facts.etag,
+            "Last-Modified": formatdate(facts.modified, usegmt=True),
+            "Accept-Ranges": "bytes",
+        }
+        if "range" in request.headers:
+            return _part(content, request.headers["range"], headers)
+        return Reply(200, content, {**headers, "Content-Length": str(len(content))})
 
     def _put(self, request: Request) -> Reply:
-        bucket, content = self._bucket(request), _payload(request)
+        bucket, key, content = self._bucket(request), request.parts["key"], _payload(request)
         if "uploadId" in request.query:
             parts = self._upload(request)
             parts[int(request.query["partNumber"])] = content
-        else:
-            bucket[request.parts["key"]] = content
-        return Reply(200, headers={"ETag": _etag(content)})
+            return Reply(200, headers={"ETag": f'"{request.query["partNumber"]}"'})
+        if "x-amz-copy-source" in request.headers:
+            content = self._source(request.headers["x-amz-copy-source"])
+        facts = self._store(bucket, key, content)
+        if "x-amz-copy-source" in request.headers:
+            return _fields("CopyObjectResult", ETag=facts.etag, LastModified=stamp(facts.modified))
+        return Reply(200, headers={"ETag": facts.etag})
+
+    def _source(self, place: str) -> bytes:
+        bucket, _, key = unquote(place).lstrip("/").partition("/")
+        content = self._objects.content(bucket, key) if self._objects.has(bucket) else None
+        if content is None:
+            raise _refused(404, "NoSuchKey", "The specified key does not exist.")
+        return content
+
+    def _store(self, bucket: str, key: str, content: bytes) -> Facts:
+        if not self._objects.put(bucket, key, content):
+            message = "This emulator keeps objects as files, and this key cannot be one"
+            raise _refused(400, "InvalidRequest", message)
+        return self._objects.facts(bucket, key) or Facts(0, 0.0, '""')
 
     def _multipart(self, request: Request) -> Reply:
         bucket, key = self._bucket(request), request.parts["key"]
+        place = {"Bucket": bucket, "Key": key}
         if "uploads" in request.query:
             identity = secrets.token_hex(16)
             self._uploads[identity] = {}
-            return _xml("InitiateMultipartUploadResult", request, UploadId=identity)
+            return _fields("InitiateMultipartUploadResult", **place, UploadId=identity)
         parts = self._upload(request)
-        bucket[key] = b"".join(parts[number] for number in sorted(parts))
+        facts = self._store(bucket, key, b"".join(parts[number] for number in sorted(parts)))
         del self._uploads[request.query["uploadId"]]
-        return _xml("CompleteMultipartUploadResult", request, ETag=_etag(bucket[key]))
+        return _fields("CompleteMultipartUploadResult", **place, ETag=facts.etag)
 
-    def _abort(self, request: Request) -> Reply:
-        self._uploads.pop(request.query.get("uploadId", ""), None)
+    def _delete(self, request: Request) -> Reply:
+        if "uploadId" in request.query:
+            self._uploads.pop(request.query["uploadId"], None)
+        else:
+            self._objects.delete(self._bucket(request), request.parts["key"])
         return Reply(204)
+
+    def _delete_many(self, request: Request) -> Reply:
+        bucket = self._bucket(request)
+        text = _payload(request).decode(errors="replace")
+        keys = [unescape(key, {"&quot;": '"'}) for key in _DELETED.findall(text)]
+        for key in keys:
+            self._objects.delete(bucket, key)
+        deleted = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
+        return _xml("DeleteResult", deleted)
 
     def _upload(self, request: Request) -> dict[int, bytes]:
         found = self._uploads.get(request.query.get("uploadId", ""))
         if found is None:
             raise _refused(404, "NoSuchUpload", "The specified upload does not exist.")
         return found
+
+
+def _part(content: bytes, wanted: str, headers: dict[str, str]) -> Reply:
+    """What a range asks for; one that makes no sense gets everything."""
+    found, size = _RANGE.fullmatch(wanted.strip()), len(content)
+    if not found or not (found[1] or found[2]):
+        return Reply(200, content, {**headers, "Content-Length": str(size)})
+    if found[1]:
+        first, last = int(found[1]), min(int(found[2] or size), size - 1)
+    else:
+        first, last = max(size - int(found[2]), 0), size - 1
+    if first >= size:
+        raise _refused(416, "InvalidRange", "The requested range is not satisfiable")
+    part = content[first : last + 1]
+    place = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(len(part))}
+    return Reply(206, part, {**headers, **place})
 
 
 def _refused(status: int, code: str, message: str) -> Refused:
@@ -105,12 +199,9 @@ def _payload(request: Request) -> bytes:
     return bytes(content)
 
 
-def _etag(content: bytes) -> str:
-    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
+def _fields(name: str, **values: Any) -> Reply:
+    return _xml(name, "".join(f"<{key}>{escape(str(v))}</{key}>" for key, v in values.items()))
 
 
-def _xml(name: str, request: Request, **values: Any) -> Reply:
-    values = {"Bucket": request.parts["bucket"], "Key": request.parts["key"], **values}
-    inner = "".join(f"<{key}>{escape(str(value))}</{key}>" for key, value in values.items())
-    space = "http://s3.amazonaws.com/doc/2006-03-01/"
-    return Reply(200, f'<{name} xmlns="{space}">{inner}</{name}>'.encode(), _XML)
+def _xml(name: str, inner: str) -> Reply:
+    return Reply(200, f'<{name} xmlns="{_SPACE}">{inner}</{name}>'.encode(), _XML)

@@ -11,6 +11,7 @@ from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
 
 _SHOWN = 5
+_RETURN = "to have it there after all, write !PATH into .dockerignore"
 
 
 def image_findings(job: Job, target: str) -> list[Finding]:
@@ -30,11 +31,11 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"
         raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
-    return recipe, list(_left_out(recipe.context.left_out))
+    return recipe, list(left_out_notes(recipe.context.left_out, "the image"))
 
 
-def _left_out(left_out: list[LeftOut]) -> Iterator[Finding]:
-    """One note a reason."""
+def left_out_notes(left_out: list[LeftOut], place: str, remedy: str = _RETURN) -> Iterator[Finding]:
+    """What of the source is not in a place, one note a reason."""
     by_reason: dict[str, list[str]] = {}
     for path, reason in left_out:
         by_reason.setdefault(reason, []).append(path)
@@ -42,7 +43,7 @@ def _left_out(left_out: list[LeftOut]) -> Iterator[Finding]:
         more = f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else ""
         yield note(
             "left-out",
-            f"not in the image: {', '.join(paths[:_SHOWN])}{more} ({reason})",
-            "to have it there after all, write !PATH into .dockerignore",
+            f"not in {place}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
+            remedy,
             "image.source",
         )

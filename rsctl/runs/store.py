@@ -126,7 +126,10 @@ class Store:
         )
 
     def record(self, run: str, event: StateEvent) -> None:
-        """Record that a run or one of its replicas entered a state. A final state stays."""
+        """Record that a run or one of its replicas entered a state.
+
+        A final state stays; told again, it may have another reason.
+        """
         if event.replica is None:
             self._record_run(run, event)
         else:
@@ -143,9 +146,10 @@ class Store:
         ended = event.time if event.state.is_final else None
         self._write(
             "UPDATE runs SET state=?, reason=?, exit_code=?, attempt=?,"
-            " started=COALESCE(started, ?), ended=? WHERE id=? AND ended IS NULL",
+            " started=COALESCE(started, ?), ended=COALESCE(ended, ?)"
+            " WHERE id=? AND (ended IS NULL OR state=?)",
             *(event.state.value, event.reason, event.exit_code, event.attempt),
-            *(started, ended, run),
+            *(started, ended, run, event.state.value),
         )
 
     def locate(self, run: str, url: str) -> None:

@@ -45,8 +45,8 @@ def _joined(parameters: object) -> object:
     if not isinstance(parameters, dict):
         raise ValueError("it is not a JSON object")
     count = sum(1 for name in parameters if str(name).startswith(NAME))
-    pieces = [parameters.get(f"{NAME}{number}") for number in range(count)]
-    if not all(isinstance(piece, str) for piece in pieces):
+    pieces = [str(parameters.get(f"{NAME}{number}", "")) for number in range(count)]
+    if not all(pieces):
         raise ValueError(f"of {NAME}0 to {NAME}{count - 1} some are missing")
     return json.loads("".join(pieces))
 

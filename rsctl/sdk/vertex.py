@@ -10,6 +10,7 @@ from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.cloud.fill import filled
+from rsctl.targets.cloud.package import is_packaged
 from rsctl.targets.work import secrets
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     RsctlError with what is wrong with the job, or if the SDK is not installed.
     """
     plan, spec = planned(job, "vertex", run)
+    _require_image(spec)
     try:
         from google.cloud.aiplatform_v1.types import CustomJob
 
@@ -63,8 +65,9 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     return result
 
 
-def code(plan: Plan, _job: Job) -> str:
+def code(plan: Plan, job: Job) -> str:
     """The plan's request as Python. Raises RsctlError for fields that the SDK has no words for."""
+    _require_image(job)
     body = _with_code(plan.request["body"])
     made = Call(_CLASS, _constructor(plan, body))
     run = Call("job.run", _run_arguments(body["jobSpec"]))
@@ -75,6 +78,12 @@ def code(plan: Plan, _job: Job) -> str:
     if "secrets" in standard:
         lines.append("token = secrets.token_hex()  # by which workers and reducers know each other")
     return "\n".join([*lines, f"job = {written(made)}", written(run)]) + "\n"
+
+
+def _require_image(job: Job) -> None:
+    """Local source in a foreign image is uploaded by a submission of rsctl, and by nothing else."""
+    if is_packaged(job):
+        raise inexpressible(_SDK, ["image.source beside image.uri"])
 
 
 def _constructor(plan: Plan, body: dict[str, Any]) -> dict[str, Any]:

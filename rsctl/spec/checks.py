@@ -40,6 +40,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     """
     yield from _check_what_runs(job.run, job.image)
     yield from _check_image(job.image)
+    yield from _check_own_image(job)
     yield from _check_env(job.run)
     yield from _check_pools(job)
     yield from _check_metrics(job)
@@ -74,7 +75,7 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
 def _check_image(image: Image) -> Iterator[Finding]:
     if not image.uri:
         return
-    for name in ("base", "python", "apt", "source", "repository"):
+    for name in ("base", "python", "apt", "repository"):
         if getattr(image, name):
             message = f"image.uri is used as it is, so image.{name} has no effect"
             yield error("image", message, "remove one of the two", f"image.{name}")
@@ -85,6 +86,16 @@ def _check_image(image: Image) -> Iterator[Finding]:
             "build with image.base, or remove image.transport",
             "image.transport",
         )
+
+
+def _check_own_image(job: Job) -> Iterator[Finding]:
+    """`image.source` beside `image.uri` is brought along, and unpacked by what launches the job."""
+    if job.image.uri and job.image.source and job.run.launcher == "none":
+        message = (
+            "launcher none starts nothing of ours, so nothing brings image.source into the image"
+        )
+        remedy = "use launcher once or torchrun, or remove image.source"
+        yield error("image", message, remedy, "image.source")
 
 
 def _check_env(run: Run) -> Iterator[Finding]:

@@ -56,7 +56,8 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The training container: built from a base, or used as it is."""
 
     uri: Annotated[
-        Optional[ImageName], Meta(description="An image used as it is. Excludes the other keys.")
+        Optional[ImageName],
+        Meta(description="An image used as it is. Excludes the other keys but source."),
     ] = None
     base: Annotated[
         Optional[ImageName],
@@ -72,7 +73,11 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = field(default_factory=list)
     source: Annotated[
         Optional[LocalPath],
-        Meta(description="The folder that becomes /app, relative to this file. Default: '.'."),
+        Meta(
+            description="The folder that becomes /app, relative to this file. Default: '.'. With "
+            "`uri` it is packed with rsctl's runtime and brought along by the staging bucket of a "
+            "cloud, for which the image needs Python 3.10 or newer; then there is no default."
+        ),
     ] = None
     transport: Annotated[
         Transport,

@@ -10,7 +10,7 @@ from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import STRUCTURED, structured
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
-_HIDDEN = frozenset({"telemetry", "exit", "finding"})  # shown in other ways
+_HIDDEN = frozenset({"node", "telemetry", "exit", "finding"})  # shown in other ways
 
 
 class LineFormat:
@@ -44,8 +44,8 @@ class LineFormat:
 
 
 def in_words(text: str) -> str | None:
-    """A metrics line as `step 10  loss=0.41`, None for lines that are shown in other ways, any
-    other line as it is.
+    """A metrics line as `step 10  loss=0.41`, a reducer's first as a sentence, None for lines that
+    are shown in other ways or are for rsctl alone, any other line as it is.
     """
     if not text.startswith(STRUCTURED):
         return text
@@ -54,13 +54,21 @@ def in_words(text: str) -> str | None:
         return text
     if record["rsctl"] in _HIDDEN:
         return None
-    return _metric_words(record) if record["rsctl"] == "metrics" else text
+    make = _WORDS.get(record["rsctl"])
+    return make(record) if make else text
 
 
 def _metric_words(record: dict[str, Any]) -> str:
     step = f"step {record['step']}  " if "step" in record else ""
     values = (f"{n}={v}" for n, v in record.items() if n not in ("rsctl", "step", "rank"))
     return step + " ".join(values)
+
+
+def _reducer_words(record: dict[str, Any]) -> str:
+    return f"rsctl: a reducer at {record.get('address')} ({record.get('engine')})"
+
+
+_WORDS = {"metrics": _metric_words, "reducer": _reducer_words}
 
 
 def seconds_in_words(seconds: float) -> str:

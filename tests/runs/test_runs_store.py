@@ -74,11 +74,15 @@ def test_the_life_of_a_run(store: Store) -> None:
 def test_a_final_state_stays(store: Store, state: JobState) -> None:
     store.add(a_run("job-1"))
     store.record("job-1", StateEvent(time=at(1), state=state, exit_code=9))
-    for later in JobState:
+    for later in [other for other in JobState if other is not state]:
         store.record("job-1", StateEvent(time=at(2), state=later, exit_code=1, reason="late"))
     run = store.get("job-1")
     assert run is not None
     assert (run.state, run.exit_code, run.ended, run.reason) == (state, 9, at(1), None)
+    store.record("job-1", StateEvent(time=at(3), state=state, exit_code=9, reason="known by now"))
+    run = store.get("job-1")
+    assert run is not None
+    assert (run.state, run.ended, run.reason) == (state, at(1), "known by now")
 
 
 def test_metrics_come_back_in_the_order_of_their_arrival(store: Store) -> None:

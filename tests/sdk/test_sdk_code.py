@@ -129,6 +129,14 @@ def test_what_an_sdk_has_no_words_for(plan_of: PlanOf) -> None:
         sagemaker.code(*plan_of("sagemaker", foreign))
 
 
+def test_local_source_in_a_foreign_image_is_uploaded_by_rsctl_alone(plan_of: PlanOf) -> None:
+    text = VERTEX.replace("i:1}", "i:1, source: source}").replace(
+        "region:", "staging: gs://bucket/staging, region:"
+    )
+    with pytest.raises(RsctlError, match=r"has no words for image\.source beside image\.uri"):
+        vertex.code(*plan_of("vertex", text))
+
+
 def test_values_as_python() -> None:
     assert written({"a": [1, "it's", None], "b": Call("f", {"x": Code("os.sep")})}) == (
         '{"a": [1, "it\'s", None], "b": f(x=os.sep)}'

@@ -85,6 +85,10 @@ def test_a_replica_has_its_colour_whoever_speaks_first() -> None:
         ('{"rsctl": "metrics", "step": 10, "loss": 0.41, "rank": 0}', "step 10  loss=0.41"),
         ('{"rsctl": "metrics", "a": 1, "b": "nan"}', "a=1 b=nan"),
         ('{"rsctl": "metrics", "a": "\\u001b[2Jx"}', "a=x"),
+        (
+            '{"rsctl": "reducer", "address": "10.0.0.7:2222", "engine": "core"}',
+            "rsctl: a reducer at 10.0.0.7:2222 (core)",
+        ),
         ('{"rsctl": "something else"}', '{"rsctl": "something else"}'),
         ('{"rsctl": "metrics", "a": ', '{"rsctl": "metrics", "a": '),
         ('{"rsctl": "metrics", "rsctl": []}', '{"rsctl": "metrics", "rsctl": []}'),
@@ -95,7 +99,7 @@ def test_a_structured_line_is_put_into_words(text: str, shown: str) -> None:
     assert LineFormat(False, ["worker-0"]).lines([line(text)]) == f"worker-0 | {shown}\n"
 
 
-@pytest.mark.parametrize("kind", ["telemetry", "exit", "finding"])
+@pytest.mark.parametrize("kind", ["node", "telemetry", "exit", "finding"])
 def test_lines_that_are_shown_in_other_ways_are_left_out(kind: str) -> None:
     assert LineFormat(False, []).lines([line(f'{{"rsctl": "{kind}", "cpu": 1}}')]) == ""
 

@@ -31,7 +31,7 @@ def states(rsctl: Rsctl, run: str) -> dict[str, tuple[str, str | None]]:
 
 
 def wait_for_reducers(rsctl: Rsctl, run: str) -> None:
-    wait_until(lambda: rsctl.log(run).count('{"rsctl": "reducer"') == 2, "two reducers")
+    wait_until(lambda: rsctl.log(run).count("rsctl: a reducer at ") == 2, "two reducers")
 
 
 def test_reducers_end_with_the_workers(rsctl: Rsctl) -> None:

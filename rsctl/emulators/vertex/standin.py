@@ -49,8 +49,12 @@ def stand_in(pools: list[dict[str, Any]]) -> StandIn:
     image = pools[REDUCERS].get("containerSpec", {}).get("imageUri", "")
     if not is_google_reducer(image):
         return StandIn("none", {})
-    chief = pools[0]["containerSpec"]
-    names = {variable["name"] for variable in chief.get("env", [])}
-    if "command" in chief or "RSCTL_TARGET" not in names:
+    if not _is_launched(pools[0]["containerSpec"]):
         return StandIn("absent", {})
     return StandIn("rsctl", {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": secrets.token_hex()})
+
+
+def _is_launched(container: dict[str, Any]) -> bool:
+    """Whether rsctl-launch runs in it: its arguments say so, whatever command it begins with."""
+    names = {variable["name"] for variable in container.get("env", [])}
+    return "RSCTL_TARGET" in names and container.get("args", [])[:1] == ["--launcher"]

@@ -9,6 +9,7 @@ from typing import Any
 from rsctl.cloud.archive import Archive
 from rsctl.cloud.aws import client, code_of, findings
 from rsctl.cloud.pace import Pace
+from rsctl.cloud.s3 import Bucket
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.archive import packed
@@ -21,7 +22,6 @@ from rsctl.spec.options import SageMakerOptions
 
 Build = dict[str, Any]
 
-STAGING = "targets.sagemaker.staging"
 _ROLE = "targets.sagemaker.build_role"
 _QUIET_LOOKS = 5
 
@@ -54,20 +54,10 @@ class CodeBuild:
 
     def _stage(self, archive: Archive, log: BuildLog) -> str:
         """Have the archive in the staging bucket, as BUCKET/KEY."""
-        from botocore.exceptions import ClientError
-
-        s3 = client("s3", self._options.region)
-        bucket, key = self._staging.bucket, self._staging.folder + archive.name
-        with findings(STAGING):
-            try:
-                s3.head_object(Bucket=bucket, Key=key)
-            except ClientError as problem:
-                # Of a missing bucket it says 404 too; without leave to list, it says 403 of both.
-                if code_of(problem) not in ("404", "403"):
-                    raise
-                log.say(f"uploading the context to s3://{bucket}, {archive.size} bytes")
-                _upload(s3, archive, bucket, key)
-        return f"{bucket}/{key}"
+        name, key = self._staging.bucket, self._staging.folder + archive.name
+        said = f"uploading the context to s3://{name}, {archive.size} bytes"
+        Bucket(name, self._options.region).put(key, archive, lambda: log.say(said))
+        return f"{name}/{key}"
 
     def _start(self, service: Any, request: dict[str, Any]) -> Build:
         from botocore.exceptions import ClientError
@@ -116,24 +106,6 @@ def _messages(stream: LogStream, build: Build) -> list[str]:
     logs = build.get("logs", {})
     group, name = logs.get("groupName"), logs.get("streamName")
     return stream.read(group, name) if group and name else []
-
-
-def _upload(s3: Any, archive: Archive, bucket: str, key: str) -> None:
-    """Raises ClientError, also for a part of an upload."""
-    from boto3.exceptions import S3UploadFailedError
-    from boto3.s3.transfer import TransferConfig
-    from botocore.exceptions import ClientError
-
-    archive.file.seek(0)
-    # It closes what it was given, which is not its own: the threads stay out of it too.
-    config = TransferConfig(use_threads=False)
-    try:
-        s3.upload_fileobj(archive.file, bucket, key, Config=config)
-    except S3UploadFailedError as problem:
-        cause = problem.__cause__ or problem.__context__
-        if isinstance(cause, ClientError):
-            raise cause from None
-        raise
 
 
 def _token() -> str:

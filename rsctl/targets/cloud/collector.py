@@ -21,13 +21,14 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.runs.tail import STATES
-from rsctl.stream.events import LogEvent, MetricEvent, StateEvent, now, parse_time, seconds_between
+from rsctl.stream.events import LogEvent, MetricEvent, StateEvent, parse_time
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.base import Pool
 from rsctl.targets.cloud.copies import Copies
 from rsctl.targets.cloud.due import Due
 from rsctl.targets.cloud.ending import conclude
 from rsctl.targets.cloud.progress import Progress
+from rsctl.targets.cloud.queue import Queue, stamped
 from rsctl.targets.cloud.service import CloudJob, JobLog, JobStatus, Line, Unreachable
 
 MEASURED = "cloud."
@@ -52,7 +53,7 @@ class Collector:
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
         self._reader = MetricReader(run.metrics_spec)
-        self._queue = _longest_wait(folder)
+        self._queue = Queue(folder, job, self._progress)
         self._log: JobLog | None = None
         self._status: JobStatus | None = None
         self._facts: list[Fact] = run.facts
@@ -116,17 +117,17 @@ class Collector:
 
     def _look(self) -> None:
         """How the job is."""
-        if self.has_ended and self._status is not None:
+        if self.has_ended and self._status is not None and self._is_explained(self._status):
             return
         if not self._look_due.is_now():
             return
-        status = self._status = self._ask()
+        status = self._status = self._queue.status()
         is_news = self._progress.enter(status.state, status.attempt, status.reason)
         self._recorder.attempt = status.attempt
         for finding in status.findings:
             self._tell(finding)
         if is_news and not status.state.is_final:
-            self._recorder.state(status.state, reason=status.reason, time=_stamp(status.time))
+            self._recorder.state(status.state, reason=status.reason, time=stamped(status.time))
         if is_news and status.state.is_final:
             self._record_end(status)
         self._gather_facts()
@@ -134,30 +135,14 @@ class Collector:
         if is_news:
             self._keep()
 
-    def _ask(self) -> JobStatus:
-        """How the job is; one that waits for longer than it may is cancelled, and has expired."""
-        status = self._job.status()
-        self._mind_the_queue(status)
-        if self._progress.gave_up and status.state is JobState.CANCELLED:
-            why = f"it waited longer than limits.queue of {self._queue:g} s"
-            status = msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
-        return status
-
-    def _mind_the_queue(self, status: JobStatus) -> None:
-        progress = self._progress
-        if status.state not in (JobState.QUEUED, JobState.STARTING):
-            progress.waiting_since = None
-            return
-        progress.waiting_since = progress.waiting_since or _stamp(status.time)
-        waited = seconds_between(progress.waiting_since, now())
-        if self._queue is not None and waited > self._queue and not progress.gave_up:
-            self._job.cancel()
-            progress.gave_up = True
+    def _is_explained(self, status: JobStatus) -> bool:
+        """Whether it is known why the job ended; ranks that say so themselves are soonest heard."""
+        return status.is_settled or bool(self._progress.failures)
 
     def _record_end(self, status: JobStatus) -> None:
         """The store knows at once; the stream of events ends when the log is complete."""
         event = StateEvent(
-            time=_stamp(status.time),
+            time=stamped(status.time),
             state=status.state,
             attempt=status.attempt,
             exit_code=int(status.state.exit_code),
@@ -168,7 +153,7 @@ class Collector:
     def _read(self) -> bool:
         log = self._open_log()
         if self._status is not None and self.has_ended:
-            log.finish(_stamp(self._status.time))
+            log.finish(stamped(self._status.time))
         lines = log.read()
         if not lines:
             return False
@@ -217,7 +202,7 @@ class Collector:
             self._recorder.finding(finding, replica)
 
     def _measure(self) -> None:
-        """The cloud's own measurements, now and then and at the end: some clouds charge for each."""
+        """The cloud's own measurements, now and then and at the end: some charge for them."""
         if self._measure_due.is_now() and self._progress.running:
             self._measure_due.done()
             self._fetch_measurements()
@@ -251,13 +236,16 @@ class Collector:
         return facts
 
     def _end_if_read(self) -> None:
-        if self._status is None or not self.has_ended or not self._open_log().is_complete:
+        status = self._status
+        if status is None or not self.has_ended or not self._open_log().is_complete:
+            return
+        if not self._is_explained(status):
             return
         with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
-            self._status = self._ask()
+            self._status = status = self._queue.status()
             self._fetch_measurements()
         self._gather_facts()
-        conclude(self._status, self._progress, self._pools, self._folder, self._recorder)
+        conclude(status, self._progress, self._pools, self._folder, self._recorder)
         self._progress.is_complete = True
         self._keep()
 
@@ -276,14 +264,6 @@ class Collector:
             self._recorder.finding(warning("network", message, "check the network"))
 
 
-def _longest_wait(folder: RunFolder) -> float | None:
-    """Seconds; None where the job may wait for ever."""
-    try:
-        return folder.submission().queue
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
 def _cut(folder: RunFolder, size: int) -> None:
     """Take back the states that a killed collector told last: they are told again."""
     with suppress(FileNotFoundError):
@@ -295,12 +275,3 @@ def _size(folder: RunFolder) -> int:
         return folder.states.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _stamp(time: str) -> str:
-    """A time as events have it; what a cloud says of times is not always one."""
-    try:
-        parse_time(time)
-    except ValueError:
-        return now()
-    return time

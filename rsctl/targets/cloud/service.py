@@ -71,7 +71,8 @@ class JobStatus(msgspec.Struct, kw_only=True):
     `time` is since when the state is so. `reason` is in words for people, such as why it is still
     queued. `failed` are the replicas that the cloud itself says have failed, not those that were
     stopped in their wake; their `lines` and `causes` are filled in by others. `findings` are told
-    once each, such as a quota that is full.
+    once each, such as a quota that is full. A job that has ended is not `is_settled` while the
+    cloud has yet to say why.
     """
 
     state: JobState
@@ -81,6 +82,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
     failed: list[Failure] = []
     facts: list[Fact] = []
     findings: list[Finding] = []
+    is_settled: bool = True
 
 
 class Described(msgspec.Struct, kw_only=True):

@@ -31,6 +31,7 @@ class ComposeTarget(LocalRun):
             *replicas.share_findings(job, share),
             *replicas.comm_findings(job, share),
             *_foreign_findings(job),
+            *_source_findings(job),
         ]
         if any(finding.is_error for finding in findings):
             return self._plan(job, run, share, ImagePlan(tag=None, transport="none"), findings)
@@ -87,6 +88,15 @@ def _foreign_findings(job: Job) -> list[Finding]:
                 "targets.compose.network",
             )
         ]
+    return []
+
+
+def _source_findings(job: Job) -> list[Finding]:
+    """Clouds bring source by their buckets."""
+    if job.image.uri and job.image.source:
+        message = "target compose does not bring image.source into an image that is used as it is"
+        remedy = f"build on it instead: image.base: {job.image.uri}"
+        return [error("unsupported", message, remedy, "image.source")]
     return []
 
 

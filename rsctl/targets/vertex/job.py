@@ -43,7 +43,7 @@ class VertexJob:
 
     def status(self) -> JobStatus:
         """How it is now."""
-        return status_of(self._look(), self._address, self._clock.now())
+        return status_of(self._look(), self._address, self._clock.now(), self._pace.factor)
 
     def describe(self) -> Described:
         """What it is, as far as it can be told from the job itself."""

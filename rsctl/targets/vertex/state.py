@@ -58,8 +58,8 @@ _QUEUE_REMEDY = (
 )
 
 
-def status_of(job: dict[str, Any], address: Address, at: float) -> JobStatus:
-    """What a CustomJob says; `at` is the present in seconds since 1970."""
+def status_of(job: dict[str, Any], address: Address, at: float, factor: float = 1.0) -> JobStatus:
+    """What a CustomJob says; `at` is the present in seconds since 1970, `factor` the pace's."""
     raw = job.get("state")
     name = _BY_NUMBER.get(raw, "") if isinstance(raw, int) else str(raw or "JOB_STATE_QUEUED")
     known = _STATES.get(name, _State(JobState.RUNNING, f"its state is {name[:60]!r}"))
@@ -69,10 +69,12 @@ def status_of(job: dict[str, Any], address: Address, at: float) -> JobStatus:
     if state is JobState.FAILED and code == _DEADLINE_EXCEEDED:
         state = JobState.EXPIRED
     waits_for = at - (seconds_of(since) or at)
+    is_settled = state is not JobState.FAILED or bool(message)
     return JobStatus(
         state=state,
         time=since,
         reason=message or _missing_reason(state, waits_for) or known.reason,
+        is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,
         failed=list(_failures(message, since)) if state.is_final else [],
         facts=facts_of(job, address, at),
         findings=list(_findings(message, state, address, waits_for)),

@@ -198,6 +198,15 @@ def test_our_reducers_stand_in_for_googles(project: Project) -> None:
     assert project.emulator.stand_ins() == {job: "rsctl"}
 
 
+def test_they_stand_in_whatever_command_launches(project: Project) -> None:
+    """Such as the one that unpacks local source in an image that is used as it is."""
+    env = [{"name": "RSCTL_TARGET", "value": "vertex"}]
+    ours = pool(command=["python3", "-c", ""], args=["--launcher", "once"], env=env)
+    job, nodes = project.start(ours, {}, pool(1, REDUCER_IMAGE))
+    assert nodes.node("workerpool2-0").entrypoint == ["python3", "-c", ""]
+    assert project.emulator.stand_ins() == {job: "rsctl"}
+
+
 def test_nothing_stands_in_where_the_workers_are_not_ours(project: Project) -> None:
     job, nodes = project.start(pool(), {}, pool(2, REDUCER_IMAGE))
     project.wait(job, "RUNNING")

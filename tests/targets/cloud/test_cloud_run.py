@@ -123,6 +123,21 @@ def test_a_replica_without_a_log_is_explained_by_the_cloud(
     assert (failure.replica, failure.lines) == ("worker-1", ["worker-1 ran out of memory"])
 
 
+def test_why_it_ended_may_come_after_the_end(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.end(JobState.FAILED, reason="to be told", is_settled=False)
+    events = target.events(run, {}, follow=True)
+    assert [event for _ in range(5) for event in next(events)] == []
+    assert stored(run).state is JobState.FAILED
+    theirs = Failure(replica="worker-1", time=at(49), exit_code=1)
+    cloud.end(JobState.FAILED, reason="worker-1 exited with 1", failed=[theirs])
+    assert told([event for batch in events for event in batch])[-1] == (
+        "job failed (worker-1 failed with exit code 1)"
+    )
+    assert stored(run).reason == "worker-1 failed with exit code 1"
+
+
 def test_a_second_follower_reads_what_the_first_collects(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:

@@ -1,0 +1,96 @@
+"""What a container finds: its environment, the files below /opt/ml, its command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rsctl.emulators.nodes import Kind, Node
+from rsctl.emulators.sagemaker.channels import configuration
+from rsctl.emulators.sagemaker.files import make_folder, text_of
+from rsctl.emulators.sagemaker.hosts import Host, resource_config
+from rsctl.emulators.sagemaker.record import Record
+
+_ROOT = "/opt/ml"
+_CHECKPOINTS = "/opt/ml/checkpoints"
+_BOARD = "/opt/ml/output/tensorboard"
+_LONGEST_FAILURE = 1024
+
+
+class Machine(NamedTuple):
+    """A host, and the folder of this machine that is its /opt/ml."""
+
+    host: Host
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        """Where the channels are."""
+        return self.folder / "input" / "data"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where the checkpoints are, whatever they are called inside."""
+        return self.folder / "checkpoints"
+
+    @property
+    def board(self) -> Path:
+        """Where TensorBoard's files are, whatever they are called inside."""
+        return self.folder / "output" / "tensorboard"
+
+    @property
+    def failure(self) -> str:
+        """What the container has left about its failure."""
+        return text_of(self.folder / "output" / "failure", _LONGEST_FAILURE)
+
+
+def furnish(machine: Machine, machines: list[Machine], record: Record, runner: Kind) -> None:
+    """Make the folders and the configuration of a machine. Raises OSError."""
+    for name in ("input/config", "input/data", "model", "output/data", "checkpoints"):
+        make_folder(machine.folder / name)
+    channels = record.get("InputDataConfig", [])
+    mode = record["AlgorithmSpecification"]["TrainingInputMode"]
+    hosts = [each.host for each in machines]
+    contents: dict[str, Any] = {
+        "hyperparameters": record.get("HyperParameters", {}),
+        "inputdataconfig": configuration(channels, mode, machine.host.group),
+        "resourceconfig": resource_config(machine.host, hosts, runner),
+    }
+    for name, content in contents.items():
+        path = machine.folder / "input" / "config" / f"{name}.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def node_of(machine: Machine, record: Record, more: dict[str, str]) -> Node:
+    """What runs on a machine; `more` are variables that only this place needs."""
+    algorithm = record["AlgorithmSpecification"]
+    entrypoint, arguments = (algorithm.get(f"Container{n}") for n in ("Entrypoint", "Arguments"))
+    if entrypoint is None and arguments is None:
+        arguments = ["train"]
+    return Node(
+        name=machine.host.node,
+        image=algorithm["TrainingImage"],
+        entrypoint=entrypoint,
+        args=arguments or [],
+        env={
+            **record.get("Environment", {}),
+            "TRAINING_JOB_NAME": record.name,
+            "TRAINING_JOB_ARN": record.arn,
+            **more,
+        },
+        mounts=_mounts(machine, record),
+    )
+
+
+def _mounts(machine: Machine, record: Record) -> dict[str, Path]:
+    """The folders by their paths inside. An image may have others of its own below /opt/ml."""
+    parts = ("input", "model", "output")
+    mounts = {f"{_ROOT}/{part}": machine.folder / part for part in parts}
+    # Without a configuration the folder is the machine's own, and is lost with it.
+    checkpoints = record.get("CheckpointConfig") or {}
+    mounts[checkpoints.get("LocalPath", _CHECKPOINTS).rstrip("/")] = machine.checkpoints
+    board = record.get("TensorBoardOutputConfig", {}).get("LocalPath", _BOARD).rstrip("/")
+    if board != _BOARD:
+        mounts[board] = machine.board
+    return mounts

@@ -1,0 +1,128 @@
+"""SageMaker with the log, the metrics and the storage of one account and region, on loopback."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from rsctl.emulators.aws import AwsEmulator
+from rsctl.emulators.http import Refused, Request
+from rsctl.emulators.nodes import Runner
+from rsctl.emulators.s3 import S3
+from rsctl.emulators.s3_objects import InFolder
+from rsctl.emulators.sagemaker.account import Account
+from rsctl.emulators.sagemaker.behaviour import Behaviour
+from rsctl.emulators.sagemaker.control import Control
+from rsctl.emulators.sagemaker.jobs import Jobs
+from rsctl.emulators.sagemaker.life import Life
+from rsctl.emulators.sagemaker.logbook import Logbook
+from rsctl.emulators.sagemaker.logs import Logs
+from rsctl.emulators.sagemaker.measurements import Measurements
+from rsctl.emulators.sagemaker.metrics import Metrics
+from rsctl.emulators.sagemaker.pools import Pools
+from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.site import Site
+
+_EVERYWHERE = ("sts", "s3", "iam")
+"""Services that are called in whatever region."""
+
+
+class SageMakerEmulator(AwsEmulator):
+    """The training jobs of one account in one region, which really run.
+
+    `folder` gets the buckets, as `s3/BUCKET`: each folder there is one. Buckets that a job writes
+    to are made. `runner` runs the containers, `behaviour` says how well it all goes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        runner: Runner,
+        region: str = "us-east-1",
+        *,
+        behaviour: Behaviour | None = None,
+        buckets: tuple[str, ...] = ("staging",),
+    ) -> None:
+        super().__init__(region)
+        self.behaviour = behaviour or Behaviour()
+        self.objects = InFolder(folder / "s3")
+        self.logbook = Logbook(self.behaviour)
+        self._pools = Pools(self.behaviour)
+        self._measurements = Measurements(self.behaviour)
+        self._disks = tempfile.TemporaryDirectory(
+            prefix="rsctl-emulator-", ignore_cleanup_errors=True
+        )
+        self._site = Site(
+            runner, self.behaviour, self.objects, self.logbook, self._measurements, self._pools,
+            Path(self._disks.name),
+        )  # fmt: skip
+        self._lives: dict[str, Life] = {}
+        self._has_expired = False
+        self.jobs = Jobs(
+            self, self.behaviour, runner, self.objects, self._pools, self._begin, self._stop_job
+        )
+        Logs(self, self.logbook, self.behaviour)
+        Metrics(self, self._measurements, self.behaviour)
+        Account(self, runner)
+        control = Control(
+            self, self.behaviour, self.jobs.records.values, lambda: self.is_idle, self.interrupt,
+            self._expire,
+        )  # fmt: skip
+        self.routes += control.routes() + S3(buckets, self.objects).routes()
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which boto3, AWS's command line, its SDKs and rsctl find this emulator.
+
+        SageMaker's SDK is told not to look at the role, since there is no IAM here.
+        """
+        return {
+            **super().environment(),
+            "AWS_REGION": self.region,
+            "AWS_DEFAULT_REGION": self.region,
+            "SAGEMAKER_VALIDATE_ROLE": "false",
+        }
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job goes on."""
+        return not any(life.is_alive() for life in list(self._lives.values()))
+
+    def interrupt(self, job: str, host: str | None = None) -> None:
+        """Take a machine of a job that is training away, the last one if none is named.
+
+        Raises KeyError.
+        """
+        if self.jobs.records[job]["SecondaryStatus"] != "Training":
+            raise KeyError(job)
+        self._lives[job].interrupt(host)
+
+    def authorize(self, request: Request) -> None:
+        """See AwsEmulator; also that the call is for this region, with credentials of now."""
+        super().authorize(request)
+        region, service = self.scope(request) or ("", "")
+        if self._has_expired and not request.path.startswith("/emulator/"):
+            message = "The security token included in the request is expired"
+            raise Refused(self.error_for(request, 400, "ExpiredTokenException", message))
+        if region != self.region and service not in _EVERYWHERE:
+            message = f"Credential should be scoped to a valid region, not '{region}'."
+            raise Refused(self.error_for(request, 403, "InvalidSignatureException", message))
+
+    def stop(self) -> None:
+        """End all jobs and remove what only this emulator needed; the buckets stay."""
+        lives = list(self._lives.values())
+        for life in lives:
+            life.close()
+        for life in lives:
+            life.join()
+        self._disks.cleanup()
+
+    def _begin(self, record: Record, is_warm: bool) -> None:
+        life = Life(record, self._site, is_warm)
+        self._lives[record.name] = life
+        life.start()
+
+    def _stop_job(self, record: Record) -> None:
+        self._lives[record.name].stop()
+
+    def _expire(self) -> None:
+        self._has_expired = True

@@ -1,0 +1,113 @@
+"""The machines of a job: their names, their groups, and where the others find them.
+
+Which number is in which group, and in which order hosts are listed, is not documented, but for an
+example in which neither is sorted: here numbers are dealt out to the groups in turn, and lists run
+backwards.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from rsctl.emulators.nodes import Kind, Nodes
+
+ALONE = "homogeneousCluster"
+"""What the platform calls the group of a job that has none."""
+
+REDUCERS = "reducers"
+"""The group that rsctl's own requests put reducers into."""
+
+_RENDEZVOUS_PORT, _REDUCER_PORT = 29500, 29600
+_INTERFACES: dict[Kind, str] = {"docker": "eth0", "process": "lo"}
+
+
+class Host(NamedTuple):
+    """One machine, `algo-3`. `node` is what the runner calls it, `address` what others call it."""
+
+    name: str
+    node: str
+    address: str
+    group: str
+    machine: str
+
+
+class Group(NamedTuple):
+    """An instance group."""
+
+    name: str
+    machine: str
+    size: int
+
+
+def groups_of(resources: dict[str, Any]) -> list[Group]:
+    """The groups of a ResourceConfig; of preferred machines, the first."""
+    listed = resources.get("InstanceGroups")
+    if listed:
+        return [
+            Group(each["InstanceGroupName"], each["InstanceType"], each["InstanceCount"])
+            for each in listed
+        ]
+    first = (resources.get("InstancePreferences") or [{}])[0]
+    machine = first.get("InstanceType") or resources.get("InstanceType", "")
+    return [Group(ALONE, machine, first.get("InstanceCount") or resources.get("InstanceCount", 1))]
+
+
+def hosts_of(resources: dict[str, Any], nodes: Nodes) -> list[Host]:
+    """All hosts, by number.
+
+    Where hosts are known by addresses, these are in the order of the numbers, which is what the
+    others sort them by.
+    """
+    dealt = _deal(groups_of(resources))
+    names = [f"algo-{number}" for number in range(1, len(dealt) + 1)]
+    by_address = sorted(names, key=lambda name: _numbers(nodes.address(name)))
+    return [
+        Host(name, node, nodes.address(node), group.name, group.machine)
+        for name, node, group in zip(names, by_address, dealt, strict=True)
+    ]
+
+
+def _deal(groups: list[Group]) -> list[Group]:
+    """The group of each number."""
+    turns = range(max(group.size for group in groups))
+    return [group for turn in turns for group in groups if turn < group.size]
+
+
+def _numbers(address: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", address)]
+
+
+def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, Any]:
+    """What resourceconfig.json says to one host."""
+    groups = dict.fromkeys((each.group, each.machine) for each in reversed(hosts))
+    return {
+        "current_host": host.address,
+        "current_instance_type": host.machine,
+        "current_group_name": host.group,
+        "hosts": [each.address for each in reversed(hosts)],
+        "instance_groups": [
+            {
+                "instance_group_name": group,
+                "instance_type": machine,
+                "hosts": [each.address for each in reversed(hosts) if each.group == group],
+            }
+            for group, machine in groups
+        ],
+        "network_interface_name": _INTERFACES[runner],
+    }
+
+
+def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
+    """The variables by which rsctl's runtime listens elsewhere than in the cloud, if it must."""
+    reducers = [host for host in hosts if host.group == REDUCERS]
+    workers = [host for host in hosts if host.group != REDUCERS]
+    env = {}
+    rendezvous = nodes.port(workers[0].node, _RENDEZVOUS_PORT) if workers else _RENDEZVOUS_PORT
+    if rendezvous != _RENDEZVOUS_PORT:
+        env["RSCTL_PORT"] = str(rendezvous)
+    # A reducer's node listens one below its reducer too (rsctl.runtime.presence).
+    own = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
+    if any(port != _REDUCER_PORT for port in own):
+        env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, own))
+    return env

@@ -1,0 +1,55 @@
+"""ListTrainingJobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from rsctl.emulators.aws import Parameters
+from rsctl.emulators.sagemaker.pools import Pools
+from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.tokens import place_in, token_of
+
+_DEFAULT_PAGE = 10
+_TOKEN_SECONDS = 86_400.0
+_TIMES = ("Creation", "LastModified")
+_SORTS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
+_SUMMARY = (
+    *("TrainingJobName", "TrainingJobArn", "CreationTime", "TrainingEndTime"),
+    *("LastModifiedTime", "TrainingJobStatus", "SecondaryStatus"),
+)
+
+
+def page(records: Collection[Record], wanted: Parameters, pools: Pools) -> Parameters:
+    """One page of summaries, the newest first unless asked otherwise. Raises ValueError.
+
+    As documented, the status is looked at only after a page is cut off, so that pages may be empty.
+    """
+    start = 0
+    if "NextToken" in wanted:
+        start = int(place_in(wanted["NextToken"], wanted, _TOKEN_SECONDS))
+    found = [job for job in (_summary(record, pools) for record in records) if _fits(job, wanted)]
+    field = _SORTS[wanted.get("SortBy", "CreationTime")]
+    is_descending = wanted.get("SortOrder", "Descending") == "Descending"
+    found.sort(key=lambda job: job[field], reverse=is_descending)
+    end = start + wanted.get("MaxResults", _DEFAULT_PAGE)
+    status = wanted.get("StatusEquals")
+    shown = [job for job in found[start:end] if status in (None, job["TrainingJobStatus"])]
+    more = {"NextToken": token_of(wanted, end)} if end < len(found) else {}
+    return {"TrainingJobSummaries": shown, **more}
+
+
+def _summary(record: Record, pools: Pools) -> dict[str, Any]:
+    shown = record.copy()
+    return {**{n: shown[n] for n in _SUMMARY if n in shown}, **pools.status(record)}
+
+
+def _fits(job: dict[str, Any], wanted: Parameters) -> bool:
+    for name in _TIMES:
+        when = job[f"{name}Time"]
+        if not wanted.get(f"{name}TimeAfter", 0) <= when <= wanted.get(f"{name}TimeBefore", when):
+            return False
+    pool = job.get("WarmPoolStatus", {}).get("Status")
+    return wanted.get("NameContains", "") in job["TrainingJobName"] and (
+        wanted.get("WarmPoolStatusEquals") in (None, pool)
+    )
