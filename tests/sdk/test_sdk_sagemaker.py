@@ -1,0 +1,80 @@
+"""ModelTrainer, unmodified, trains our jobs in the emulated SageMaker."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
+
+from .conftest import SAGEMAKER
+
+SDK_PYTHON = os.environ.get("RSCTL_SDK_PYTHON", "")
+SCRIPT = str(Path(__file__).with_name("train_with_sdk.py"))
+OPTED_OUT = """
+SchemaVersion: "1.0"
+SageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}
+"""
+JOB = f"""
+name: t
+run: {{command: [bash, -c, 'echo "$RSCTL_REPLICA of $RSCTL_RUN"'], launcher: once}}
+reducers: {{count: 1}}
+{SAGEMAKER}
+"""
+needs_sdk = pytest.mark.skipif(
+    not SDK_PYTHON and os.environ.get("CI") != "true", reason="RSCTL_SDK_PYTHON: see .ci/sdks"
+)
+
+
+@pytest.fixture
+def emulator(tmp_path: Path) -> Iterator[SageMakerEmulator]:
+    runner = make_runner("process", {ANY_IMAGE: Program(tmp_path)})
+    behaviour = Behaviour(pace=0.01)
+    with SageMakerEmulator(tmp_path / "cloud", runner, behaviour=behaviour) as emulator:
+        yield emulator
+    runner.close()
+
+
+def train(emulator: SageMakerEmulator, folder: Path, way: str) -> dict[str, Any]:
+    """The job that the SDK has trained, as SageMaker describes it."""
+    (folder / "job.yaml").write_text(JOB)
+    (folder / "config.yaml").write_text(OPTED_OUT)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
+        **emulator.environment(),
+        "HOME": str(folder),
+        "SAGEMAKER_USER_CONFIG_OVERRIDE": str(folder / "config.yaml"),
+    }
+    done = subprocess.run(
+        [SDK_PYTHON, SCRIPT, way], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    access = emulator.environment()
+    client = boto3.Session(
+        access["AWS_ACCESS_KEY_ID"], access["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
+    ).client("sagemaker", endpoint_url=emulator.url)
+    (job,) = client.list_training_jobs()["TrainingJobSummaries"]
+    described: dict[str, Any] = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
+    return described
+
+
+@needs_sdk
+@pytest.mark.parametrize("way", ["object", "code"])
+def test_a_job_with_a_reducer_group_trains(
+    emulator: SageMakerEmulator, tmp_path: Path, way: str
+) -> None:
+    job = train(emulator, tmp_path, way)
+    assert job["TrainingJobStatus"] == "Completed"
+    assert "ContainerArguments" not in job["AlgorithmSpecification"]
+    groups = job["ResourceConfig"]["InstanceGroups"]
+    assert [(g["InstanceGroupName"], g["InstanceCount"]) for g in groups] == [
+        ("workers", 2),
+        ("reducers", 1),
+    ]
