@@ -95,7 +95,7 @@ class Ranks:
             return
         self._openings += 1
         # A reducer serves one epoch of a run; who connects anew must be of a later one.
-        epoch = (self.settings.epoch << 16) + self._openings
+        epoch = self.settings.epoch + self._openings
         exchange = self.gather if method.hybrid else None
         with connect(replace(method.settings, epoch=epoch), exchange) as transport:
             yield self._by_reducers(transport), transport.engine

@@ -35,13 +35,7 @@ _FAULT_FIELDS = ("times", "path", "delay", "status", "code", "message", "cut")
     show_default="a free one",
     help="Where it answers, on loopback only.",
 )
-@click.option(
-    "--runner",
-    type=click.Choice(["auto", "docker", "process"]),
-    default="auto",
-    show_default=True,
-    help="What runs the nodes of jobs. auto: docker if an engine answers.",
-)
+@options.runner_option("--runner", "What runs the nodes of jobs.")
 @click.option(
     "--source",
     type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -43,6 +43,17 @@ def run_argument(function: F) -> F:
     return click.argument("run", metavar="RUN", shell_complete=_complete_runs)(function)
 
 
+def runner_option(name: str, what: str) -> Callable[[F], F]:
+    """How the nodes of a cloud that is played here are run; `what` is the help's first sentence."""
+    return click.option(
+        name,
+        type=click.Choice(["auto", "docker", "process"]),
+        default="auto",
+        show_default=True,
+        help=f"{what} auto: docker if an engine answers.",
+    )
+
+
 def output_option(function: F) -> F:
     """-o text|json."""
     return click.option(

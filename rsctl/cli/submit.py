@@ -43,13 +43,7 @@ _NO_MATRIX = error(
     help="What Ctrl-C does. Default: detach; cancel if CI=true.",
 )
 @click.option("--rehearse", is_flag=True, help="Let this machine play the cloud; send nothing.")
-@click.option(
-    "--rehearse-with",
-    type=click.Choice(["auto", "docker", "process"]),
-    default="auto",
-    show_default=True,
-    help="How a rehearsal runs the nodes. auto: docker if an engine answers.",
-)
+@options.runner_option("--rehearse-with", "How a rehearsal runs the nodes.")
 @click.option(
     "--behaviour",
     metavar="NAME=VALUE",

@@ -137,6 +137,16 @@ class GoogleEmulator(Emulator):
             body["details"] = details
         return Reply.of({"error": body}, status)
 
+    def exceed(self, service: str, metric: str, limit: str, number: str) -> Refused:
+        """The 429 for a request too many, to raise; `number` is the project's. No Retry-After."""
+        message = (
+            f"Quota exceeded for quota metric '{metric}' and limit '{metric} per minute' of "
+            f"service '{service}' for consumer 'project_number:{number}'."
+        )
+        about = {"service": service, "consumer": f"projects/{number}", "quota_limit": limit}
+        detail = _error_info("RATE_LIMIT_EXCEEDED", about)
+        return Refused(self.error(429, "RESOURCE_EXHAUSTED", message, [detail]))
+
     def error_for(self, request: Request, status: int, code: str, message: str) -> Reply:
         """The same, with what Google says besides of the service that this request is for."""
         if code != "SERVICE_DISABLED":
@@ -155,13 +165,19 @@ def _service(path: str) -> str:
 
 def _disabled(project: str, service: str) -> dict[str, Any]:
     console = "https://console.developers.google.com/apis/api"
+    about = {
+        "service": service,
+        "consumer": f"projects/{project}",
+        "activationUrl": f"{console}/{service}/overview?project={project}",
+    }
+    return _error_info("SERVICE_DISABLED", about)
+
+
+def _error_info(reason: str, about: dict[str, str]) -> dict[str, Any]:
+    """What Google's errors say for programs."""
     return {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
-        "reason": "SERVICE_DISABLED",
+        "reason": reason,
         "domain": "googleapis.com",
-        "metadata": {
-            "service": service,
-            "consumer": f"projects/{project}",
-            "activationUrl": f"{console}/{service}/overview?project={project}",
-        },
+        "metadata": about,
     }

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
+@dataclass
 class Settable:
-    """Base of a dataclass whose fields are such settings."""
+    """Base of a dataclass whose fields are such settings; a Literal has only its own values."""
 
     def change(self, wanted: Any) -> None:
         """Set some fields by name. Raises ValueError, having changed nothing."""
         if not isinstance(wanted, dict):
             raise ValueError("an object with fields to change is expected")
-        known = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        choices = _choices(type(self))
         for name, value in wanted.items():
             if name not in known:
                 raise ValueError(f"no field {name!r}; there are {', '.join(known)}")
             if not _is_like(value, known[name]):
                 raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
+            if value not in choices.get(name, (value,)):
+                raise ValueError(f"{name} is one of {', '.join(choices[name])}, not {value!r}")
         for name, value in wanted.items():
             setattr(self, name, value)
+
+
+def _choices(kind: type) -> dict[str, tuple[str, ...]]:
+    hints = get_type_hints(kind)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 def _is_like(value: Any, known: Any) -> bool:

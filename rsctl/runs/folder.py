@@ -23,6 +23,7 @@ from typing import Any, Optional
 
 import msgspec
 
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import run_directory
 from rsctl.stream.metrics import MetricSpec
 
@@ -64,6 +65,19 @@ class RunFolder:
         for replica in submission.replicas:
             (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
         self._submission.write_bytes(msgspec.json.encode(submission))
+
+    def begin(self, submission: Submission) -> int | None:
+        """Make the folder and take its lock; None if somebody looks after the run already.
+
+        Raises RsctlError if the folder cannot be written.
+        """
+        try:
+            self.create(submission)
+            return self.lock()
+        except BlockingIOError:
+            return None
+        except OSError as problem:
+            raise unwritable(self.path, problem) from None
 
     def submission(self) -> Submission:
         """What was submitted. Raises OSError or msgspec.DecodeError."""
@@ -125,3 +139,10 @@ class RunFolder:
             return None
         text = self._lock_path.read_text().strip()
         return int(text) if text.isdigit() else None
+
+
+def unwritable(path: str | os.PathLike[str], problem: OSError) -> RsctlError:
+    """The error for a folder of a run that cannot be written."""
+    message = f"cannot write {path}: {problem.strerror}"
+    remedy = "set RSCTL_HOME to a folder of your own with space in it"
+    return RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy))

@@ -16,7 +16,7 @@ from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 
 from .conftest import SAGEMAKER
 
-SDK_PYTHON = os.environ.get("RSCTL_SDK_PYTHON", "")
+SDK_PYTHON = os.environ.get("SDK_PYTHON", "")
 SCRIPT = str(Path(__file__).with_name("train_with_sdk.py"))
 OPTED_OUT = """
 SchemaVersion: "1.0"
@@ -29,7 +29,7 @@ reducers: {{count: 1}}
 {SAGEMAKER}
 """
 needs_sdk = pytest.mark.skipif(
-    not SDK_PYTHON and os.environ.get("CI") != "true", reason="RSCTL_SDK_PYTHON: see .ci/sdks"
+    not SDK_PYTHON and os.environ.get("CI") != "true", reason="SDK_PYTHON: see .ci/sdks"
 )
 
 

@@ -8,9 +8,23 @@ from pathlib import Path
 import pytest
 
 from rsctl.data import template_names
-from rsctl.targets import MODULES
 
 from .conftest import Rsctl
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "process": (),
+    "compose": (),
+    "vertex": (
+        *("--set", "targets.vertex.project=my-project", "--set", "targets.vertex.region=us-east1"),
+        *("--set", "image.repository=us-docker.pkg.dev/p/r/i", "--set", "outputs=gs://bucket/out"),
+    ),
+    "sagemaker": (
+        *("--set", "targets.sagemaker.region=us-east-1", "--set", "outputs=s3://bucket/out"),
+        *("--set", "targets.sagemaker.role=arn:aws:iam::123456789012:role/train"),
+        *("--set", "image.repository=123456789012.dkr.ecr.us-east-1.amazonaws.com/i"),
+    ),
+}
+"""What each target needs to know beyond the templates."""
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart" / "job.yaml"
 
@@ -23,8 +37,8 @@ def test_there_are_the_templates_that_init_names() -> None:
 def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
     assert rsctl("init", template, "mine").exit_code == 0
     assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
-    for target in MODULES:
-        plan = json.loads(rsctl("plan", "mine/job.yaml", "-t", target, "-o", "json").stdout)
+    for target, place in PLACES.items():
+        plan = json.loads(rsctl("plan", "mine/job.yaml", "-t", target, *place, "-o", "json").stdout)
         assert plan["target"] == target
         assert plan["world_size"] == 2
         assert [f for f in plan["findings"] if f["severity"] != "note"] == []

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
+from rsctl.emulators.containers import Containers
+from rsctl.emulators.inbox import Ended, Inbox
 from rsctl.emulators.nodes import Nodes, Runner
 from rsctl.emulators.sagemaker import contract, endings
 from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.endings import Ending
 from rsctl.emulators.sagemaker.hosts import Host, hosts_of, ports
 from rsctl.emulators.sagemaker.record import Record
-from rsctl.emulators.vertex.inbox import Ended, Inbox
 from rsctl.findings import RsctlError
-
-_SPARE = 20.0
 
 
 class Crew:
@@ -24,7 +22,7 @@ class Crew:
         self._nodes = nodes
         self._runner = runner
         self._record = record
-        self._up: set[str] = set()
+        self._containers = Containers(nodes)
         self.hosts = hosts_of(record["ResourceConfig"], nodes)
         self.machines: list[Machine] = []
 
@@ -43,47 +41,30 @@ class Crew:
         more = ports(self.hosts, self._nodes)
         for machine in self.machines:
             node = contract.node_of(machine, self._record, more)
-            self._up.add(node.name)
             try:
-                self._nodes.start(node)
+                self._containers.start(node)
             except (RsctlError, OSError) as problem:
-                self._up.discard(node.name)
-                return endings.not_started(_said(problem))
+                return endings.not_started(problem)
         return None
 
     def hear(self, event: Ended) -> Ending | None:
         """Note that a container has ended; how the job ends by that."""
-        self._up.discard(event.name)
+        self._containers.hear(event)
         if event.code:
             machine = next(m for m in self.machines if m.host.node == event.name)
             return endings.exited(event.code, machine.failure)
-        return None if self._up else endings.COMPLETED
+        return None if self._containers.up else endings.COMPLETED
 
     def lose(self, name: str | None) -> None:
         """Lose the machine of a host, the last one's if none is named."""
         names = [host.node for host in self.hosts if name in (None, host.name)]
         if names:
-            self._nodes.kill(names[-1])
+            self._containers.lose(names[-1])
 
     def end(self, grace: float | None, inbox: Inbox) -> None:
         """End all containers that are up, at once if there is no grace; wait until they have."""
-        for name in sorted(self._up):
-            if grace is None:
-                self._nodes.kill(name)
-            else:
-                self._nodes.stop(name, grace)
-        until = time.monotonic() + (grace or 0.0) + _SPARE
-        while self._up and time.monotonic() < until:
-            event = inbox.next(until)
-            if isinstance(event, Ended):
-                self._up.discard(event.name)
+        self._containers.end(grace, inbox)
 
     def close(self) -> None:
         """Remove everything."""
-        self._nodes.close()
-
-
-def _said(problem: RsctlError | OSError) -> str:
-    if isinstance(problem, RsctlError):
-        return "; ".join(finding.message for finding in problem.findings)
-    return str(problem)
+        self._containers.close()

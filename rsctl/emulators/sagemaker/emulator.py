@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rsctl.emulators.aws import AwsEmulator
+from rsctl.emulators.control import Control, Words
 from rsctl.emulators.http import Refused, Request
+from rsctl.emulators.lives import Lives
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.s3 import S3
 from rsctl.emulators.s3_objects import InFolder
 from rsctl.emulators.sagemaker.account import Account
 from rsctl.emulators.sagemaker.behaviour import Behaviour
-from rsctl.emulators.sagemaker.control import Control
 from rsctl.emulators.sagemaker.jobs import Jobs
 from rsctl.emulators.sagemaker.life import Life
 from rsctl.emulators.sagemaker.logbook import Logbook
@@ -23,6 +25,7 @@ from rsctl.emulators.sagemaker.pools import Pools
 from rsctl.emulators.sagemaker.record import Record
 from rsctl.emulators.sagemaker.site import Site
 
+_INVALID = "ValidationException"
 _EVERYWHERE = ("sts", "s3", "iam")
 """Services that are called in whatever region."""
 
@@ -33,6 +36,8 @@ class SageMakerEmulator(AwsEmulator):
     `folder` gets the buckets, as `s3/BUCKET`: each folder there is one. Buckets that a job writes
     to are made. `runner` runs the containers, `behaviour` says how well it all goes.
     """
+
+    words = Words("host", _INVALID, _INVALID, "no such job is training")
 
     def __init__(
         self,
@@ -56,7 +61,7 @@ class SageMakerEmulator(AwsEmulator):
             runner, self.behaviour, self.objects, self.logbook, self._measurements, self._pools,
             Path(self._disks.name),
         )  # fmt: skip
-        self._lives: dict[str, Life] = {}
+        self._lives = Lives()
         self._has_expired = False
         self.jobs = Jobs(
             self, self.behaviour, runner, self.objects, self._pools, self._begin, self._stop_job
@@ -64,11 +69,7 @@ class SageMakerEmulator(AwsEmulator):
         Logs(self, self.logbook, self.behaviour)
         Metrics(self, self._measurements, self.behaviour)
         Account(self, runner)
-        control = Control(
-            self, self.behaviour, self.jobs.records.values, lambda: self.is_idle, self.interrupt,
-            self._expire,
-        )  # fmt: skip
-        self.routes += control.routes() + S3(buckets, self.objects).routes()
+        self.routes += Control(self).routes() + S3(buckets, self.objects).routes()
 
     def environment(self) -> dict[str, str]:
         """The variables by which boto3, AWS's command line, its SDKs and rsctl find this emulator.
@@ -85,16 +86,27 @@ class SageMakerEmulator(AwsEmulator):
     @property
     def is_idle(self) -> bool:
         """Whether no job goes on."""
-        return not any(life.is_alive() for life in list(self._lives.values()))
+        return self._lives.are_over
 
-    def interrupt(self, job: str, host: str | None = None) -> None:
-        """Take a machine of a job that is training away, the last one if none is named.
+    def shown_jobs(self) -> list[dict[str, Any]]:
+        """See Controlled: {name, status, secondary} each."""
+        return [
+            {"name": record.name, "status": record.status, "secondary": record["SecondaryStatus"]}
+            for record in self.jobs.records.values()
+        ]
 
-        Raises KeyError.
+    def preempt(self, job: str, machine: str | None = None) -> None:
+        """See Controlled; a machine is named by its host, and the job must be training.
+
+        A job on spot machines is interrupted as a whole.
         """
         if self.jobs.records[job]["SecondaryStatus"] != "Training":
             raise KeyError(job)
-        self._lives[job].interrupt(host)
+        self._lives[job].preempt(machine)
+
+    def expire(self) -> None:
+        """See Controlled: all calls but those of control are refused from now on."""
+        self._has_expired = True
 
     def authorize(self, request: Request) -> None:
         """See AwsEmulator; also that the call is for this region, with credentials of now."""
@@ -109,20 +121,12 @@ class SageMakerEmulator(AwsEmulator):
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""
-        lives = list(self._lives.values())
-        for life in lives:
-            life.close()
-        for life in lives:
-            life.join()
+        self._lives.close()
         self._disks.cleanup()
 
     def _begin(self, record: Record, is_warm: bool) -> None:
         life = Life(record, self._site, is_warm)
-        self._lives[record.name] = life
-        life.start()
+        self._lives.begin(record.name, life)
 
     def _stop_job(self, record: Record) -> None:
-        self._lives[record.name].stop()
-
-    def _expire(self) -> None:
-        self._has_expired = True
+        self._lives[record.name].cancel()

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from rsctl.findings import RsctlError
+
 _KILLED = 137
 
 Kind = Literal[
@@ -69,7 +71,7 @@ def exited(code: int, said: str) -> Ending:
     return Ending("failed", reason)
 
 
-def not_started(problem: str) -> Ending:
+def not_started(problem: RsctlError | OSError) -> Ending:
     """A container could not be started."""
     return Ending("failed", f"ClientError: Cannot start the container: {problem}")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import time
 from typing import Optional
 
+from rsctl.emulators.inbox import Cancel, Closed, Ended, Preempt
+from rsctl.emulators.lives import JobLife
 from rsctl.emulators.sagemaker import endings
 from rsctl.emulators.sagemaker.crew import Crew
 from rsctl.emulators.sagemaker.endings import Ending
@@ -14,7 +15,6 @@ from rsctl.emulators.sagemaker.output import Output
 from rsctl.emulators.sagemaker.record import Record, moment
 from rsctl.emulators.sagemaker.site import Site
 from rsctl.emulators.sagemaker.storage import Storage
-from rsctl.emulators.vertex.inbox import Cancel, Closed, Ended, Inbox, Preempt
 from rsctl.findings import RsctlError
 
 _NEVER = float("inf")
@@ -24,18 +24,17 @@ _LEAST_SYNC = 0.2
 _SCARCE = "Insufficient capacity error from EC2 while launching instances, retrying!"
 
 
-class Life(threading.Thread):
+class Life(JobLife):
     """Runs a job from its creation to its end. `is_warm` says that its machines are there."""
 
     def __init__(self, record: Record, site: Site, is_warm: bool) -> None:
-        super().__init__(daemon=True, name=f"sagemaker-{record.name}")
+        super().__init__(f"sagemaker-{record.name}")
         self._record = record
         self._site = site
         self._behaviour = site.behaviour
         self._is_warm = is_warm
         self._storage = Storage(site.objects, record)
         self._output = Output(record, site.logbook, site.measurements)
-        self._inbox = Inbox()
         self._crew: Optional[Crew] = None
         self._folder = site.folder / record.name
         self._stopping = record.get("StoppingCondition", {})
@@ -45,26 +44,10 @@ class Life(threading.Thread):
         self._retries = record.get("RetryStrategy", {}).get("MaximumRetryAttempts", 0)
         self._trained = 0.0
 
-    def stop(self) -> None:
-        """End the job as stopped."""
-        self._inbox.put(Cancel())
-
-    def interrupt(self, host: str | None) -> None:
-        """Take a machine away, the last one if no host is named."""
-        self._inbox.put(Preempt(host))
-
-    def close(self) -> None:
-        """End everything and say nothing more; `join` waits for that."""
-        self._inbox.close()
-
     def line(self, node: str, stream: str, text: str, time: str) -> None:
         """As `nodes.Listener` has it. The log does not tell stdout from stderr."""
         del stream
         self._output.take(node, text, time)
-
-    def ended(self, node: str, code: int) -> None:
-        """As `nodes.Listener` has it."""
-        self._inbox.put(Ended(node, code))
 
     def run(self) -> None:
         """From Starting to the end."""
@@ -85,7 +68,7 @@ class Life(threading.Thread):
     def _attempts(self) -> Ending:
         while True:
             ending = self._get_machines() or self._attempt()
-            if self._inbox.is_cancelled and ending.kind in endings.UNWILLING:
+            if self.inbox.is_cancelled and ending.kind in endings.UNWILLING:
                 return endings.STOPPED
             if ending.kind == "interrupted":
                 self._record.enter("Interrupted", "Managed spot training instances interrupted")
@@ -130,7 +113,7 @@ class Life(threading.Thread):
         self._record.enter("Training", "Training image download completed. Training in progress.")
         ending = self._crew.start() or self._train(self._crew, begin + self._runtime_left)
         has_notice = self._behaviour.spot_notice or ending.kind not in endings.UNWILLING
-        self._crew.end(self._behaviour.real_grace if has_notice else None, self._inbox)
+        self._crew.end(self._behaviour.real_grace if has_notice else None, self.inbox)
         if has_notice:
             self._storage.sync()
         if ending.kind in endings.UNWILLING:
@@ -153,7 +136,7 @@ class Life(threading.Thread):
             self._crew.furnish(self._folder)
             self._storage.fill(self._crew.machines)
         except RsctlError as problem:
-            return endings.not_started("; ".join(f.message for f in problem.findings))
+            return endings.not_started(problem)
         except OSError as problem:
             return endings.not_downloaded(str(problem))
         self._record.enter("Downloading", "Downloading the training image")
@@ -162,12 +145,12 @@ class Life(threading.Thread):
     def _train(self, crew: Crew, deadline: float) -> Ending:
         sync = self._next_sync()
         while True:
-            event = self._inbox.next(min(deadline, sync, self._wait_until))
+            event = self.inbox.next(min(deadline, sync, self._wait_until))
             ending = None
             if isinstance(event, Cancel):
                 ending = endings.STOPPED
             elif isinstance(event, Preempt):
-                ending = self._lose(crew, event.task)
+                ending = self._lose(crew, event.machine)
             elif isinstance(event, Ended):
                 ending = crew.hear(event)
             elif time.monotonic() >= self._wait_until:
@@ -201,8 +184,8 @@ class Life(threading.Thread):
         if self._trained and self._crew is not None:
             self._record.enter("Uploading", "Uploading generated training model")
             self._storage.store(self._crew.machines)
-            self._sleep(self._behaviour.upload)
-        if self._inbox.is_cancelled and ending.kind == "completed":
+            self.inbox.sleep(self._in(self._behaviour.upload))
+        if self.inbox.is_cancelled and ending.kind == "completed":
             ending = endings.STOPPED
         self._end(ending)
 
@@ -227,13 +210,10 @@ class Life(threading.Thread):
 
     def _pass(self, made_up_seconds: float) -> Ending | None:
         """Let a time pass; how the job ends if it is to end before."""
-        until = time.monotonic() + made_up_seconds * self._behaviour.pace
-        if not self._inbox.wait(min(until, self._wait_until)):
+        until = self._in(made_up_seconds)
+        if not self.inbox.wait(min(until, self._wait_until)):
             return endings.STOPPED
         return endings.MAX_WAIT if until > self._wait_until else None
 
-    def _sleep(self, made_up_seconds: float) -> None:
-        """Let a time pass, whoever wants the job to end."""
-        until = time.monotonic() + made_up_seconds * self._behaviour.pace
-        while time.monotonic() < until:
-            self._inbox.next(until)
+    def _in(self, made_up_seconds: float) -> float:
+        return time.monotonic() + made_up_seconds * self._behaviour.pace

@@ -10,10 +10,10 @@ from typing import Any
 
 from rsctl.emulators.aws import AwsEmulator, Parameters, Service
 from rsctl.emulators.http import Refused
+from rsctl.emulators.rates import Rate
 from rsctl.emulators.sagemaker.behaviour import Behaviour
 from rsctl.emulators.sagemaker.logbook import GROUP, Event, Key, Logbook
 from rsctl.emulators.sagemaker.tokens import place_in, token_of
-from rsctl.emulators.vertex.rates import Rate
 
 _INVALID = "InvalidParameterException"
 _MOST_EVENTS = 10_000
@@ -22,7 +22,7 @@ _MOST_STREAMS = 50
 _PER_EVENT = 26  # bytes that CloudWatch counts for each event beside its text
 _FOREVER = 1 << 53
 _START: Key = (0, "")
-_SECOND_OF_MINUTE = 1 / 60
+_SECOND = 1.0
 _OTHER_PATTERNS = ("{", "[", "?", "-", "%")
 
 
@@ -33,7 +33,7 @@ class Logs:
         self._emulator = emulator
         self._logbook = logbook
         self._behaviour = behaviour
-        self._rates = {name: Rate() for name in ("filter", "get", "streams")}
+        self._rates = {name: Rate(_SECOND) for name in ("filter", "get", "streams")}
         self._pages = itertools.count(1)
         operations = {
             "FilterLogEvents": self._filter,
@@ -174,7 +174,7 @@ class Logs:
 
     def _enter(self, name: str, limit: int) -> None:
         """Raise Refused if a request is too many."""
-        if not self._rates[name].take(limit, self._behaviour.pace * _SECOND_OF_MINUTE):
+        if not self._rates[name].take(limit, self._behaviour.pace):
             raise self._refused("ThrottlingException", "Rate exceeded")
 
     def _require_group(self, wanted: Parameters) -> None:

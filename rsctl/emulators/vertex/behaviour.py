@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rsctl.emulators.settable import Settable
 
 
 @dataclass
-class Behaviour:
+class Behaviour(Settable):
     """Made-up waits are in seconds and times `pace`, which also scales the minutes of rates.
 
     Life of a job: `queue` is how long it is QUEUED, `provision` until its first machine is there,
@@ -57,31 +59,3 @@ class Behaviour:
     shuffle: bool = False
     empty_every: int = 0
     payload: Literal["text", "json"] = "text"
-
-    def change(self, wanted: Any) -> None:
-        """Set some fields by name. Raises ValueError, having changed nothing."""
-        if not isinstance(wanted, dict):
-            raise ValueError("an object with fields to change is expected")
-        for name, value in wanted.items():
-            known = {one.name: getattr(self, one.name) for one in fields(self)}
-            if name not in known:
-                raise ValueError(f"no field {name!r}; there are {', '.join(known)}")
-            if not _is_like(value, known[name]):
-                raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
-            if name in _CHOICES and value not in _CHOICES[name]:
-                raise ValueError(f"{name} is one of {', '.join(_CHOICES[name])}, not {value!r}")
-        for name, value in wanted.items():
-            setattr(self, name, value)
-
-
-_CHOICES = {
-    "timeout_state": ("JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED"),
-    "over_quota": ("queue", "refuse"),
-    "payload": ("text", "json"),
-}
-
-
-def _is_like(value: Any, known: Any) -> bool:
-    if isinstance(known, float):
-        return type(value) in (int, float) and value >= 0
-    return type(value) is type(known)

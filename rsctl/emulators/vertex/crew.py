@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 
+from rsctl.emulators.containers import Containers
+from rsctl.emulators.inbox import Ended, Inbox
 from rsctl.emulators.nodes import Nodes, Runner
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.contract import Replica
 from rsctl.emulators.vertex.endings import Ending, not_started
-from rsctl.emulators.vertex.inbox import Ended, Inbox
 from rsctl.findings import RsctlError
-
-_SPARE = 20.0
 
 
 class Crew:
@@ -20,10 +19,9 @@ class Crew:
     def __init__(
         self, nodes: Nodes, replicas: list[Replica], runner: Runner, behaviour: Behaviour
     ) -> None:
-        self._nodes = nodes
+        self._containers = Containers(nodes)
         self._runner = runner
         self._behaviour = behaviour
-        self._up: set[str] = set()
         self._lost: set[str] = set()
         self.replicas = {replica.name: replica for replica in replicas}
         self.due: dict[str, float] = {}
@@ -52,41 +50,30 @@ class Crew:
 
     def take_away(self, task: str | None) -> None:
         """Lose the machine of a task that is up, or the last that is."""
-        names = [name for name in self.replicas if name in self._up]
+        names = [name for name in self.replicas if name in self._containers.up]
         if task is not None:
             names = [name for name in names if self.replicas[name].task == task]
         if names:
             self._lost.add(names[-1])
-            self._nodes.kill(names[-1])
+            self._containers.lose(names[-1])
 
     def hear(self, event: Ended) -> bool:
         """Note that a replica has ended; whether that is because its machine was lost."""
-        self._up.discard(event.name)
+        self._containers.hear(event)
         return event.name in self._lost
 
     def stop(self, inbox: Inbox) -> None:
         """End all that are up, and wait until they have."""
         self.due.clear()
-        for name in sorted(self._up):
-            self._nodes.stop(name, self._behaviour.grace)
-        until = time.monotonic() + self._behaviour.grace + _SPARE
-        while self._up and time.monotonic() < until:
-            event = inbox.next(until)
-            if isinstance(event, Ended):
-                self._up.discard(event.name)
+        self._containers.end(self._behaviour.grace, inbox)
 
     def close(self) -> None:
         """Remove everything."""
-        self._nodes.close()
+        self._containers.close()
 
     def _start(self, replica: Replica) -> None:
         if replica.node is None:
             return
         if not self._runner.has_image(replica.node.image):
             raise OSError(f"image {replica.node.image} is not found")
-        self._up.add(replica.name)
-        try:
-            self._nodes.start(replica.node)
-        except (RsctlError, OSError):
-            self._up.discard(replica.name)
-            raise
+        self._containers.start(replica.node)

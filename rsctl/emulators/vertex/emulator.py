@@ -6,13 +6,15 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from rsctl.emulators.cloudstorage import CloudStorage
+from rsctl.emulators.control import Control, Words
 from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.lives import Lives
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.contract import Place, bucket_names
-from rsctl.emulators.vertex.control import Control
 from rsctl.emulators.vertex.jobs import Jobs
 from rsctl.emulators.vertex.life import Life
 from rsctl.emulators.vertex.logbook import Logbook
@@ -37,6 +39,8 @@ class VertexEmulator(GoogleEmulator):
     that a job mentions are there. `runner` runs the nodes, `behaviour` says how well it all goes.
     """
 
+    words = Words("task", "INVALID_ARGUMENT", "NOT_FOUND", "no such job goes on")
+
     def __init__(
         self,
         folder: Path,
@@ -54,7 +58,7 @@ class VertexEmulator(GoogleEmulator):
         self.logbook = Logbook(self.behaviour)
         self._runner = runner
         self._samples = Samples(self.behaviour)
-        self._lives: dict[str, Life] = {}
+        self._lives = Lives()
         self._own_folder = Path(tempfile.mkdtemp(prefix="rsctl-emulator-"))
         self.jobs = Jobs(
             self, PROJECT_NUMBER, region, self.behaviour, self._begin, self._cancel, self._forget
@@ -63,10 +67,7 @@ class VertexEmulator(GoogleEmulator):
         monitoring = Monitoring(
             self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
         )
-        control = Control(
-            self, self.behaviour, self.jobs.records.values, lambda: self.is_idle, self.preempt
-        )
-        for part in (self.storage, self.jobs, logging, monitoring, control):
+        for part in (self.storage, self.jobs, logging, monitoring, Control(self)):
             self.routes += part.routes()
 
     def environment(self) -> dict[str, str]:
@@ -83,14 +84,25 @@ class VertexEmulator(GoogleEmulator):
     @property
     def is_idle(self) -> bool:
         """Whether no job goes on, nor has an end that is still to be told."""
-        return not any(life.is_alive() for life in list(self._lives.values()))
+        return self._lives.are_over
 
-    def preempt(self, job_id: str, task: str | None = None) -> None:
-        """Take a machine of a job away, the last one if none is named. Raises KeyError."""
-        life = self._lives[job_id]
+    def shown_jobs(self) -> list[dict[str, Any]]:
+        """See Controlled: {name, state, stand_in} each."""
+        return [
+            {"name": record.shown["name"], "state": record.state, "stand_in": record.stand_in}
+            for record in self.jobs.records.values()
+        ]
+
+    def preempt(self, job: str, machine: str | None = None) -> None:
+        """See Controlled; a machine is named by its task."""
+        life = self._lives[job]
         if not life.is_alive():
-            raise KeyError(job_id)
-        life.preempt(task)
+            raise KeyError(job)
+        life.preempt(machine)
+
+    def expire(self) -> None:
+        """See Controlled and GoogleAccess."""
+        self.access.expire()
 
     def stand_ins(self) -> dict[str, Kind]:
         """By job, what stands in for Google's reducers."""
@@ -98,11 +110,7 @@ class VertexEmulator(GoogleEmulator):
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""
-        lives = list(self._lives.values())
-        for life in lives:
-            life.close()
-        for life in lives:
-            life.join()
+        self._lives.close()
         shutil.rmtree(self._own_folder, ignore_errors=True)
 
     def _begin(self, record: Record) -> None:
@@ -119,8 +127,7 @@ class VertexEmulator(GoogleEmulator):
             admit=lambda: self.jobs.admit(record),
             measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
         )  # fmt: skip
-        self._lives[job_id] = life
-        life.start()
+        self._lives.begin(job_id, life)
 
     def _cancel(self, record: Record) -> None:
         self._lives[record.job_id].cancel()

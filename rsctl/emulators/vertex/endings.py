@@ -39,10 +39,7 @@ def exited(task: str, code: int, tail: list[str], logs: str) -> Ending:
 
 def not_started(task: str, problem: RsctlError | OSError) -> Ending:
     """A replica that could not be started at all."""
-    said = str(problem)
-    if isinstance(problem, RsctlError):
-        said = "; ".join(finding.message for finding in problem.findings)
-    return Ending("failed", 13, f"The replica {task} could not be started: {said}")
+    return Ending("failed", 13, f"The replica {task} could not be started: {problem}")
 
 
 def stocked_out(region: str) -> Ending:

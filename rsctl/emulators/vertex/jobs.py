@@ -9,11 +9,11 @@ from typing import Any
 
 from rsctl.emulators.google import GoogleEmulator
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
+from rsctl.emulators.rates import Rate
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.listing import JobFilter
 from rsctl.emulators.vertex.logbook import utc_now
 from rsctl.emulators.vertex.machines import demand
-from rsctl.emulators.vertex.rates import Rate, exceeded
 from rsctl.emulators.vertex.record import Record
 from rsctl.emulators.vertex.rules import problems
 from rsctl.emulators.vertex.wire import Malformed, read_job, snake, write_job
@@ -186,8 +186,7 @@ class Jobs:
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
 
     def _too_many(self, what: str) -> Refused:
-        message, details = exceeded(_SERVICE, what, what, self._number)
-        return Refused(self._emulator.error(429, "RESOURCE_EXHAUSTED", message, details))
+        return self._emulator.exceed(_SERVICE, what, what, self._number)
 
     def _record(self, request: Request) -> Record:
         found = self.records.get(request.parts["job"])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, Optional
 
+from rsctl.emulators.inbox import Cancel, Closed, Event, Preempt
+from rsctl.emulators.lives import JobLife
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.vertex import endings
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.contract import Place, Replica, replicas
 from rsctl.emulators.vertex.crew import Crew
 from rsctl.emulators.vertex.endings import Ending
-from rsctl.emulators.vertex.inbox import Cancel, Closed, Ended, Event, Inbox, Preempt
 from rsctl.emulators.vertex.logbook import Logbook
 from rsctl.emulators.vertex.record import Record
 from rsctl.emulators.vertex.retries import Retries
@@ -28,8 +28,8 @@ _DEFAULT_FLEX_WAIT = f"{24 * 3600}s"
 _NEVER = float("inf")
 
 
-class Life(threading.Thread):
-    """Runs a job from its creation to its end. It is the listener of the job's nodes.
+class Life(JobLife):
+    """Runs a job from its creation to its end.
 
     `admit` asks for the job's part of the quotas, `measure` is given every line of every task.
     """
@@ -45,7 +45,7 @@ class Life(threading.Thread):
         admit: Callable[[], bool],
         measure: Callable[[str, str, str], None],
     ) -> None:
-        super().__init__(daemon=True, name=f"vertex-{place.job_id}")
+        super().__init__(f"vertex-{place.job_id}")
         self._record = record
         self._place = place
         self._instead = instead
@@ -57,30 +57,13 @@ class Life(threading.Thread):
         self._spec: dict[str, Any] = record.shown["jobSpec"]
         self._scheduling: dict[str, Any] = self._spec.get("scheduling", {})
         self._retries = Retries(self._scheduling)
-        self._inbox = Inbox()
         self._tasks: dict[str, str] = {}
         self._deadline = _NEVER
-
-    def cancel(self) -> None:
-        """End the job as cancelled."""
-        self._inbox.put(Cancel())
-
-    def preempt(self, task: str | None) -> None:
-        """Take a machine away, the last one if no task is named."""
-        self._inbox.put(Preempt(task))
-
-    def close(self) -> None:
-        """End everything and say nothing more; `join` waits for that."""
-        self._inbox.close()
 
     def line(self, node: str, stream: str, text: str, time: str) -> None:
         """As `nodes.Listener` has it."""
         self._logbook.write(self._place.job_id, self._tasks[node], stream, text, time)
         self._measure(self._tasks[node], text, time)
-
-    def ended(self, node: str, code: int) -> None:
-        """As `nodes.Listener` has it."""
-        self._inbox.put(Ended(node, code))
 
     def run(self) -> None:
         """From QUEUED to the end."""
@@ -107,14 +90,14 @@ class Life(threading.Thread):
         self._tell("Job creation request has been accepted.")
         if NOTES[self._instead.kind]:
             self._tell(NOTES[self._instead.kind], "NOTICE")
-        self._inbox.wait(self._in(self._behaviour.queue))
+        self.inbox.wait(self._in(self._behaviour.queue))
         is_told = False
-        while not self._inbox.is_cancelled and not self._admit():
+        while not self.inbox.is_cancelled and not self._admit():
             if not is_told:
                 self._tell("Job is queued: its quota is used up.", "WARNING")
                 is_told = True
-            self._inbox.wait(time.monotonic() + _LOOK)
-        return endings.CANCELLED if self._inbox.is_cancelled else None
+            self.inbox.wait(time.monotonic() + _LOOK)
+        return endings.CANCELLED if self.inbox.is_cancelled else None
 
     def _hire(self) -> Crew | Ending:
         self._enter("JOB_STATE_PENDING", "Waiting for job to be provisioned.")
@@ -132,10 +115,10 @@ class Life(threading.Thread):
             ending = self._get_machines() or self._attempt(crew)
             if ending.kind == "cancelled":
                 self._enter("JOB_STATE_CANCELLING", "Job is being cancelled.")
-            crew.stop(self._inbox)
+            crew.stop(self.inbox)
             if not self._is_to_be_repeated(ending):
                 return ending
-            if self._inbox.is_cancelled:  # while its replicas were ended for another reason
+            if self.inbox.is_cancelled:  # while its replicas were ended for another reason
                 return endings.CANCELLED
             self._enter("JOB_STATE_PENDING", ending.message, "WARNING")
 
@@ -143,13 +126,13 @@ class Life(threading.Thread):
         """Wait for the first machine; with flex start for as long as the job says."""
         wait = seconds(self._scheduling.get("maxWaitDuration", _DEFAULT_FLEX_WAIT))
         give_up = time.monotonic() + (wait or _NEVER)
-        if not self._inbox.wait(self._in(self._behaviour.provision)):
+        if not self.inbox.wait(self._in(self._behaviour.provision)):
             return endings.CANCELLED
         while self._behaviour.stockouts:
             self._behaviour.stockouts -= self._behaviour.stockouts > 0
             if self._retries.strategy != "FLEX_START" or time.monotonic() > give_up:
                 return endings.stocked_out(self._place.region)
-            if not self._inbox.wait(time.monotonic() + _LOOK):
+            if not self.inbox.wait(time.monotonic() + _LOOK):
                 return endings.CANCELLED
         return None
 
@@ -161,7 +144,7 @@ class Life(threading.Thread):
             if not crew.due and not is_running:
                 self._run_begins()
                 is_running = True
-            event = self._inbox.next(min([*crew.due.values(), self._deadline]))
+            event = self.inbox.next(min([*crew.due.values(), self._deadline]))
             if event is not None:
                 ending = self._hear(event, crew)
             elif time.monotonic() >= self._deadline:
@@ -181,7 +164,7 @@ class Life(threading.Thread):
         if isinstance(event, Cancel):
             return endings.CANCELLED
         if isinstance(event, Preempt):
-            crew.take_away(event.task)
+            crew.take_away(event.machine)
             return None
         replica = crew.replicas[event.name]
         if crew.hear(event):
@@ -230,9 +213,7 @@ class Life(threading.Thread):
             self._end(self._behaviour.timeout_state, ending.message, "ERROR")
         else:
             self._end("JOB_STATE_FAILED", "Job failed.", "ERROR")
-        until = self._in(self._behaviour.error_delay)
-        while time.monotonic() < until:
-            self._inbox.next(until)
+        self.inbox.sleep(self._in(self._behaviour.error_delay))
         self._record.change(error={"code": ending.code, "message": ending.message})
 
     def _in(self, made_up_seconds: float) -> float:

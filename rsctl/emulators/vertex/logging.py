@@ -12,11 +12,11 @@ from typing import Any
 
 from rsctl.emulators.google import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, Route, route
+from rsctl.emulators.rates import Rate
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.entries import Entry, shown
 from rsctl.emulators.vertex.logbook import Logbook
 from rsctl.emulators.vertex.logquery import LogQuery
-from rsctl.emulators.vertex.rates import Rate, exceeded
 
 _FIELDS = {"resourceNames": list, "filter": str, "orderBy": str, "pageSize": int, "pageToken": str}
 _ORDERS = {"": False, "timestamp": False, "timestamp asc": False, "timestamp desc": True}
@@ -45,11 +45,10 @@ class Logging:
 
     def _list(self, request: Request) -> Reply:
         if not self._rate.take(self._behaviour.log_reads, self._behaviour.pace):
-            message, details = exceeded(
+            raise self._emulator.exceed(
                 "logging.googleapis.com", "Read requests", "ReadRequestsPerMinutePerProject",
                 self._number,
             )  # fmt: skip
-            return self._emulator.error(429, "RESOURCE_EXHAUSTED", message, details)
         wanted = self._checked(request)
         try:
             query = LogQuery(wanted.get("filter", ""), self._emulator.project)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rsctl.cloud.pace import Pace
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState
 from rsctl.image.events import Show
 from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
@@ -53,7 +53,7 @@ class CloudRun:
         from rsctl.targets.cloud.provide import provide_image, provide_package
 
         folder = RunFolder(plan.run)
-        lock = _begin(folder, _submission(plan, job))
+        lock = folder.begin(_submission(plan, job))
         if lock is None:
             return
         try:
@@ -137,7 +137,7 @@ class CloudRun:
         run = adopted(self.name, url, reached(self.service().open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         submission = Submission(run=run.run, target=run.target, request={}, replicas=replicas)
-        lock = _begin(RunFolder(run.run), submission)
+        lock = RunFolder(run.run).begin(submission)
         store = Store()
         if lock is not None:
             if store.get(run.run) is None:
@@ -175,20 +175,6 @@ class CloudRun:
     def _close(self, run: str) -> None:
         if run in self._watches:
             self._watches.pop(run).close()
-
-
-def _begin(folder: RunFolder, submission: Submission) -> int | None:
-    """The run's folder and its lock; None if somebody else works on the run."""
-    try:
-        folder.create(submission)
-        return folder.lock()
-    except BlockingIOError:
-        return None
-    except OSError as problem:
-        message = f"cannot write {folder.path}: {problem.strerror}"
-        remedy = "set RSCTL_HOME to a folder of your own with space in it"
-        finding = error("run-folder", message, remedy)
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
 
 def _submission(plan: Plan, job: Job) -> Submission:

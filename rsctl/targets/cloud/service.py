@@ -16,6 +16,9 @@ from rsctl.runs.store import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
 from rsctl.targets.base import Plan, Pool
 
+Measured = Mapping[str, Mapping[str, float]]
+"""By replica, the last value of each metric that begins with `cloud.`, less that."""
+
 
 class Unreachable(Exception):
     """The cloud gave no answer, or asks to be asked later: nothing is wrong with the job.
@@ -115,12 +118,12 @@ class CloudJob(Protocol):
     def notice(self, line: LogEvent) -> Finding | None:
         """What a line of the log tells beyond its text, such as that the wrong plugin is loaded."""
 
-    def facts(self, measured: Mapping[str, Mapping[str, float]], plan: Mapping[str, Any],
-              noticed: list[Finding]) -> list[Fact]:  # fmt: skip
+    def facts(
+        self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
+    ) -> list[Fact]:
         """What follows from all that is known, such as whether Reduction Server is at work.
 
-        `measured` is, by replica, the last value of each metric that begins with `cloud.`, less
-        that; `plan` is the run's stored plan, `noticed` the codes told by `notice` so far.
+        `plan` is the run's stored plan, `noticed` what `notice` has told so far.
         """
 
     def cancel(self) -> None:

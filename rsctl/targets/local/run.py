@@ -9,9 +9,9 @@ from time import sleep
 
 import msgspec
 
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState
 from rsctl.image.events import Show
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunFolder, Submission, unwritable
 from rsctl.runs.store import Run, Store
 from rsctl.runs.tail import STATES, RunTail
 from rsctl.spec.job import Job
@@ -42,14 +42,9 @@ class LocalRun:
         from rsctl.targets.local.daemon import start_supervisor
 
         folder = RunFolder(plan.run)
-        submission = _submission(plan, job)
-        try:
-            folder.create(submission)
-            lock = folder.lock()
-        except BlockingIOError:
+        lock = folder.begin(_submission(plan, job))
+        if lock is None:
             return
-        except OSError as problem:
-            raise _no_folder(folder.path, problem) from None
         try:
             record()
             self.provide(plan, job, show)
@@ -162,7 +157,7 @@ def _make_folder(path: str | os.PathLike[str]) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as problem:
-        raise _no_folder(path, problem) from None
+        raise unwritable(path, problem) from None
 
 
 def _submission(plan: Plan, job: Job) -> Submission:
@@ -175,15 +170,4 @@ def _submission(plan: Plan, job: Job) -> Submission:
         retries=job.limits.retries,
         metrics=metric_specs(job),
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
-    )
-
-
-def _no_folder(path: object, problem: OSError) -> RsctlError:
-    return RsctlError(
-        ExitCode.ENVIRONMENT,
-        error(
-            "run-folder",
-            f"cannot write {path}: {problem.strerror}",
-            "set RSCTL_HOME to a folder of your own with space in it",
-        ),
     )

@@ -9,7 +9,7 @@ from rsctl.cloud.aws_calls import Aws, Lost, Refused
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Described, Fact, JobStatus, Unreachable
+from rsctl.targets.cloud.service import Described, Fact, JobStatus, Measured, Unreachable
 from rsctl.targets.sagemaker import network
 from rsctl.targets.sagemaker.described import described, run_of
 from rsctl.targets.sagemaker.errors import INVALID, missing
@@ -86,10 +86,7 @@ class SageMakerJob:
         return network.noticed_in(line.text)
 
     def facts(
-        self,
-        measured: Mapping[str, Mapping[str, float]],
-        plan: Mapping[str, Any],
-        noticed: list[Finding],
+        self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """See CloudJob.facts."""
         del measured

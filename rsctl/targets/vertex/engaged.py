@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding, note, warning
 from rsctl.stream.events import LogEvent
 from rsctl.stream.text import bytes_in_words
-from rsctl.targets.cloud.service import Fact
+from rsctl.targets.cloud.service import Fact, Measured
 from rsctl.targets.vertex.replicas import has_googles_reducers
 
 NAME = "reduction_server"
@@ -64,9 +64,7 @@ def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
     return None
 
 
-def engaged(
-    measured: Mapping[str, Mapping[str, float]], plan: Mapping[str, Any], noticed: Iterable[Finding]
-) -> list[Fact]:
+def engaged(measured: Measured, plan: Mapping[str, Any], noticed: Iterable[Finding]) -> list[Fact]:
     """The fact `reduction_server` of a job that has Google's reducers, or should try them.
 
     Its value is {engaged: true | false | null, why, received_bytes_per_s, share}: what the reducers
@@ -82,7 +80,7 @@ def engaged(
     return [_fact(_judged(measured, codes))]
 
 
-def _judged(measured: Mapping[str, Mapping[str, float]], codes: set[str]) -> _Engaged:
+def _judged(measured: Measured, codes: set[str]) -> _Engaged:
     received = _figures(measured, "reducer-", _RECEIVED)
     sent = _figures(measured, "worker-", _SENT)
     known = next((code for code in _IN_WORDS if code in codes), None)
@@ -105,7 +103,7 @@ def _judged(measured: Mapping[str, Mapping[str, float]], codes: set[str]) -> _En
     return _Engaged(False, known or "no-traffic", text, total, share)
 
 
-def _figures(measured: Mapping[str, Mapping[str, float]], role: str, name: str) -> list[float]:
+def _figures(measured: Measured, role: str, name: str) -> list[float]:
     return [
         figures[name]
         for replica, figures in measured.items()

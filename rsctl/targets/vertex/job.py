@@ -12,7 +12,7 @@ from rsctl.findings import Finding
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Described, Fact, JobStatus, Unreachable
+from rsctl.targets.cloud.service import Described, Fact, JobStatus, Measured, Unreachable
 from rsctl.targets.vertex.clock import Clock
 from rsctl.targets.vertex.engaged import engaged, notice
 from rsctl.targets.vertex.logs import VertexLog
@@ -80,10 +80,7 @@ class VertexJob:
         return notice(line, has_googles_reducers(self._job))
 
     def facts(
-        self,
-        measured: Mapping[str, Mapping[str, float]],
-        plan: Mapping[str, Any],
-        noticed: list[Finding],
+        self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """Whether Reduction Server is at work."""
         return engaged(measured, plan, noticed)

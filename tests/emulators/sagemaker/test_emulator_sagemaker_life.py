@@ -148,7 +148,7 @@ def test_a_spot_interruption_restarts_with_checkpoints(
     nodes.inside("algo-1", "/opt/ml/checkpoints/0/step").write_text("7")
     nodes.inside("algo-1", "/opt/ml/model/draft").write_text("lost")
     nodes.say("algo-1", "before")
-    account.emulator.interrupt("j")
+    account.emulator.preempt("j")
     until(lambda: nodes.history.count("start algo-2") == 2)
     account.wait("j", "Training")
     assert nodes.history[2:] == ["stop algo-1", "stop algo-2", "start algo-1", "start algo-2"]
@@ -180,7 +180,7 @@ def test_an_interruption_without_notice_loses_what_was_not_stored(
     until(stored.exists)
     behaviour.sync = 1e6
     until(lambda: stored.read_text() == "7")
-    account.emulator.interrupt("j")
+    account.emulator.preempt("j")
     until(lambda: nodes.history[1:] == ["kill algo-1", "start algo-1"])
     assert nodes.inside("algo-1", "/opt/ml/checkpoints/step").read_text() == "7"
 
@@ -189,12 +189,12 @@ def test_an_interruption_without_notice_loses_what_was_not_stored(
 def test_a_machine_that_is_lost(account: Account, retries: int) -> None:
     more = {"RetryStrategy": {"MaximumRetryAttempts": 1}} if retries else {}
     nodes = account.start(ResourceConfig=groups(workers=2), **more)
-    account.emulator.interrupt("j", "algo-1")
+    account.emulator.preempt("j", "algo-1")
     if retries:
         until(lambda: nodes.history.count("start algo-2") == 2)
         account.wait("j", "Training")
         assert account.phases()[3:] == ["Restarting", "Starting", "Downloading", "Training"]
-        account.emulator.interrupt("j", "algo-1")
+        account.emulator.preempt("j", "algo-1")
     ended = account.wait("j", "Failed")
     assert ended["FailureReason"].startswith("InternalServerError: ")
 

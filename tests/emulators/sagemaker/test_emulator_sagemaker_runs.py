@@ -166,7 +166,7 @@ def test_a_spot_job_resumes_from_its_checkpoint(real: Account) -> None:
     kept = {"S3Uri": "s3://staging/ck/", "LocalPath": "/opt/ml/checkpoints/"}
     real.create(**python(RESUMED, CheckpointConfig=kept, **spot))
     until(lambda: "began" in lines(real) if real.emulator.logbook.is_there else None, LONG)
-    real.emulator.interrupt("j")
+    real.emulator.preempt("j")
     ended = end(real)
     assert (ended["TrainingJobStatus"], lines(real)) == ("Completed", ["began", "resumed at 41"])
     assert "Interrupted" in real.phases()

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from rsctl.emulators.rates import Rate
 from rsctl.emulators.vertex import Behaviour
 from rsctl.emulators.vertex.logbook import Span
-from rsctl.emulators.vertex.rates import Rate
 from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool, until
 
 ONLY = ' resource.labels.task_name="workerpool0-0"'
@@ -195,7 +195,7 @@ def test_sixty_reads_a_minute(project: Project, behaviour: Behaviour) -> None:
 
 def test_a_minute_later_there_is_room_again() -> None:
     now = 0.0
-    rate = Rate(lambda: now)
+    rate = Rate(now=lambda: now)
     assert [rate.take(2, 1.0) for _ in range(3)] == [True, True, False]
     now = 59.9
     assert not rate.take(2, 1.0)

@@ -50,3 +50,5 @@ digest = hashlib.sha256(weights.numpy().tobytes()).hexdigest()
 line = {"rank": rank, "digest": digest, "some": weights[::997].tolist()}
 sys.stdout.write(json.dumps(line) + "\n")
 sys.stdout.flush()
+if not any(name.startswith("RSCTL_") for name in os.environ):
+    os._exit(0)  # without the binding, gloo's threads may abort an interpreter that ends

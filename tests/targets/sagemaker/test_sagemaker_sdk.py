@@ -14,7 +14,7 @@ from .rendering import render
 from .sdk import RECORD
 
 ALONE = [case for case in CASES if case.sdk is not None]
-SDK_PYTHON = os.environ.get("RSCTL_SDK_PYTHON", "")
+SDK_PYTHON = os.environ.get("SDK_PYTHON", "")
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -25,7 +25,7 @@ def test_the_body_is_what_the_sdk_sends(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    not SDK_PYTHON and os.environ.get("CI") != "true", reason="RSCTL_SDK_PYTHON: see .ci/sdks"
+    not SDK_PYTHON and os.environ.get("CI") != "true", reason="SDK_PYTHON: see .ci/sdks"
 )
 def test_the_record_is_what_the_sdk_sends(tmp_path: Path) -> None:
     done = subprocess.run(

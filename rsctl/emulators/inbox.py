@@ -17,9 +17,9 @@ class Ended(NamedTuple):
 
 
 class Preempt(NamedTuple):
-    """The machine of this task is taken away, the last one's if none is named."""
+    """This machine is taken away, the last one if none is named."""
 
-    task: Optional[str]
+    machine: Optional[str]
 
 
 class Cancel(NamedTuple):
@@ -69,3 +69,8 @@ class Inbox:
         while not self.is_cancelled and time.monotonic() < until:
             self.next(until)
         return not self.is_cancelled
+
+    def sleep(self, until: float) -> None:
+        """Let a time come, whoever wants the job to end. Raises Closed."""
+        while time.monotonic() < until:
+            self.next(until)
