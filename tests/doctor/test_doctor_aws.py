@@ -17,7 +17,7 @@ from rsctl.targets.base import Pool
 from .conftest import JobOf, plan_of, short
 
 JOB = """
-outputs: s3://work/out
+outputs: s3://mine/out
 targets:
   sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}
 """
@@ -65,7 +65,7 @@ def answers(stub: Stub, trusted: str, quota: float, bucket_region: str) -> None:
         page = {"Quotas": [{"QuotaName": name, "Value": quota}]}
         quotas.add_response("list_service_quotas", page, {"ServiceCode": "sagemaker"})
     head = {"ResponseMetadata": {"HTTPHeaders": {"x-amz-bucket-region": bucket_region}}}
-    stub("s3").add_response("head_bucket", head, {"Bucket": "work"})
+    stub("s3").add_response("head_bucket", head, {"Bucket": "mine"})
 
 
 def test_all_is_well(stub: Stub, job_of: JobOf) -> None:
@@ -75,7 +75,7 @@ def test_all_is_well(stub: Stub, job_of: JobOf) -> None:
         ("role", "ok", "train trusts sagemaker.amazonaws.com"),
         ("quota ml.g5.12xlarge", "ok", "4 of 4"),
         ("quota ml.c5n.9xlarge", "ok", "2 needed; how many there are is not told"),
-        ("s3://work", "ok", "it is there, in us-east-1"),
+        ("s3://mine", "ok", "it is there, in us-east-1"),
     ]
 
 
@@ -93,7 +93,7 @@ def test_much_is_missing(stub: Stub, job_of: JobOf) -> None:
             "warning",
             "4 needed, and the quota 'ml.g5.12xlarge for training job usage' is 0",
         ),
-        ("s3://work", "error", "it is in eu-west-1, and the job in us-east-1"),
+        ("s3://mine", "error", "it is in eu-west-1, and the job in us-east-1"),
     ]
 
 
@@ -104,7 +104,7 @@ def test_a_bucket_that_is_not_there(stub: Stub, job_of: JobOf) -> None:
     assert (last.verdict, last.message, last.remedy) == (
         "error",
         "there is no such bucket",
-        "create it: `aws s3 mb s3://work`",
+        "create it: `aws s3 mb s3://mine`",
     )
 
 

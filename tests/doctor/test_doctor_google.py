@@ -17,9 +17,9 @@ from .conftest import JobOf, plan_of, short
 
 JOB = """
 inputs: {train: gs://data/mnli}
-checkpoints: gs://work/ckpt
+checkpoints: gs://mine/ckpt
 targets:
-  vertex: {project: p, region: us-central1, staging: gs://work/staging, service_account: a@b}
+  vertex: {project: p, region: us-central1, staging: gs://mine/staging, service_account: a@b}
 """
 PERMISSIONS = [
     *("aiplatform.customJobs.create", "aiplatform.customJobs.get", "aiplatform.customJobs.list"),
@@ -41,7 +41,7 @@ class Cloud(GoogleEmulator):
         self.granted = set(PERMISSIONS)
         self.may_act = True
         self.limits: dict[str, int] = {"us-central1": 2200}
-        self.buckets = {"data": {"storage.objects.get"}, "work": {"storage.objects.create"}}
+        self.buckets = {"data": {"storage.objects.get"}, "mine": {"storage.objects.create"}}
         self.routes += [
             route("apis", "GET", "/v1/projects/p/services:batchGet", self._services),
             route("may", "POST", "/v1/projects/p:testIamPermissions", self._may),
@@ -107,7 +107,7 @@ def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
         ("quota custom_model_training_cpus", "ok", "96 of 2200 in us-central1"),
         ("quota custom_model_training_nvidia_v100_gpus", "ok", "16 of 2200 in us-central1"),
         ("gs://data", "ok", "it may be read"),
-        ("gs://work", "ok", "it may be written"),
+        ("gs://mine", "ok", "it may be written"),
     ]
 
 
@@ -116,7 +116,7 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
     cloud.granted -= {"logging.logEntries.list"}
     cloud.may_act = False
     cloud.limits = {}
-    cloud.buckets = {"work": set()}
+    cloud.buckets = {"mine": set()}
     checks = [check for check in google_checks(job_of(JOB), PLAN) if check.verdict != "ok"]
     assert [(c.name, c.verdict, c.message, c.remedy) for c in checks] == [
         (
@@ -156,10 +156,10 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
             "`gcloud storage buckets create gs://data`",
         ),
         (
-            "gs://work",
+            "gs://mine",
             "error",
             "missing: storage.objects.create",
-            "ask for roles/storage.objectUser on gs://work",
+            "ask for roles/storage.objectUser on gs://mine",
         ),
     ]
 
