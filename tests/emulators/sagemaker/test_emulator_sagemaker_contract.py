@@ -176,9 +176,10 @@ def test_a_manifest_that_makes_no_sense(account: Account) -> None:
 
 def test_data_that_goes_before_it_is_read(account: Account, behaviour: Behaviour) -> None:
     put("data/a")
+    storage = client("s3")  # which takes longer to make than the job to come to its data
     behaviour.launch = 1000.0
     account.create(InputDataConfig=[channel("d", "s3://staging/data/")])
-    client("s3").delete_object(Bucket="staging", Key="data/a")
+    storage.delete_object(Bucket="staging", Key="data/a")
     assert account.wait("j", "Failed")["FailureReason"] == (
         "ClientError: Data download failed:s3://staging/data/ matched no files on s3"
     )
