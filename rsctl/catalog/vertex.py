@@ -26,6 +26,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reduction_server: str
     bucket_mb: int
     flex_start: FlexStart
+    default_timeout: int
     needs_reservation: list[str]
     most_env: int
     own_env: list[str]

@@ -133,14 +133,24 @@ def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: interrupted.set())
     environment = client_environment(emulator.environment(), pace)
+    place = {key: getattr(emulator, key) for key in ("project", "region") if hasattr(emulator, key)}
     if output == "json":
-        shown = {"cloud": cloud, "url": emulator.url, "runner": kind, "folder": str(folder)}
+        shown = {
+            "cloud": cloud,
+            "url": emulator.url,
+            "runner": kind,
+            "folder": str(folder),
+            **place,
+        }
         print_json({**shown, "environment": environment})
     else:
         for name, value in environment.items():
             click.echo(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
     say(f"{NOTICE}: {cloud} at {emulator.url}, nodes by {kind}, buckets in {folder}")
+    say(
+        f"It is {' and '.join(f'{key} {name}' for key, name in place.items())}, and knows no other."
+    )
     say("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
     interrupted.wait()
 

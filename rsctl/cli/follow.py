@@ -76,7 +76,7 @@ def follow(
                     say("cancelling; interrupt once more to stop waiting")
                 view.show(with_metrics(events, reader, tally), tally)
     except KeyboardInterrupt:
-        return _detach(run, view, tally)
+        return _detach(run, view, tally, cancelled)
     except BrokenPipeError:
         _abandon_stdout()
         if cancel_on_interrupt:
@@ -130,13 +130,20 @@ def make_result(
     )
 
 
-def _detach(run: str, view: View, tally: Tally) -> int:
+def _detach(run: str, view: View, tally: Tally, is_cancelled: bool = False) -> int:
+    """Leave a run that goes on, is being cancelled, or has just ended."""
     known = Store().get(run)
+    if known and known.state.is_final:
+        return _finish(run, view, tally)
     result = make_result(run, known, tally.summary(), int(ExitCode.INTERRUPTED))
     if known:
         view.finish(result, known)
-    say(_how_to_attach(run))
+    say(_how_it_ends(run) if is_cancelled else _how_to_attach(run))
     return result.exit_code
+
+
+def _how_it_ends(run: str) -> str:
+    return f"{run} is being cancelled. See its end: rsctl status --watch {run}"
 
 
 def _how_to_attach(run: str) -> str:

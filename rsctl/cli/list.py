@@ -44,9 +44,12 @@ def command(limit: int, output: str) -> int:
 
 def _print_table(runs: list[Run]) -> None:
     width = max(len(run.run) for run in runs)
-    click.echo(f"{'RUN':<{width}}  {'TARGET':<8}  {'STATE':<10}  {'CREATED (UTC)':<19}  TIME")
+    beside = max(8, *(len(run.target) for run in runs))
+    click.echo(
+        f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  {'CREATED (UTC)':<19}  TIME"
+    )
     for run in runs:
         took = seconds_in_words(seconds_between(run.created, run.ended or now()))
         created = run.created[:19].replace("T", " ")
         state = state_on(sys.stdout, run.state, 10)
-        click.echo(f"{run.run:<{width}}  {run.target:<8}  {state}  {created}  {took}")
+        click.echo(f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {created}  {took}")

@@ -16,14 +16,14 @@ from rsctl.cli.follow import follow, make_result
 from rsctl.cli.rehearse import Rehearse
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, note
 from rsctl.plan import choose_target, make_plan
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.store import Run, Store
 from rsctl.spec.document import Document, read
 from rsctl.spec.job import Job
 from rsctl.stream.events import FindingEvent, ResultEvent, StateEvent, now
-from rsctl.targets.base import Plan, Target, metric_specs, replica_names
+from rsctl.targets.base import Plan, Target, Unanswered, metric_specs, replica_names
 
 _NO_MATRIX = error(
     "matrix",
@@ -67,24 +67,25 @@ def command(
     if not rehearse and (behaviour or rehearse_with != "auto"):
         option = "--behaviour" if behaviour else "--rehearse-with"
         raise click.UsageError(f"{option} is for --rehearse, which was not given.")
-    document = read(job, settings)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a pipeline's, or `rsctl cancel`'s
     with _told_as_events(output):
+        document = read(job, settings)
         place = choose_target(document, target)
         rehearsal = Rehearse(place.name, rehearse_with, behaviour) if rehearse else None
         plan, spec = _planned(document, place, output, rehearsal)
     store = Store()
+    replicas = replica_names(plan.pools)
+    view = make_view(output, plan.run, replicas)
+    if cancel_on_interrupt is None:
+        cancel_on_interrupt = os.environ.get("CI") == "true"
     with _told_as_events(output, plan):
         clear_killed_runs(store, place)
         with rehearsal.playing(plan, spec) if rehearsal else nullcontext():
             send(store, place, plan, spec)
     if detach:
         return _detached(plan, store, output)
-    replicas = replica_names(plan.pools)
     noun = "replica" if len(replicas) == 1 else "replicas"
     say(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
-    view = make_view(output, plan.run, replicas)
-    if cancel_on_interrupt is None:
-        cancel_on_interrupt = os.environ.get("CI") == "true"
     exit_code = follow(place, plan.run, metric_specs(spec), view, cancel_on_interrupt)
     if rehearsal and exit_code != ExitCode.INTERRUPTED:
         rehearsal.end(plan)
@@ -96,17 +97,30 @@ def _told_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
     """What stops a submission is told as events too, so that a result always ends the stream."""
     try:
         yield
-    except RsctlError as problem:
+    except (RsctlError, KeyboardInterrupt) as caught:
+        problem = (
+            caught if isinstance(caught, RsctlError) else _interrupted("nothing was submitted")
+        )
         if output == "json":
-            end = ResultEvent(
-                time=now(),
-                run=plan.run if plan else None,
-                state=JobState.FAILED,
-                exit_code=int(problem.exit_code),
-                url=_url(plan) if plan else None,
-            )
-            print_events([*_told(problem.findings), end])
-        raise
+            print_events([*_told(problem.findings), _result(problem, plan)])
+        raise problem from None
+
+
+def _interrupted(what: str) -> RsctlError:
+    return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {what}"))
+
+
+def _result(problem: RsctlError, plan: Plan | None) -> ResultEvent:
+    """The last event of a run that was not submitted, as far as anybody knows."""
+    known = Store().get(plan.run) if plan else None
+    is_cancelled = problem.exit_code is ExitCode.CANCELLED
+    return ResultEvent(
+        time=now(),
+        run=plan.run if plan else None,
+        state=known.state if known else JobState.CANCELLED if is_cancelled else JobState.FAILED,
+        exit_code=int(problem.exit_code),
+        url=known.url if known else None,
+    )
 
 
 def _told(findings: Iterable[Finding]) -> list[FindingEvent]:
@@ -136,7 +150,10 @@ def _planned(
 
 
 def send(store: Store, target: Target, plan: Plan, job: Job) -> None:
-    """Record the run and submit it; whatever stops the submission is recorded too."""
+    """Record the run and submit it; whatever stops the submission is recorded too.
+
+    Where the answer was lost nothing is, so that the next command looks for the job.
+    """
     run = Run(
         run=plan.run,
         name=job.name,
@@ -147,16 +164,18 @@ def send(store: Store, target: Target, plan: Plan, job: Job) -> None:
         plan=msgspec.to_builtins(plan),
         metrics_spec=metric_specs(job),
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # from `rsctl cancel`, in a build
     view = make_build_view() if plan.image.tag else QuietBuildView()
     try:
         target.submit(plan, job, lambda: store.add(run), view.show)
+    except Unanswered:
+        raise
     except RsctlError as problem:
         _record_end(store, plan.run, JobState.FAILED, str(problem))
         raise
     except KeyboardInterrupt:
-        _record_end(store, plan.run, JobState.CANCELLED, "interrupted while it was submitted")
-        raise
+        reason = "interrupted while it was submitted"
+        _record_end(store, plan.run, JobState.CANCELLED, reason)
+        raise _interrupted(f"{plan.run} is cancelled") from None
     finally:
         view.finish()
 

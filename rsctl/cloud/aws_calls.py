@@ -40,12 +40,25 @@ _CREDENTIALS = frozenset(
 )
 
 
-class Lost(Exception):
-    """No answer came, or one that asks to come again: whether it was carried out is not known."""
+def _not_connected() -> tuple[type[Exception], ...]:
+    from botocore import exceptions
 
-    def __init__(self, message: str, is_busy: bool = False) -> None:
+    return (
+        exceptions.EndpointConnectionError,
+        exceptions.ConnectTimeoutError,
+        exceptions.ProxyConnectionError,
+    )
+
+
+class Lost(Exception):
+    """No answer came, or one that asks to come again: it may have been carried out.
+
+    Not if AWS `is_busy` and asks to be called later, nor if the call was not `sent` at all.
+    """
+
+    def __init__(self, message: str, is_busy: bool = False, sent: bool = True) -> None:
         super().__init__(message)
-        self.is_busy = is_busy
+        self.is_busy, self.sent = is_busy, sent
 
 
 class Refused(Exception):
@@ -85,7 +98,8 @@ class Aws:
             except exceptions.ClientError as problem:
                 raise self._judged(service, problem) from None
             except (exceptions.HTTPClientError, exceptions.ConnectionError) as problem:
-                raise Lost(f"{service} gives no answer: {problem}") from None
+                sent = not isinstance(problem, _not_connected())
+                raise Lost(f"{service} gives no answer: {problem}", sent=sent) from None
             except ResponseParserError as problem:
                 raise Lost(f"{service} gives no whole answer: {str(problem)[:200]}") from None
         return answer

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from rsctl.cloud.google_errors import refused, said_by
 from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
 from rsctl.cloud.pace import Pace
+from rsctl.cloud.reasons import innermost
 from rsctl.findings import ExitCode, RsctlError, error
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -105,7 +106,7 @@ class Google:
         except exceptions.RefreshError as problem:
             raise _expired(problem) from None
         except (exceptions.TransportError, requests.RequestException) as problem:
-            raise Lost(_first(problem)) from None
+            raise Lost(innermost(problem)) from None
 
     def identity(self) -> str:
         """Whose credentials they are, once a token shows that they are good. Raises RsctlError."""

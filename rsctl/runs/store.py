@@ -128,7 +128,8 @@ class Store:
     def record(self, run: str, event: StateEvent) -> None:
         """Record that a run or one of its replicas entered a state.
 
-        A final state stays; told again, it may have another reason.
+        A final state stays; told again, it may have another reason. Only a failure may prove to
+        have been the end of a time limit, which a cloud may say later.
         """
         if event.replica is None:
             self._record_run(run, event)
@@ -144,12 +145,13 @@ class Store:
     def _record_run(self, run: str, event: StateEvent) -> None:
         started = event.time if event.state is JobState.RUNNING else None
         ended = event.time if event.state.is_final else None
+        earlier = JobState.FAILED if event.state is JobState.EXPIRED else event.state
         self._write(
             "UPDATE runs SET state=?, reason=?, exit_code=?, attempt=?,"
             " started=COALESCE(started, ?), ended=COALESCE(ended, ?)"
-            " WHERE id=? AND (ended IS NULL OR state=?)",
+            " WHERE id=? AND (ended IS NULL OR state IN (?, ?))",
             *(event.state.value, event.reason, event.exit_code, event.attempt),
-            *(started, ended, run, event.state.value),
+            *(started, ended, run, event.state.value, earlier.value),
         )
 
     def locate(self, run: str, url: str) -> None:

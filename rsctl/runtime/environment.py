@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.platforms import failure_file, platform
 from rsctl.runtime.rank import FAILURE_FILE
 from rsctl.runtime.settings import number
 
+_WRITTEN = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR")
+
 
 def of_node(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of what this node starts: who it is, and what its platform needs besides.
 
-    Pools of a cloud share one environment, so that only the node itself can say who it is. Raises
-    Refusal if the platform's own files make no sense.
+    Pools of a cloud share one environment, so that only the node itself can say who it is. Makes
+    the folders that a worker's script writes to. Raises Refusal if the platform's own files make
+    no sense.
     """
     who = {"RSCTL_ROLE": cluster.role, "RSCTL_REPLICA": cluster.replica}
     if cluster.platform == LOCAL:
         return {**environ, **who}
     defaults = {"RSCTL_TARGET": cluster.platform}
+    if cluster.role == "worker":
+        _make_folders(environ)
     if cluster.platform == "sagemaker":
         from rsctl.runtime import sagemaker_env
 
@@ -29,6 +36,14 @@ def of_node(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
             defaults |= sagemaker_env.variables(cluster, environ)
     path = failure_file(environ)
     return {**defaults, **environ, **who, **({FAILURE_FILE: path} if path else {})}
+
+
+def _make_folders(environ: Mapping[str, str]) -> None:
+    """The folders that scripts write to, which are there on local targets."""
+    for name in _WRITTEN:
+        if environ.get(name):
+            with suppress(OSError):  # a script that writes there will say it better
+                os.makedirs(environ[name], exist_ok=True)
 
 
 def patience(cluster: Cluster, environ: Mapping[str, str]) -> float:

@@ -42,10 +42,13 @@ class Document(Struct):
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings by key path: gives them their place.
 
-        What merely follows from an error that was found before is left out: see `is_broken`.
+        What merely follows from an error that was found before is left out: see `is_broken`. So is
+        a warning or note of a matter that is now an error of the same key.
         """
         placed = [self._placed(f) for f in findings if not self.is_broken(f.path)]
         self.findings += [finding for finding in placed if finding not in self.findings]
+        refused = {(f.code, f.path) for f in placed if f.is_error}
+        self.findings = [f for f in self.findings if f.is_error or (f.code, f.path) not in refused]
         self.findings.sort(key=lambda f: (f.file != self.path, f.line or 0, f.column or 0))
 
     def is_broken(self, path: str | None) -> bool:

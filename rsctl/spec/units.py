@@ -22,6 +22,7 @@ _NUMBER = r"[0-9]{1,18}(\.[0-9]{1,9})?"
 _LARGEST = 2**62
 _YEAR = 366 * 86400
 _LONGEST_REGEX = 2000
+_BUCKET = "a bucket's name has 3 or more of a-z, 0-9, '.', '_' and '-'"
 
 
 class Duration(float):
@@ -153,7 +154,8 @@ class Location(str):
     def parse(cls, text: str, base: str | os.PathLike[str]) -> Location:
         """A local path is relative to `base`, the folder of the job file. Raises ValueError."""
         if not re.fullmatch(cls.pattern, text):
-            raise ValueError(cls.expected)
+            is_cloud = text.startswith(("gs://", "s3://"))
+            raise ValueError(cls.expected, _BUCKET) if is_cloud else ValueError(cls.expected)
         return cls(text if "://" in text else _absolute(text, base))
 
     @property

@@ -6,13 +6,29 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
-from rsctl.findings import Finding, error, note
+from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.image.events import Show
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Cursor, Event
 from rsctl.stream.metrics import MetricSpec
+
+
+class Unanswered(RsctlError):
+    """A submission whose answer was lost: only a later look tells whether it made a job.
+
+    `problem` is what came instead of an answer.
+    """
+
+    def __init__(self, run: str, problem: RsctlError) -> None:
+        message = f"whether there is a job {run} now is not known"
+        remedy = f"see what became of it: rsctl status {run}   end it: rsctl cancel {run}"
+        unknown = warning("unanswered", message, remedy)
+        # Their remedy is to submit again, which would be another job.
+        lost = [replace(finding, remedy=None) for finding in problem.findings]
+        super().__init__(problem.exit_code, *lost, unknown)
 
 
 class Unsupported(NamedTuple):
@@ -145,11 +161,12 @@ def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterat
     locations |= {"outputs": job.outputs, "checkpoints": job.checkpoints}  # type: ignore[dict-item]
     for path, location in locations.items():
         if location and location.scheme not in schemes:
-            reach = "a local path" if schemes == {"file"} else " or ".join(sorted(schemes))
+            reach = "a local path" if schemes == {"file"} else f"{' or '.join(sorted(schemes))}://"
+            example = "./PATH" if "file" in schemes else f"{min(schemes)}://BUCKET/PATH"
             yield error(
                 "unsupported",
                 f"target {target} cannot reach {location}; it takes {reach}",
-                f"for this target: --set {path}=./PATH",
+                f"for this target: --set {path}={example}",
                 path,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Optional
 
-from rsctl.findings import Finding, error, note
+from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked, make_identity
@@ -54,6 +54,14 @@ def user_env(job: Job) -> dict[str, Optional[str]]:
         name: None if value.secret or is_secret_name(name) else str(value)
         for name, value in job.run.env.items()
     }
+
+
+def secret_findings(job: Job, remedy: str) -> Iterator[Finding]:
+    """That a cloud shows a job's variables to whoever may describe it, where some are secret."""
+    hidden = [name for name, value in user_env(job).items() if value is None]
+    if hidden:
+        message = f"whoever may describe the job can read {', '.join(hidden)}"
+        yield warning(SECRET, message, remedy, f"run.env.{hidden[0]}")
 
 
 def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:

@@ -115,12 +115,14 @@ def at(second: float) -> str:
 class MadeRun:
     """A run in the store and on the disk as a supervisor leaves it, with times of our choice."""
 
-    def __init__(self, run: str, workers: int = 2, second: float = 0) -> None:
+    def __init__(
+        self, run: str, workers: int = 2, second: float = 0, target: str = "process"
+    ) -> None:
         self.run = run
         self.replicas = [f"worker-{index}" for index in range(workers)]
         self.folder = RunFolder(run)
         self.folder.create(
-            Submission(run=run, target="process", request={"commands": []}, replicas=self.replicas)
+            Submission(run=run, target=target, request={"commands": []}, replicas=self.replicas)
         )
         pool = {"role": "worker", "count": workers}
         self.store = Store()
@@ -128,8 +130,8 @@ class MadeRun:
             Run(
                 run=run,
                 name=run.rpartition("-")[0],
-                target="process",
-                url=f"process://{run}",
+                target=target,
+                url=f"{target}://{run}",
                 state=JobState.QUEUED,
                 created=at(second),
                 plan={"run": run, "pools": [pool]},
@@ -180,8 +182,8 @@ class MadeRun:
 def make_run(rsctl: Cli) -> Callable[..., MadeRun]:
     """Makes a run that has started: `make_run("job-aaaaaa", workers=2)`."""
 
-    def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0) -> MadeRun:
-        made = MadeRun(run, workers, second)
+    def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0, **how: str) -> MadeRun:
+        made = MadeRun(run, workers, second, **how)
         made.state(second + 1, JobState.RUNNING)
         return made
 

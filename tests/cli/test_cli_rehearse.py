@@ -13,8 +13,9 @@ from rsctl.emulators.clouds import EMULATORS
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.events import Show
 from rsctl.runs.home import home
+from rsctl.runs.store import Store
 from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.cloud.run import CloudRun
 
 from .conftest import Cli, wait_for
@@ -36,7 +37,7 @@ class Seen:
         self.plan: Plan | None = None
         self.environment: dict[str, str] | None = None
         self.rehearsal: rehearsal.Rehearsal | None = None
-        self.problem: Exception = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
+        self.problem: BaseException = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         record()
@@ -95,6 +96,38 @@ def test_notes_are_events_too(rsctl: Cli, seen: Seen) -> None:
     notes = [event["code"] for event in events if event["type"] == "finding"]
     assert notes[-3:] == ["rehearsal", "rehearsal", "quota"]
     assert (events[-1]["type"], events[-1]["exit_code"]) == ("result", 4)
+
+
+def test_a_submission_that_is_interrupted_is_cancelled(rsctl: Cli, seen: Seen) -> None:
+    seen.problem = KeyboardInterrupt()
+    done = rsctl(*REHEARSE, "-o", "json")
+    assert done.code == ExitCode.CANCELLED
+    assert seen.plan
+    run = seen.plan.run
+    assert done.err.endswith(f"note: interrupted: {run} is cancelled\n")
+    result = done.events[-1]
+    assert [result[key] for key in ("type", "run", "state", "exit_code")] == [
+        "result",
+        run,
+        "cancelled",
+        5,
+    ]
+    assert rsctl("status", run, "-o", "json").json["state"] == "cancelled"
+
+
+def test_a_submission_without_an_answer_is_looked_for_later(rsctl: Cli, seen: Seen) -> None:
+    lost = RsctlError(ExitCode.ENVIRONMENT, error("network", "the cloud gives no answer"))
+    seen.problem = Unanswered("RUN", lost)
+    done = rsctl(*REHEARSE, "-o", "json")
+    assert done.code == ExitCode.ENVIRONMENT
+    assert seen.plan
+    assert done.err.endswith(
+        "error: the cloud gives no answer\n"
+        "warning: whether there is a job RUN now is not known\n"
+        "    -> see what became of it: rsctl status RUN   end it: rsctl cancel RUN\n"
+    )
+    assert (done.events[-1]["type"], done.events[-1]["state"]) == ("result", "queued")
+    assert [run.run for run in Store().unfinished()] == [seen.plan.run]
 
 
 def test_data_must_be_there(rsctl: Cli, seen: Seen) -> None:

@@ -43,7 +43,7 @@ def three(make_run: Make) -> None:
     make_run("job-cccccc", second=2).state(2.5, JobState.CANCELLED, exit_code=5)
 
 
-def test_runs_in_a_table(rsctl: Cli, three: None) -> None:
+def test_runs_in_a_table(rsctl: Cli, three: None, make_run: Make) -> None:
     done = rsctl("list")
     assert (done.code, done.err) == (0, "")
     assert (
@@ -58,6 +58,18 @@ job-aaaaaa          process   succeeded   2026-01-31 12:00:00  0:10
     assert rsctl("list", "-n", "1").out.splitlines()[1:] == [
         "job-cccccc  process   cancelled   2026-01-31 12:00:02  0:00"
     ]
+    make_run("job-dddddd", second=3, target="sagemaker").succeed(10)
+    assert (
+        rsctl("list", "-n", "2").out
+        == """\
+RUN         TARGET     STATE       CREATED (UTC)        TIME
+job-dddddd  sagemaker  succeeded   2026-01-31 12:00:03  0:07
+job-cccccc  process    cancelled   2026-01-31 12:00:02  0:00
+"""
+    )
+
+
+def test_so_many_runs(rsctl: Cli, three: None) -> None:
     assert len(rsctl("list", "-n", "0").out.splitlines()) == 4
     assert rsctl("list", "-n", "-1").code == 2
 

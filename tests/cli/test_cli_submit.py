@@ -196,6 +196,19 @@ def test_an_interruption_detaches_or_cancels(rsctl: Cli, cancels: bool) -> None:
     assert rsctl("status", "@last", "-o", "json").json["state"] == events[-1]["state"]
 
 
+def test_a_pipeline_that_ends_it_before_it_is_sent_reads_a_result(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = lambda *_: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+    monkeypatch.setattr("rsctl.cli.submit.make_plan", end)
+    done = rsctl("submit", job(rsctl, "true"), "-o", "json")
+    assert (done.code, done.err) == (5, "note: interrupted: nothing was submitted\n")
+    assert_shapes(done.events)
+    result = done.events[-1]
+    assert (result["run"], result["state"], result["exit_code"]) == (None, "cancelled", 5)
+    assert Store().runs() == []
+
+
 def test_a_reader_that_goes_away_detaches(rsctl: Cli) -> None:
     name = job(rsctl, "while sleep 0.05; do echo line; done")
     done = rsctl.shell(f"rsctl submit {name} | head -1")

@@ -74,7 +74,8 @@ def test_the_life_of_a_run(store: Store) -> None:
 def test_a_final_state_stays(store: Store, state: JobState) -> None:
     store.add(a_run("job-1"))
     store.record("job-1", StateEvent(time=at(1), state=state, exit_code=9))
-    for later in [other for other in JobState if other is not state]:
+    proves = {JobState.FAILED: JobState.EXPIRED}.get(state)
+    for later in [other for other in JobState if other not in (state, proves)]:
         store.record("job-1", StateEvent(time=at(2), state=later, exit_code=1, reason="late"))
     run = store.get("job-1")
     assert run is not None
@@ -83,6 +84,15 @@ def test_a_final_state_stays(store: Store, state: JobState) -> None:
     run = store.get("job-1")
     assert run is not None
     assert (run.state, run.ended, run.reason) == (state, at(1), "known by now")
+
+
+def test_a_failure_may_prove_to_have_been_a_time_limit(store: Store) -> None:
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.FAILED, exit_code=1))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.EXPIRED, exit_code=6, reason="1 h"))
+    run = store.get("job-1")
+    assert run is not None
+    assert (run.state, run.exit_code, run.ended, run.reason) == (JobState.EXPIRED, 6, at(1), "1 h")
 
 
 def test_metrics_come_back_in_the_order_of_their_arrival(store: Store) -> None:

@@ -134,6 +134,21 @@ def test_a_vertex_script_finds_its_place(
     )
 
 
+def test_a_vertex_script_can_write_its_results_at_once(
+    launch: Launch, script: Script, addresses: Addresses, tmp_path: Path
+) -> None:
+    write = "import os; open(os.environ['RSCTL_OUTPUT_DIR'] + '/model', 'w').close()"
+    folders = {"RSCTL_OUTPUT_DIR": str(tmp_path / "run" / "outputs"),
+               "RSCTL_CHECKPOINT_DIR": str(tmp_path / "run" / "checkpoints")}  # fmt: skip
+    node = launch(
+        *("--launcher", "once", "--python", "--", script(write)),
+        **vertex(0, addresses(1), **folders),
+    )
+    assert node.wait() == 0
+    assert (tmp_path / "run" / "outputs" / "model").is_file()
+    assert (tmp_path / "run" / "checkpoints").is_dir()
+
+
 def test_local_nodes_need_no_line_that_says_who_they_are(launch: Launch) -> None:
     node = launch(*ONCE, "sh", "-c", "echo $RSCTL_ROLE $RSCTL_REPLICA")
     assert (node.wait(), node.out) == (0, "worker worker-0\n")

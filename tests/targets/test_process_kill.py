@@ -106,9 +106,12 @@ def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     while "cancelling" not in cli.stderr.readline():
         pass
     cli.send_signal(signal.SIGINT)
-    cli.communicate(timeout=30)
+    _, told = cli.communicate(timeout=30)
     assert cli.returncode == 130
     run = rsctl.status("@last")["run"]
+    assert told.splitlines()[-1] == (
+        f"{run} is being cancelled. See its end: rsctl status --watch {run}"
+    )
     assert rsctl("status", run, "--watch").exit_code == 5
 
 

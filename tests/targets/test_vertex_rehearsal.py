@@ -102,8 +102,9 @@ def test_an_emulator_that_is_killed_takes_the_job_with_it(rsctl: Rsctl) -> None:
     status = wait_until(lambda: _final(rsctl.status(run)), "the end")
     assert status["state"] == "failed"
     assert status["reason"] == (
-        "what played its cloud has ended; what was left of the job has been cleared away"
+        "its emulator has ended; what was left of the job has been cleared away"
     )
+    assert end_of(status) == [("worker-0", "cancelled", None)]
     wait_until(lambda: rsctl.processes(run) == [], "its processes to end")
 
 

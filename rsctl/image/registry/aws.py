@@ -82,7 +82,8 @@ def find_digest(place: Repository, tag: str) -> str | None:
             repositoryName=place.path,
             imageIds=[{"imageTag": tag}],
         )
-        return next((str(image["imageDigest"]) for image in found["imageDetails"]), None)
+        digests = [image.get("imageDigest") for image in found.get("imageDetails", [])]
+        return next(filter(None, digests), None)
     return None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from rsctl.cloud.reasons import innermost
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry.names import FIELD, is_loopback
 
@@ -103,7 +104,7 @@ def ask(
     except requests.exceptions.SSLError as problem:
         raise _certificate(host, problem) from None
     except requests.exceptions.RequestException as problem:
-        message = f"{host} does not answer: {_innermost(problem)}"
+        message = f"{host} does not answer: {innermost(problem)}"
         remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
         raise _environment("registry-unreachable", message, remedy) from None
 
@@ -144,21 +145,12 @@ def _read(response: requests.Response, host: str) -> bytes:
 
 
 def _certificate(host: str, problem: Exception) -> RsctlError:
-    message = f"the certificate of {host} is not accepted: {_innermost(problem)}"
+    message = f"the certificate of {host} is not accepted: {innermost(problem)}"
     remedy = (
         "add the authority that signed it to this machine's certificates, to docker's "
         f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"
     )
     return _environment("certificate", message, remedy)
-
-
-def _innermost(problem: BaseException) -> str:
-    """The reason below the layers that requests and urllib3 wrap around it."""
-    while True:
-        below = getattr(problem, "reason", None) or (problem.args[0] if problem.args else None)
-        if not isinstance(below, BaseException):
-            return str(problem)
-        problem = below
 
 
 def _environment(code: str, message: str, remedy: str) -> RsctlError:

@@ -104,6 +104,8 @@ class Collector:
         why = self._progress.reason if ended else reason
         if ended:
             self._recorder.finding(warning("log-lost", f"the end of the log is lost: {reason}"))
+        for replica in self._progress.running:
+            self._recorder.state(JobState.CANCELLED, replica, reason="lost with the job")
         self._recorder.state(state, exit_code=int(state.exit_code), reason=why)
         self._progress.enter(state, self._progress.attempt, why)
         self._progress.is_complete = True

@@ -13,6 +13,12 @@ from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.cloud.progress import Progress
 from rsctl.targets.cloud.service import JobStatus
 
+_WHY = {
+    JobState.SUCCEEDED: "the workers had ended",
+    JobState.FAILED: "the job had failed",
+    JobState.EXPIRED: "the job's time had run out",
+}
+
 
 def conclude(
     status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder, recorder: Recorder
@@ -43,7 +49,7 @@ def _end_replica(
     elif job is JobState.SUCCEEDED and name.startswith("worker-"):
         recorder.state(JobState.SUCCEEDED, name, 0, time=time)
     else:
-        why = "the workers had ended" if job is JobState.SUCCEEDED else f"the job was {job.value}"
+        why = _WHY.get(job, f"the job was {job.value}")
         why = f"{first.replica} had failed" if first else why
         recorder.state(JobState.CANCELLED, name, reason=f"stopped after {why}", time=time)
 

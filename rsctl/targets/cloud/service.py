@@ -137,7 +137,7 @@ class JobService(Protocol):
         """Send the request, its image and secrets filled in; the URL of the job.
 
         Idempotent by the run's id: a job of this run that is there already is the answer, also
-        after an answer was lost. Raises RsctlError.
+        after an answer was lost. Raises RsctlError; Unanswered if there may be a job all the same.
         """
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:

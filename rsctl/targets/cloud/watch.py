@@ -23,7 +23,7 @@ T = TypeVar("T")
 _TRY_SECONDS = 1.0
 _PATIENCE, _PATIENCE_AT_END = 3.0, 45.0
 _IDLE_SECONDS = 0.05
-_GONE = "what played its cloud has ended; what was left of the job has been cleared away"
+_GONE = "its emulator has ended; what was left of the job has been cleared away"
 
 
 class Watch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from rsctl.catalog.regions import unknown_region
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.image.recipe import repository_of
 from rsctl.image.registry.names import Kind, Repository, parse_repository
@@ -32,6 +33,8 @@ def account_findings(job: Job) -> Iterator[Finding]:
     elif not _REGION.fullmatch(options.region):
         message = f"{options.region!r} is no region of AWS"
         yield error("region", message, "write it as in us-east-1", f"{_OPTIONS}.region")
+    elif unknown := unknown_region("sagemaker", options.region):
+        yield unknown
     elif options.role and options.role.startswith("arn:"):
         yield from _role_findings(options.role, options.region)
     if options.registry_access == "Platform":

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rsctl.cloud.aws_calls import Aws, Lost, Refused
 from rsctl.cloud.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.cloud.service import Unreachable
 from rsctl.targets.sagemaker.described import pools_of, run_of, stamp
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, explain, taken
@@ -46,6 +46,7 @@ class SageMakerService:
         machines = {pool.role: pool.machine for pool in pools_of(body)}
         known = partial(explain, reducers=machines.get("reducer"))
         aws = Aws(place.region, self._pace, known)
+        is_unknown = False
         for attempt in range(1, self._pace.tries + 1):
             try:
                 taken_by = _create(aws, body)
@@ -54,12 +55,14 @@ class SageMakerService:
                 raise taken_by.told(_FIELD)
             except Lost as problem:
                 lost = problem
+                is_unknown |= problem.sent and not problem.is_busy
             if attempt < self._pace.tries:
                 self._pace.before_retry(attempt)
             with suppress(Lost):
                 if _is_there(aws, place, plan.run):
                     return place.url
-        raise aws.unreachable(lost)
+        told = aws.unreachable(lost)
+        raise Unanswered(plan.run, told) if is_unknown else told
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """See JobService.find. Raises Unreachable, or RsctlError."""

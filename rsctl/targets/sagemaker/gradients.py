@@ -49,6 +49,7 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
     if job.workers.count == 1:
         message = "reducers need at least two workers: one alone has no gradient to exchange"
         yield error("reducers", message, "set reducers.count: 0, or workers.count: 2", path)
+        return
     transport = "rsctl" if job.image.uri else choose_transport(job, "sagemaker").transport
     if transport != "rsctl" and job.comm.backend != "smddp":
         message = f"image.transport {transport} does not use reducers"

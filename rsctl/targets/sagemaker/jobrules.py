@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.findings import SECRET, Finding, error, note, warning
+from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
 from rsctl.targets.cloud.package import is_packaged
@@ -12,17 +12,19 @@ from rsctl.targets.sagemaker.carried import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.machines import Fleet
 from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
-from rsctl.targets.work import user_env
+from rsctl.targets.work import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
+_TAGS = ("rsctl:run", "rsctl:job")
+_SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the job's role"
 
 
 def job_findings(fleet: Fleet) -> Iterator[Finding]:
     """What is to be said of a job's limits, data and options."""
     yield from _limits(fleet)
     yield from _data(fleet)
-    yield from _secrets(fleet.job)
+    yield from secret_findings(fleet.job, _SECRETS)
     yield from _machines_together(fleet)
     yield from _options(fleet.job.targets.sagemaker)
 
@@ -39,6 +41,9 @@ def _machines_together(fleet: Fleet) -> Iterator[Finding]:
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:
+    for key in (key for key in _TAGS if key in options.tags):
+        message = f"{key} is set by rsctl"
+        yield error("tags", message, "choose another key", f"{_OPTIONS}.tags.{key}")
     for name in options.hyperparameters:
         if name.startswith(ARGUMENTS):
             message = f"names that begin with {ARGUMENTS} are rsctl's own"
@@ -53,7 +58,7 @@ def _options(options: SageMakerOptions) -> Iterator[Finding]:
 def _limits(fleet: Fleet) -> Iterator[Finding]:
     limits = fleet.job.limits
     if limits.timeout is None:
-        message = f"SageMaker ends it after {DEFAULT_TIMEOUT // _DAY} day, its default"
+        message = f"SageMaker ends the job after {DEFAULT_TIMEOUT // _DAY} day, its default"
         yield note("timeout", message, "set limits.timeout", "limits")
     if limits.retries:
         yield warning(
@@ -79,7 +84,7 @@ def _spot(job: Job) -> Iterator[Finding]:
         message = "a spot job that is interrupted starts from the beginning without checkpoints"
         yield warning("spot", message, "set checkpoints: s3://BUCKET/FOLDER", "limits.spot")
     if job.limits.queue is None:
-        message = f"it waits for spot machines for {DEFAULT_SPOT_WAIT // _DAY} day in all"
+        message = f"the job waits for spot machines for {DEFAULT_SPOT_WAIT // _DAY} day in all"
         yield note("spot", message, "set limits.queue", "limits.spot")
 
 
@@ -121,15 +126,3 @@ def _reserved_findings(job: Job) -> Iterator[Finding]:
         if PACKAGE in names and is_packaged(job):
             message = f"the channel {PACKAGE} is what brings image.source"
             yield error("inputs", message, "choose another name", f"{key}.{PACKAGE}")
-
-
-def _secrets(job: Job) -> Iterator[Finding]:
-    """By the documentation of `Environment` nothing secret belongs there."""
-    hidden = [name for name, value in user_env(job).items() if value is None]
-    if hidden:
-        yield warning(
-            SECRET,
-            f"whoever may describe the job can read {', '.join(hidden)}",
-            "keep it in AWS Secrets Manager, and let the script read it by the job's role",
-            f"run.env.{hidden[0]}",
-        )

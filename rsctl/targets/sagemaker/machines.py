@@ -132,8 +132,9 @@ def _count(
         message = f"how many reducers it takes follows from bandwidth, and {unknown.name}'s is "
         return 0, [error("reducers", message + "not known", "give a number", path)]
     needed = reducers_for(job.workers.count, worker.gbps, machine.gbps)
+    noun = "reducer" if needed == 1 else "reducers"
     message = (
-        f"{needed} reducers on {machine.name}: {job.workers.count} workers x {worker.gbps:g} "
+        f"{needed} {noun} on {machine.name}: {job.workers.count} workers x {worker.gbps:g} "
         f"Gbit/s / {machine.gbps:g} Gbit/s"
     )
     return needed, [note("reducers", message, None, path)]

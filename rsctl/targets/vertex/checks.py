@@ -15,9 +15,10 @@ from rsctl.spec.nodes import quoted
 from rsctl.targets.cloud.package import package_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
-from rsctl.targets.work import comm_env
+from rsctl.targets.work import comm_env, secret_findings
 
 _GB = 10**9
+_SECRETS = "keep it in Secret Manager, and let the script read it by the job's service account"
 
 
 def job_findings(job: Job) -> Iterator[Finding]:
@@ -26,6 +27,7 @@ def job_findings(job: Job) -> Iterator[Finding]:
     yield from _work(job)
     yield from _disk(job)
     yield from _mounts(job)
+    yield from secret_findings(job, _SECRETS)
 
 
 def size_findings(job: Job, worker: Machine, reducers: Optional[Reducers]) -> Iterator[Finding]:

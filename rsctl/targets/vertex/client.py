@@ -9,7 +9,7 @@ from typing import Any
 from rsctl.cloud.google import Google, Lost, body_of, is_transient, unreachable
 from rsctl.cloud.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import RUN_LABEL, VertexJob
 from rsctl.targets.vertex.place import Address, Place
@@ -34,17 +34,17 @@ class VertexService:
         """
         place = Place.of_request(request)
         google = self._google(place.project, self._pace.tries)
-        problem = unreachable(place.jobs, Lost("it was not asked"))
+        problem: RsctlError | None = None
         for attempt in range(1, self._pace.tries + 1):
-            if found := _find(google, place, plan.run):
+            if found := _find_again(google, place, plan.run, problem):
                 return found.url
-            created = _create(google, place, request["body"])
+            created = _create(google, place, request["body"], plan.run)
             if isinstance(created, Address):
                 return created.url
-            problem = created
+            problem = problem if isinstance(problem, Unanswered) else created
             if attempt < self._pace.tries:
                 self._pace.before_retry(attempt, _UNTIL_LISTED)
-        raise problem
+        raise problem or unreachable(place.jobs, Lost("it was not asked"))
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of a run's job, or None if there is none. Raises RsctlError."""
@@ -66,8 +66,20 @@ class VertexService:
         return self._sessions[key]
 
 
-def _create(google: Google, place: Place, body: dict[str, Any]) -> Address | RsctlError:
-    """The job, or what to raise if there is no further try: it may have been created or not.
+def _find_again(
+    google: Google, place: Place, run: str, problem: RsctlError | None
+) -> Address | None:
+    """The job, also after `problem`: where an answer was lost, that stays the problem."""
+    try:
+        return _find(google, place, run)
+    except RsctlError:
+        if isinstance(problem, Unanswered):
+            raise problem from None
+        raise
+
+
+def _create(google: Google, place: Place, body: dict[str, Any], run: str) -> Address | RsctlError:
+    """The job, or what to raise if there is no further try; Unanswered if it may be there.
 
     Raises RsctlError where another try would be as vain.
     """
@@ -76,10 +88,10 @@ def _create(google: Google, place: Place, body: dict[str, Any]) -> Address | Rsc
         if answer.status_code == 200:
             return _address(place, body_of(answer))
     except Lost as problem:
-        return unreachable(place.jobs, problem)
+        return Unanswered(run, unreachable(place.jobs, problem))
     refused = refusal(answer, place.region)
     if is_transient(answer) and not is_quota(answer):
-        return refused
+        return refused if answer.status_code == 429 else Unanswered(run, refused)
     raise refused
 
 

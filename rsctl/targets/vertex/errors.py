@@ -9,12 +9,18 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from rsctl.cloud.google_errors import refused, said_by
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
 _QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)
 _LONGEST = 1000
+_SENT = (
+    "see by `rsctl plan` what is sent, and correct the key that the field comes from, or "
+    "targets.vertex.overlay"
+)
 
 
 class _Known(NamedTuple):
@@ -90,7 +96,11 @@ def refusal(answer: Any, region: str) -> RsctlError:
         remedy = "set a region that has it, such as us-central1"
         finding = error("region", message, remedy, "targets.vertex.region")
         return RsctlError(ExitCode.REFUSED, finding)
-    return refused(answer, "targets.vertex")
+    problem = refused(answer, "targets.vertex")
+    if answer.status_code == 400:
+        told = [replace(finding, remedy=finding.remedy or _SENT) for finding in problem.findings]
+        return RsctlError(problem.exit_code, *told)
+    return problem
 
 
 def is_quota(answer: Any) -> bool:

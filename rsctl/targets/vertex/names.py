@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Optional
 
+from rsctl.catalog.regions import unknown_region
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job, VertexOptions
@@ -20,7 +21,10 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PROJECT = r"[a-z0-9][a-z0-9.:-]*"
 _FORMS = {
     "project": (_PROJECT, "a project's id, such as my-project"),
-    "staging": (r"gs://[a-z0-9][a-z0-9._-]+(/\S*)?", "gs://BUCKET/FOLDER"),
+    "staging": (
+        r"gs://[a-z0-9][a-z0-9._-]+(/\S*)?",
+        "gs://BUCKET/FOLDER, the bucket as 3 or more of a-z, 0-9, '.', '_' and '-'",
+    ),
     "service_account": (r"[^@\s/]+@[^@\s/]+", "NAME@PROJECT.iam.gserviceaccount.com"),
     "network": (
         r"projects/[0-9]+/global/networks/[a-z0-9-]+",
@@ -86,6 +90,8 @@ def _required(options: VertexOptions) -> Iterator[Finding]:
         remedy = f"its region is {zone[1]}" if zone else "give one such as us-central1"
         message = f"{quoted(options.region)} is no region of Google Cloud"
         yield error("region", message, remedy, "targets.vertex.region")
+    elif unknown := unknown_region("vertex", options.region):
+        yield unknown
 
 
 def _forms(options: VertexOptions) -> Iterator[Finding]:

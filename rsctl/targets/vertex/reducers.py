@@ -144,7 +144,8 @@ def _reduction_server_rules(job: Job) -> Iterator[Finding]:
         yield error("comm", message, remedy, "comm.on_reducer_loss")
     yield note(
         "reduction-server",
-        "it speeds up NCCL's all-reduce, which is what DDP does; FSDP and ZeRO gain nothing",
+        "Reduction Server speeds up NCCL's all-reduce, which is what DDP does; FSDP and ZeRO gain "
+        "nothing",
         None,
         _COUNT,
     )

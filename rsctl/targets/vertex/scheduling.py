@@ -14,6 +14,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job
 from rsctl.spec.units import Duration
 
+_DAY = 86_400
 _CAPACITY = "targets.vertex.capacity"
 _STRATEGIES = {"standard": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
 
@@ -54,6 +55,11 @@ def seconds(duration: Duration) -> str:
 def scheduling_findings(job: Job) -> Iterator[Finding]:
     """What of `limits` and the capacity cannot be had."""
     limits, strategy, capacity = job.limits, strategy_of(job), job.targets.vertex.capacity
+    if limits.timeout is None:
+        message = (
+            f"Vertex AI ends the job after {rules().default_timeout // _DAY} days, its default"
+        )
+        yield note("timeout", message, "set limits.timeout", "limits")
     if limits.spot and strategy != "SPOT":
         message = f"limits.spot asks for spot machines, and capacity for {capacity}"
         yield error("capacity", message, "keep one of the two", _CAPACITY)

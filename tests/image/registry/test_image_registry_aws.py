@@ -16,9 +16,11 @@ from botocore.model import OperationModel, ServiceModel, Shape, StringShape, Str
 from botocore.validate import ParamValidator
 
 from rsctl.findings import RsctlError
+from rsctl.image.registry.aws import find_digest
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.login import login_for
 from rsctl.image.registry.lookup import ensure_repository, find_pushed
+from rsctl.image.registry.names import parse_repository
 
 from .conftest import Request, StartScript, refusal
 
@@ -87,7 +89,8 @@ class FakeEcr:
             return missing(operation, name)
         if tag not in self.repositories[name]:
             return failed(operation, "ImageNotFoundException", f"The image '{tag}' does not exist")
-        image = {"imageTags": [tag], "imageDigest": self.repositories[name][tag]}
+        digest = self.repositories[name][tag]
+        image = {"imageTags": [tag], **({"imageDigest": digest} if digest else {})}
         return done(operation, {"imageDetails": [image]})
 
 
@@ -132,6 +135,13 @@ def ecr(serve: StartScript, monkeypatch: pytest.MonkeyPatch) -> FakeEcr:
 
 def test_the_password_is_all_after_the_first_colon(ecr: FakeEcr) -> None:
     assert login_for(REPOSITORY) == Login(HOST, "AWS", "pass:with:colons")
+
+
+def test_an_image_without_a_digest_is_as_good_as_none(ecr: FakeEcr) -> None:
+    ecr.repositories["bert"] = {"t1": "", "t2": "sha256:" + "0" * 64}
+    place = parse_repository(f"{HOST}/bert")
+    assert find_digest(place, "t1") is None
+    assert find_digest(place, "t2") == "sha256:" + "0" * 64
 
 
 def test_the_public_registry_is_asked_in_its_only_region(

@@ -138,6 +138,24 @@ def test_why_it_ended_may_come_after_the_end(
     assert stored(run).reason == "worker-1 failed with exit code 1"
 
 
+def test_a_time_limit_may_be_told_after_the_end(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [line(10, "worker-0", "up")]
+    cloud.end(JobState.FAILED, reason="to be told", is_settled=False)
+    events = target.events(run, {}, follow=True)
+    next(events)
+    cloud.end(JobState.EXPIRED, reason="it ran longer than 1 h")
+    assert told([event for batch in events for event in batch]) == [
+        "worker-0 cancelled (stopped after the job's time had run out)",
+        "worker-1 cancelled (stopped after the job's time had run out)",
+        "reducer-0 cancelled (stopped after the job's time had run out)",
+        "job expired (it ran longer than 1 h)",
+    ]
+    known = stored(run)
+    assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
 def test_a_second_follower_reads_what_the_first_collects(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:

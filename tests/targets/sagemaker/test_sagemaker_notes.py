@@ -14,7 +14,7 @@ NOTES = {
         {},
         [
             "note workers.machine: workers on ml.m5.xlarge, the smallest for CPU jobs",
-            "note limits: SageMaker ends it after 1 day, its default -> set limits.timeout",
+            "note limits: SageMaker ends the job after 1 day, its default -> set limits.timeout",
         ],
     ),
     "auto with one worker": (

@@ -23,6 +23,13 @@ ACCOUNT = {
             "us-east-1"
         ],
     ),
+    "a region misspelt": (
+        {**sagemaker(region="us-esat-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
+        [
+            "warning targets.sagemaker.region: 'us-esat-1' is no region that was known on "
+            "2026-11-21 -> did you mean us-west-1 or us-east-1?"
+        ],
+    ),
     "no role": (
         sagemaker(role=None),
         [
@@ -88,6 +95,15 @@ ACCOUNT = {
         [
             "error targets.sagemaker.tags: SageMaker's Tags: it has 51 items, and SageMaker takes "
             "at most 50 -> correct it"
+        ],
+    ),
+    "tags of rsctl's": (
+        sagemaker(tags={"rsctl:run": "mine", "rsctl:job": "mine", "Rsctl:run": "x"}),
+        [
+            "error targets.sagemaker.tags.rsctl:run: rsctl:run is set by rsctl -> choose another "
+            "key",
+            "error targets.sagemaker.tags.rsctl:job: rsctl:job is set by rsctl -> choose another "
+            "key",
         ],
     ),
     "a tag of AWS's": (

@@ -20,8 +20,8 @@ DATA = {
     "inputs of another cloud": (
         {"inputs": {"train": "gs://bucket/a"}},
         [
-            "error inputs.train: target sagemaker cannot reach gs://bucket/a; it takes s3 -> for "
-            "this target: --set inputs.train=./PATH"
+            "error inputs.train: target sagemaker cannot reach gs://bucket/a; it takes s3:// -> "
+            "for this target: --set inputs.train=s3://BUCKET/PATH"
         ],
     ),
     "options of no input": (

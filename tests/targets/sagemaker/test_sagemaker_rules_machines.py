@@ -104,8 +104,6 @@ REDUCERS = {
     "reducers for one worker": (
         reducers(2, 1),
         [
-            "warning reducers.count: one worker alone has no gradient to exchange, so reducers "
-            "would only cost money -> set reducers.count: 0",
             "error reducers.count: reducers need at least two workers: one alone has no gradient "
             "to exchange -> set reducers.count: 0, or workers.count: 2",
         ],

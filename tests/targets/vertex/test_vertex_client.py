@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, JobState, RsctlError
-from rsctl.targets.base import ImagePlan, Plan, Pool
+from rsctl.targets.base import ImagePlan, Plan, Pool, Unanswered
 from rsctl.targets.cloud.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 
@@ -92,6 +92,20 @@ def test_trouble_that_does_not_pass(google: FakeGoogle) -> None:
 
 
 @pytest.mark.parametrize(
+    "fault", [Fault("create", cut="request", times=100), Fault("create", status=503, times=100)]
+)
+def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault) -> None:
+    google.faults.add(fault)
+    with pytest.raises(Unanswered) as caught:
+        create()
+    told = caught.value.findings[-1]
+    assert (told.severity, told.message) == (
+        "warning",
+        f"whether there is a job {RUN} now is not known",
+    )
+
+
+@pytest.mark.parametrize(
     ("fault", "code", "remedy", "path"),
     [
         (
@@ -111,6 +125,11 @@ def test_trouble_that_does_not_pass(google: FakeGoogle) -> None:
                   "permission to act as service_account: a@b.iam.gserviceaccount.com. (or it may "
                   "not exist)."),
             "denied", "roles/iam.serviceAccountUser", "targets.vertex.service_account",
+        ),
+        (
+            Fault("create", status=400, code="INVALID_ARGUMENT", message="Required field is not "
+                  "set: custom_job.job_spec.worker_pool_specs"),
+            "cloud", "or targets.vertex.overlay", "targets.vertex",
         ),
         (
             Fault("create", status=400, code="INVALID_ARGUMENT",
@@ -153,6 +172,16 @@ def test_what_users_meet(
 def test_credentials_that_have_expired(google: FakeGoogle) -> None:
     google.faults.add(Fault("oauth2.token", status=400, code="invalid_grant", times=100))
     assert refusal()[:2] == (ExitCode.ENVIRONMENT, "credentials-expired")
+
+
+def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: FakeGoogle) -> None:
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:9")
+    with pytest.raises(RsctlError) as caught:
+        VertexService().find(REQUEST, RUN)
+    assert str(caught.value) == (
+        "127.0.0.1:9 gives no answer: Failed to establish a new connection: [Errno 111] Connection "
+        "refused"
+    )
 
 
 def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:

@@ -71,7 +71,8 @@ def test_a_changed_file_is_another_request(tmp_path: Path) -> None:
 
 def test_what_it_says(tmp_path: Path) -> None:
     (tmp_path / "src" / "data").symlink_to("/data")
-    notes = [told(finding) for finding in findings_of(tmp_path, STAGED)]
+    found = [f for f in findings_of(tmp_path, STAGED) if f.code != "timeout"]
+    notes = [told(finding) for finding in found]
     assert notes[:1] == [
         "note image.uri: the image is used as it is: it must have Python 3.10 or newer, as python3 "
         "-> None"

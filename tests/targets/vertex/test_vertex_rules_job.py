@@ -41,6 +41,21 @@ CASES: dict[str, tuple[Any, list[str]]] = {
             "error image.repository: needs a repository",
         ],
     ),
+    "a region misspelt": (
+        vertex(region="us-centrl1"),
+        ["warning targets.vertex.region: 'us-centrl1' -> did you mean us-central1?"],
+    ),
+    "a region that is new, or none": (
+        vertex(region="asia-hills17"),
+        ["warning targets.vertex.region: 'asia-hills17' -> see that it is written well"],
+    ),
+    "a secret": (
+        {"run": {"env": {"HF_TOKEN": "${TOKEN}", "LR": "1"}}},
+        [
+            "warning run.env.HF_TOKEN: whoever may describe the job can read HF_TOKEN -> "
+            "Secret Manager"
+        ],
+    ),
     "a zone": (
         vertex(region="us-central1-a"),
         ["error targets.vertex.region: 'us-central1-a' is no region -> its region is us-central1"],
@@ -78,7 +93,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "data that is elsewhere": (
         {"inputs": {"a": "s3://bucket/x", "b": "."}, "outputs": "./out"},
         [
-            "error inputs.a: cannot reach s3://bucket/x; it takes gs",
+            "error inputs.a: cannot reach s3://bucket/x; it takes gs:// -> --set inputs.a=gs://BUCKET/PATH",
             "error inputs.b: cannot reach",
             "error outputs: cannot reach",
         ],
@@ -191,3 +206,14 @@ def test_a_rule(tmp_path: Path, changes: Any, expected: list[str]) -> None:
     found = [f for f in findings_of(tmp_path, changes) if f.severity != "note"]
     assert mismatches(found, expected) == []
     assert all(f.remedy for f in found)
+
+
+def test_a_job_without_a_limit_is_told_the_default(tmp_path: Path) -> None:
+    assert (
+        mismatches(
+            findings_of(tmp_path, {}),
+            ["note limits: Vertex AI ends the job after 7 days, its default -> set limits.timeout"],
+        )
+        == []
+    )
+    assert findings_of(tmp_path, {"limits": {"timeout": "2h"}}) == []

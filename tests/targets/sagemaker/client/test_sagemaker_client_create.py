@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.faults import Fault
+from rsctl.findings import RsctlError
+from rsctl.targets.base import Unanswered
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described
@@ -47,6 +49,24 @@ def test_lost_answers_make_no_second_job(sagemaker: FakeSageMaker, fault: Fault)
     assert list(sagemaker.jobs) == [RUN]
     created = [c for c in sagemaker.calls if c == ("sagemaker.CreateTrainingJob", 200)]
     assert len(created) == (0 if fault.cut == "answer" else 1)
+
+
+def test_answers_that_never_come_leave_it_open(sagemaker: FakeSageMaker) -> None:
+    sagemaker.faults.add(Fault("sagemaker.CreateTrainingJob", cut="answer", times=100))
+    sagemaker.faults.add(Fault("sagemaker.DescribeTrainingJob", cut="answer", times=100))
+    with pytest.raises(Unanswered) as caught:
+        SageMakerService().create(PLAN, REQUEST)
+    assert [finding.code for finding in caught.value.findings] == ["network", "unanswered"]
+    assert list(sagemaker.jobs) == [RUN]
+
+
+def test_a_service_that_is_not_there_has_made_no_job(
+    sagemaker: FakeSageMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(RsctlError) as caught:
+        SageMakerService().create(PLAN, REQUEST)
+    assert [finding.code for finding in caught.value.findings] == ["network"]
 
 
 def test_a_process_killed_before_the_answer_leaves_one_job(sagemaker: FakeSageMaker) -> None:
