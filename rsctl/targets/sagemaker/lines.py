@@ -16,8 +16,8 @@ from rsctl.targets.cloud.service import Line
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.window import short
 
-_PATIENCE = 20.0
-_MOST_HELD = 500
+_PATIENCE = 60.0
+_MOST_HELD = 2000
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
