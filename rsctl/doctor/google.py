@@ -63,7 +63,7 @@ def _apis(google: Google, project: str) -> str:
 
 def _permissions(google: Google, project: str) -> str:
     url = f"{endpoint('cloudresourcemanager')}/v1/projects/{project}:testIamPermissions"
-    granted = _granted(google, "POST", url, "targets.vertex.project", list(_PERMISSIONS))
+    granted = _granted(google, url, "targets.vertex.project", list(_PERMISSIONS))
     missing = [name for name in _PERMISSIONS if name not in granted]
     if missing:
         roles = ", ".join(sorted({_PERMISSIONS[name] for name in missing}))
@@ -74,15 +74,15 @@ def _permissions(google: Google, project: str) -> str:
 def _act_as(google: Google, project: str, account: str) -> str:
     url = f"{endpoint('iam')}/v1/projects/{project}/serviceAccounts/{account}:testIamPermissions"
     path = "targets.vertex.service_account"
-    if _ACT_AS not in _granted(google, "POST", url, path, [_ACT_AS]):
+    if _ACT_AS not in _granted(google, url, path, [_ACT_AS]):
         message = f"jobs may not be given {account}: {_ACT_AS} is missing"
         remedy = f"ask for roles/iam.serviceAccountUser on {account}"
         raise RsctlError(ExitCode.REFUSED, error("denied", message, remedy, path))
     return f"jobs may be given {account}"
 
 
-def _granted(google: Google, method: str, url: str, path: str, wanted: list[str]) -> set[str]:
-    answer = google.call(method, url, path=path, json={"permissions": wanted})
+def _granted(google: Google, url: str, path: str, wanted: list[str]) -> set[str]:
+    answer = google.call("POST", url, path=path, json={"permissions": wanted})
     return set(answer.json().get("permissions", []))
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
-from rsctl.stream.journal import JournalReader
+from rsctl.stream.journal import JournalReader, tail_offset
 from rsctl.stream.merge import OrderedMerge
 
 STATES = "states"
@@ -84,6 +84,12 @@ class RunTail:
         """Close the files."""
         for log in self._logs:
             log.close()
+
+
+def last_lines(folder: RunFolder, lines: int) -> Cursor:
+    """A cursor from which at least the last `lines` lines of a run follow."""
+    cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
+    return {**cursor, STATES: 0}
 
 
 def _just_before_now() -> str:

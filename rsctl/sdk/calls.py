@@ -75,8 +75,13 @@ def imports(modules: Mapping[str, set[str]]) -> list[str]:
 
 
 def has_code(value: Any, text: str) -> bool:
-    """Whether printed code mentions a piece of code."""
-    return text in written(value)
+    """Whether a piece of code begins some value's code; other texts may well have it in them."""
+    if isinstance(value, Code):
+        return value.text.startswith(text)
+    if isinstance(value, Call):
+        return has_code(value.arguments, text)
+    items = value.values() if isinstance(value, dict) else value
+    return isinstance(value, (dict, list)) and any(has_code(item, text) for item in items)
 
 
 def snake(name: str) -> str:
@@ -85,15 +90,13 @@ def snake(name: str) -> str:
     return apart.lower()
 
 
-def snake_keys(value: Any, kept: frozenset[str] = frozenset()) -> Any:
-    """The value with its keys as Python has them; what lies below a key in `kept` stays."""
+def snake_keys(value: Any) -> Any:
+    """The value with its keys as Python has them."""
     if isinstance(value, list):
-        return [snake_keys(item, kept) for item in value]
+        return [snake_keys(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        snake(key): item if key in kept else snake_keys(item, kept) for key, item in value.items()
-    }
+    return {snake(key): snake_keys(item) for key, item in value.items()}
 
 
 def _joined(value: Any, indent: int, between: str, before: str, after: str) -> str:

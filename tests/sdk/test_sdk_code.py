@@ -117,6 +117,14 @@ def test_secrets_are_not_in_the_code(plan_of: PlanOf, monkeypatch: pytest.Monkey
     assert '"RSCTL_TOKEN": secrets.token_hex(),' in printed
 
 
+def test_words_that_only_look_like_code_import_nothing(plan_of: PlanOf) -> None:
+    run = "run: {command: [ls, --tokenizer, os.environ, secrets.txt], launcher: once}\n"
+    assert "import secrets" not in vertex.code(*plan_of("vertex", run + VERTEX))
+    printed = sagemaker.code(*plan_of("sagemaker", run + SAGEMAKER))
+    assert "import os" not in printed
+    assert "import secrets" not in printed
+
+
 def test_what_an_sdk_has_no_words_for(plan_of: PlanOf) -> None:
     text = VERTEX.replace("a@b.example", "a@b.example, dashboard_access: true")
     with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run has no words for jobSpec\."):

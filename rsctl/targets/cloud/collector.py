@@ -57,6 +57,7 @@ class Collector:
         self._log: JobLog | None = None
         self._status: JobStatus | None = None
         self._facts: list[Fact] = run.facts
+        self._measured = store.latest(run.run, MEASURED)
         self._metrics: list[MetricEvent] = []
         self._failed_calls = 0
         pace = Pace.of_environment()
@@ -220,11 +221,11 @@ class Collector:
             self._progress.measured = max(metric.time for metric in measured)
             self._metrics += measured
             self._keep()
+            self._measured = self._store.latest(self._run.run, MEASURED)
             self._gather_facts()
 
     def _gather_facts(self) -> None:
-        measured = self._store.latest(self._run.run, MEASURED)
-        derived = self._job.facts(measured, self._run.plan, self._progress.noticed)
+        derived = self._job.facts(self._measured, self._run.plan, self._progress.noticed)
         self._facts = [*self._own_facts(), *derived]
 
     def _own_facts(self) -> list[Fact]:

@@ -18,10 +18,9 @@ from rsctl.findings import ExitCode, JobState
 from rsctl.image.events import Show
 from rsctl.runs.folder import RunFolder, Submission
 from rsctl.runs.store import Run, Store
-from rsctl.runs.tail import STATES, RunTail
+from rsctl.runs.tail import RunTail, last_lines
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
-from rsctl.stream.journal import tail_offset
 from rsctl.targets.base import Plan, Pool, metric_specs, replica_names
 from rsctl.targets.cloud.fill import filled
 from rsctl.targets.cloud.service import CloudJob, JobService
@@ -118,9 +117,7 @@ class CloudRun:
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
-        folder = RunFolder(run)
-        cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
-        return {**cursor, STATES: 0}
+        return last_lines(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
         """Ask the job to end."""

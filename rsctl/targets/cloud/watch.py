@@ -45,6 +45,8 @@ class Watch:
 
         Raises RsctlError.
         """
+        if self._collector is None and monotonic() < self._try_at:
+            return False
         if self._is_over():
             return True
         with surroundings(self._folder.run):

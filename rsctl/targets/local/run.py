@@ -13,10 +13,9 @@ from rsctl.findings import ExitCode, JobState
 from rsctl.image.events import Show
 from rsctl.runs.folder import RunFolder, Submission, unwritable
 from rsctl.runs.store import Run, Store
-from rsctl.runs.tail import STATES, RunTail
+from rsctl.runs.tail import RunTail, last_lines
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
-from rsctl.stream.journal import tail_offset
 from rsctl.targets.base import Plan, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.replicas import reducer_count
@@ -118,9 +117,7 @@ class LocalRun:
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
-        folder = RunFolder(run)
-        cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
-        return {**cursor, STATES: 0}
+        return last_lines(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
         """Ask the supervisor to end the job; clear up after a run that has lost it."""
