@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from google.oauth2 import service_account
 
 from rsctl.doctor import Check
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool
+from tests.loopback import keep_google_auth_here
 
 JobOf = Callable[[str], Job]
 
@@ -25,13 +25,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    # It would ask a service outside for the locations that a service account may call.
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from google.oauth2 import service_account
 
 from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.codebuild import CodeBuildEmulator
+from tests.loopback import keep_google_auth_here
 
 
 @pytest.fixture(autouse=True)
@@ -17,12 +17,7 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No credentials but the emulator's, and no call to anywhere else."""
     for name in [n for n in os.environ if n.startswith(("AWS_", "GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import google.auth
 import pytest
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import aiplatform
-from google.oauth2 import service_account
 
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.sdk.vertex import code, custom_job
+from tests.loopback import keep_google_auth_here
 
 from ..emulators.vertex.conftest import FakeRunner
 from .conftest import RUN, VERTEX, PlanOf
@@ -32,12 +32,7 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vertex
     """An emulated project to which the SDK is turned."""
     for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
     monkeypatch.setenv("HF_TOKEN", "hidden")
     with VertexEmulator(tmp_path / "cloud", FakeRunner(), "my-project") as emulator:
         for name, value in emulator.environment().items():

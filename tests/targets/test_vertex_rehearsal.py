@@ -14,7 +14,8 @@ from typing import Any
 import google.auth
 import pytest
 from google.cloud import aiplatform_v1
-from google.oauth2 import service_account
+
+from tests.loopback import keep_google_auth_here
 
 from .conftest import Rsctl, wait_until
 
@@ -129,12 +130,7 @@ def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, s
     environment: dict[str, str] = json.loads(text)["environment"]
     for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
     yield environment
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from google.oauth2 import service_account
 
 from rsctl.cloud.pace import PACE
 from rsctl.emulators.cloudbuild import CloudBuildEmulator
@@ -26,6 +25,7 @@ from rsctl.image.events import Event, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
 from rsctl.spec.options import SageMakerOptions, VertexOptions
+from tests.loopback import keep_google_auth_here
 
 ROLE = "arn:aws:iam::123456789012:role/build"
 DIGEST = "sha256:" + "a1" * 32
@@ -51,13 +51,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
-    # It would ask a service outside for the locations that a service account may call.
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
     monkeypatch.setenv(PACE, "0.01")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.oauth2 import service_account
 
 from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.codebuild import CodeBuildEmulator
@@ -21,6 +20,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan
 from rsctl.targets.cloud.package import make_package
 from rsctl.targets.cloud.provide import provide_package
+from tests.loopback import keep_google_auth_here
 
 from .packages import make_job
 
@@ -52,13 +52,7 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """A cloud on loopback, and an environment that leads there."""
     for name in [n for n in os.environ if n.startswith(("AWS_", "GOOGLE_", "CLOUDSDK_"))]:
         monkeypatch.delenv(name)
-    # It would ask a service outside for the locations that a service account may call.
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
     emulator: Any = CloudBuildEmulator() if request.param == "vertex" else CodeBuildEmulator()
     with emulator:
         for name, value in emulator.environment().items():

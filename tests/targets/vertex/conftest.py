@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from google.oauth2 import service_account
 
 from rsctl.cloud.pace import PACE
+from tests.loopback import keep_google_auth_here
 
 from .fake_google import FakeGoogle
 
@@ -20,13 +20,7 @@ def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGoog
         monkeypatch.delenv(name)
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("HOME", str(tmp_path))
-    # It would ask a service outside for the locations that a service account may call.
-    monkeypatch.setattr(
-        service_account.Credentials,
-        "_is_regional_access_boundary_lookup_required",
-        lambda self: False,
-        raising=False,
-    )
+    keep_google_auth_here(monkeypatch)
     monkeypatch.setenv(PACE, "0.001")
     with FakeGoogle() as fake:
         assert isinstance(fake, FakeGoogle)
