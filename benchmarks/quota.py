@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.measure import Failed, measure, rsctl
 from benchmarks.report import Report
-from rsctl.cloud.pace import PACE as PACE_VARIABLE
+from rsctl.clients.pace import PACE as PACE_VARIABLE
 from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour

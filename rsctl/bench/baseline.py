@@ -222,9 +222,9 @@ def _git(words: list[str], place: str, folder: str) -> subprocess.CompletedProce
 def _read_object(place: str) -> bytes:
     bucket, name = _object(place)
     if place.startswith("gs://"):
-        from rsctl.cloud.google import Google
-        from rsctl.cloud.pace import Pace
-        from rsctl.cloud.storage import Storage
+        from rsctl.clients.google import Google
+        from rsctl.clients.pace import Pace
+        from rsctl.clients.storage import Storage
 
         pace = Pace.of_environment()
         storage = Storage(Google(pace), bucket, pace)
@@ -236,7 +236,7 @@ def _read_object(place: str) -> bytes:
         return data
     from botocore.exceptions import ClientError
 
-    from rsctl.cloud.aws import client, code_of, findings
+    from rsctl.clients.aws import client, code_of, findings
 
     with findings("gate.baseline"):
         try:
@@ -252,14 +252,14 @@ def _read_object(place: str) -> bytes:
 def _write_object(place: str, data: bytes) -> None:
     bucket, name = _object(place)
     if place.startswith("gs://"):
-        from rsctl.cloud.google import Google
-        from rsctl.cloud.pace import Pace
-        from rsctl.cloud.storage import Storage
+        from rsctl.clients.google import Google
+        from rsctl.clients.pace import Pace
+        from rsctl.clients.storage import Storage
 
         pace = Pace.of_environment()
         Storage(Google(pace), bucket, pace).replace(name, data, "application/json")
         return
-    from rsctl.cloud.aws import client, findings
+    from rsctl.clients.aws import client, findings
 
     with findings("gate.baseline"):
         client("s3", None).put_object(

@@ -9,7 +9,7 @@ from rsctl.bench.active import Active
 from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench, Trial
 from rsctl.bench.watcher import Watcher
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
 

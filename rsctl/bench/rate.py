@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 
 _MINUTE = 60.0
 _MARGIN = 0.1

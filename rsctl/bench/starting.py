@@ -14,7 +14,7 @@ from rsctl.bench.rate import submission_rate
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.submission import Submission
 from rsctl.bench.summary import value_in_words
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.runs.home import home
 from rsctl.runs.ids import new_run_id

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from rsctl.cloud.aws import client, code_of, findings
+from rsctl.clients.aws import client, code_of, findings
 from rsctl.doctor import Check, Verdict, look
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job

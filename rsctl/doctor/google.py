@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from rsctl.catalog import load
-from rsctl.cloud.google import Google, endpoint
-from rsctl.cloud.pace import Pace
+from rsctl.clients.google import Google, endpoint
+from rsctl.clients.pace import Pace
 from rsctl.doctor import Check, Verdict, look
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rsctl.cloud import pace as cloud_pace
+from rsctl.clients import pace as cloud_pace
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import home, private_folder, run_directory

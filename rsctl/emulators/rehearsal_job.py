@@ -21,7 +21,7 @@ from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.package import is_packaged
+from rsctl.targets.managed.package import is_packaged
 from rsctl.targets.local.host import this_host
 from rsctl.targets.local.oversubscription import oversubscription
 

@@ -29,7 +29,7 @@ from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.sdk.source_code import is_package, source_code
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.fill import filled
+from rsctl.targets.managed.fill import filled
 from rsctl.targets.sagemaker.carried import NAME, arguments_in, carried_in_full
 from rsctl.targets.work import secrets
 

@@ -16,7 +16,7 @@ from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.package import digest_in
+from rsctl.targets.managed.package import digest_in
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.work import comm_env, ranks_in, user_command

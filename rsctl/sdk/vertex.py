@@ -10,8 +10,8 @@ from rsctl.sdk.calls import Call, carry_out, has_code, secret, snake_keys, writt
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.fill import filled
-from rsctl.targets.cloud.package import is_packaged
+from rsctl.targets.managed.fill import filled
+from rsctl.targets.managed.package import is_packaged
 from rsctl.targets.work import secrets
 
 if TYPE_CHECKING:

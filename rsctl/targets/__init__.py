@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rsctl.targets.base import Target
 
 if TYPE_CHECKING:
-    from rsctl.targets.cloud.run import CloudRun
+    from rsctl.targets.managed.run import CloudRun
 
 MODULES = {
     "process": "rsctl.targets.local.process",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rsctl.bench.records import Benches
-from rsctl.cloud.pace import PACE
+from rsctl.clients.pace import PACE
 from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour

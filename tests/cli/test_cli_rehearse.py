@@ -20,7 +20,7 @@ from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Unanswered
-from rsctl.targets.cloud.run import CloudRun
+from rsctl.targets.managed.run import CloudRun
 from tests.emulators.fake_cloud import FakeBehaviour
 
 from .conftest import Cli, wait_for

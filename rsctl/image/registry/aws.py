@@ -6,8 +6,8 @@ import base64
 from contextlib import suppress
 from typing import Any
 
-from rsctl.cloud.clients import aws_client, aws_session
-from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
+from rsctl.clients.clients import aws_client, aws_session
+from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.registry.access import access_to
 from rsctl.image.registry.credentials import Login

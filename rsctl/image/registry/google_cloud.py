@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 from urllib.parse import quote
 
-from rsctl.cloud.clients import google_request
-from rsctl.cloud.google import endpoint
-from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+from rsctl.clients.clients import google_request
+from rsctl.clients.google import endpoint
+from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
 from rsctl.image.registry.access import access_to

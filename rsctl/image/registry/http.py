@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.cloud.clients import http_session, is_loopback
-from rsctl.cloud.reasons import innermost
+from rsctl.clients.clients import http_session, is_loopback
+from rsctl.clients.reasons import innermost
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry.names import FIELD
 

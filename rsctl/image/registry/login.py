@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.cloud.logins import NO_CREDENTIALS
+from rsctl.clients.logins import NO_CREDENTIALS
 from rsctl.findings import RsctlError
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import Kind, Repository, parse_repository

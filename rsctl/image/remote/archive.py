@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from rsctl.cloud.archive import Archive
+from rsctl.clients.archive import Archive
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from rsctl.cloud.google import Google, Lost, endpoint, unreachable
-from rsctl.cloud.google_errors import refused
-from rsctl.cloud.pace import Pace
-from rsctl.cloud.storage import Storage
+from rsctl.clients.google import Google, Lost, endpoint, unreachable
+from rsctl.clients.google_errors import refused
+from rsctl.clients.pace import Pace
+from rsctl.clients.storage import Storage
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.cloud.aws import client, code_of, findings
+from rsctl.clients.aws import client, code_of, findings
 
 _PAGES_A_LOOK = 50
 

@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from rsctl.cloud.archive import Archive
-from rsctl.cloud.aws import client, code_of, findings
-from rsctl.cloud.pace import Pace
-from rsctl.cloud.s3 import Bucket
+from rsctl.clients.archive import Archive
+from rsctl.clients.aws import client, code_of, findings
+from rsctl.clients.pace import Pace
+from rsctl.clients.s3 import Bucket
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.archive import packed

@@ -8,7 +8,7 @@ from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
-from rsctl.targets.cloud.package import FILE, Package
+from rsctl.targets.managed.package import FILE, Package
 
 INSIDE = "/opt/ml/input/data"
 WORKERS = "workers"

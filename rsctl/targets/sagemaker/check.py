@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job
-from rsctl.targets.cloud.overlay import apply_overlay
+from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.model import Problem, problems
 from rsctl.targets.sagemaker.origins import OVERLAY, origin
 from rsctl.targets.sagemaker.rules import broken_rules

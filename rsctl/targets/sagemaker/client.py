@@ -7,11 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from rsctl.cloud.aws_calls import Aws, Lost, Refused
-from rsctl.cloud.pace import Pace
+from rsctl.clients.aws_calls import Aws, Lost, Refused
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import Plan, Unanswered
-from rsctl.targets.cloud.service import Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.described import run_of, stamp
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, explain, taken
 from rsctl.targets.sagemaker.job import SageMakerJob
@@ -31,7 +31,7 @@ class Listed(NamedTuple):
 
 
 class SageMakerService:
-    """See rsctl.targets.cloud.service.JobService. Credentials are those that boto3 finds."""
+    """See rsctl.targets.managed.service.JobService. Credentials are those that boto3 finds."""
 
     def __init__(self, pace: Pace | None = None) -> None:
         self._pace = pace or Pace.of_environment()

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from rsctl.cloud.aws_calls import Aws, Refused
+from rsctl.clients.aws_calls import Aws, Refused
 from rsctl.findings import RsctlError
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import now
-from rsctl.targets.cloud.service import Described
+from rsctl.targets.managed.service import Described
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.work import TOKEN
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rsctl.cloud.aws import Known
+from rsctl.clients.aws import Known
 from rsctl.findings import ExitCode, Finding, error
 
 NOT_UNIQUE = "ResourceInUse"

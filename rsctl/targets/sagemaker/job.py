@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Described, Fact, JobStatus, Measured, Unreachable
+from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
 from rsctl.targets.sagemaker import network
 from rsctl.targets.sagemaker.described import described, run_of
 from rsctl.targets.sagemaker.errors import INVALID, missing
@@ -24,7 +24,7 @@ _FIELD = "targets.sagemaker"
 
 
 class SageMakerJob:
-    """See rsctl.targets.cloud.service.CloudJob.
+    """See rsctl.targets.managed.service.CloudJob.
 
     What is asked again and again is one try a call; what a user waits for, `describe` and
     `cancel`, is tried until there is an answer.

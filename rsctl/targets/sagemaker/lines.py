@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rsctl.targets.cloud.service import Line
+from rsctl.targets.managed.service import Line
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.window import short
 

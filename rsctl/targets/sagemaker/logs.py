@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.findings import RsctlError
 from rsctl.stream.events import parse_time
-from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.lines import Event, Lines
 from rsctl.targets.sagemaker.rhythm import Rhythm
@@ -32,7 +32,7 @@ _FIELD = "targets.sagemaker"
 
 
 class TrainingLog:
-    """See rsctl.targets.cloud.service.JobLog.
+    """See rsctl.targets.managed.service.JobLog.
 
     What comes late is found if it is in the log at most a minute later than what is read then; in
     a log of few lines five minutes.

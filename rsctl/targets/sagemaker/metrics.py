@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from rsctl.cloud.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.stream.events import MetricEvent, parse_time
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.described import stamp
 from rsctl.targets.sagemaker.phases import present
 

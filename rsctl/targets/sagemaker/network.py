@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rsctl.findings import Finding, note
-from rsctl.targets.cloud.service import Fact
+from rsctl.targets.managed.service import Fact
 
 _EFA = re.compile(r"NET/OFI Selected [Pp]rovider is efa|Using network (?:AWS )?Libfabric")
 _SOCKET = re.compile(r"NCCL INFO Using network Socket")

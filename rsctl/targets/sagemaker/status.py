@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.findings import JobState
 from rsctl.stream.text import seconds_in_words
-from rsctl.targets.cloud.service import Fact, JobStatus
+from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure
 from rsctl.targets.sagemaker.described import stamp
 from rsctl.targets.sagemaker.phases import (

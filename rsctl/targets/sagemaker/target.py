@@ -12,16 +12,16 @@ from rsctl.image.events import Show
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan
-from rsctl.targets.cloud.arm import arm_findings
-from rsctl.targets.cloud.package import (
+from rsctl.targets.managed.arm import arm_findings
+from rsctl.targets.managed.package import (
     Package,
     is_packaged,
     make_package,
     package_findings,
     package_notes,
 )
-from rsctl.targets.cloud.run import CloudRun
-from rsctl.targets.cloud.service import JobService
+from rsctl.targets.managed.run import CloudRun
+from rsctl.targets.managed.service import JobService
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.check import body_findings, overlaid
@@ -93,8 +93,8 @@ class SageMakerTarget(CloudRun):
 
     def preflight(self, job: Job) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
-        from rsctl.cloud.aws import findings, session
-        from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
+        from rsctl.clients.aws import findings, session
+        from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
 
         try:
             with findings(None):

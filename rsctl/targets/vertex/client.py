@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rsctl.cloud.google import Google, Lost, body_of, is_transient, unreachable
-from rsctl.cloud.pace import Pace
+from rsctl.clients.google import Google, Lost, body_of, is_transient, unreachable
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal

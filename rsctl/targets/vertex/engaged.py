@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding, note, warning
 from rsctl.stream.events import LogEvent
 from rsctl.stream.text import bytes_in_words
-from rsctl.targets.cloud.service import Fact, Measured
+from rsctl.targets.managed.service import Fact, Measured
 from rsctl.targets.vertex.replicas import has_googles_reducers
 
 NAME = "reduction_server"

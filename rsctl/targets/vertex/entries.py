@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from rsctl.stream.events import Stream
-from rsctl.targets.cloud.service import Line
+from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.stamps import event_time, full
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from rsctl.cloud.google_errors import refused, said_by
+from rsctl.clients.google_errors import refused, said_by
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.targets.vertex.origins import FieldError, field_errors
 

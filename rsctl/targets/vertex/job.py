@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from rsctl.cloud.google import Google, Lost, body_of
-from rsctl.cloud.google_errors import refused
-from rsctl.cloud.pace import Pace
+from rsctl.clients.google import Google, Lost, body_of
+from rsctl.clients.google_errors import refused
+from rsctl.clients.pace import Pace
 from rsctl.findings import Finding
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Described, Fact, JobStatus, Measured, Unreachable
+from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
 from rsctl.targets.vertex.clock import Clock
 from rsctl.targets.vertex.engaged import engaged, notice
 from rsctl.targets.vertex.logs import VertexLog

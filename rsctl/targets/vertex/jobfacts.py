@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rsctl.stream.text import seconds_in_words
-from rsctl.targets.cloud.service import Fact
+from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.place import Address
 from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.stamps import seconds_of

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rsctl.cloud.google import Google, Lost, body_of, endpoint, is_transient
-from rsctl.cloud.google_errors import refused, said_by
-from rsctl.cloud.pace import Pace
-from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.clients.google import Google, Lost, body_of, endpoint, is_transient
+from rsctl.clients.google_errors import refused, said_by
+from rsctl.clients.pace import Pace
+from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.budget import Budget, project_budget
 from rsctl.targets.vertex.clock import Clock
 from rsctl.targets.vertex.entries import lines_of, place_in_time

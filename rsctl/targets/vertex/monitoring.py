@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from rsctl.cloud.google import endpoint
+from rsctl.clients.google import endpoint
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.vertex.place import Address
 from rsctl.targets.vertex.replicas import replica_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from rsctl.cloud.google import endpoint
+from rsctl.clients.google import endpoint
 from rsctl.findings import ExitCode, RsctlError, error
 
 _PROJECT = r"(?P<project>[a-z0-9][a-z0-9.:-]{0,62})"

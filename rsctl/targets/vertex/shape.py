@@ -11,7 +11,7 @@ from typing import Optional
 from rsctl.catalog import Machine
 from rsctl.findings import Finding
 from rsctl.spec.job import Job
-from rsctl.targets.cloud.arm import arm_findings
+from rsctl.targets.managed.arm import arm_findings
 from rsctl.targets.vertex.checks import job_findings, size_findings
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, warning
 from rsctl.stream.events import Failure, now
-from rsctl.targets.cloud.service import JobStatus
+from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.jobfacts import facts_of
 from rsctl.targets.vertex.place import Address

@@ -14,10 +14,10 @@ from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
-from rsctl.targets.cloud.overlay import apply_overlay
-from rsctl.targets.cloud.package import FILE, is_packaged, make_package, package_notes
-from rsctl.targets.cloud.run import CloudRun
-from rsctl.targets.cloud.service import JobService
+from rsctl.targets.managed.overlay import apply_overlay
+from rsctl.targets.managed.package import FILE, is_packaged, make_package, package_notes
+from rsctl.targets.managed.run import CloudRun
+from rsctl.targets.managed.service import JobService
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.patched import (
     OVERLAY,
@@ -82,7 +82,7 @@ class VertexTarget(CloudRun):
         import google.auth
         from google.auth.exceptions import GoogleAuthError
 
-        from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+        from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
 
         try:
             with warnings.catch_warnings():
@@ -103,7 +103,7 @@ class VertexTarget(CloudRun):
 
     def service(self) -> JobService:
         """Vertex AI's job service."""
-        from rsctl.targets.cloud.shared import shared_service
+        from rsctl.targets.managed.shared import shared_service
         from rsctl.targets.vertex.client import VertexService
 
         return shared_service(VertexService)

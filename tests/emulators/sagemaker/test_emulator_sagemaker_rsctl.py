@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.cloud.pace import PACE
+from rsctl.clients.pace import PACE
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.sagemaker import Behaviour
 from rsctl.findings import JobState, RsctlError
 from rsctl.stream.events import now
 from rsctl.targets.base import ImagePlan, Plan, Pool
-from rsctl.targets.cloud.service import CloudJob, Line, Unreachable
+from rsctl.targets.managed.service import CloudJob, Line, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 from tests.emulators.sagemaker.conftest import Account, FakeNodes, body, groups, until
 

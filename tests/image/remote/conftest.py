@@ -17,7 +17,7 @@ from typing import IO
 
 import pytest
 
-from rsctl.cloud.pace import PACE
+from rsctl.clients.pace import PACE
 from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.findings import RsctlError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.emulators import aws_models
-from rsctl.targets.cloud.fill import filled
+from rsctl.targets.managed.fill import filled
 from rsctl.targets.sagemaker import model, model_update
 from rsctl.targets.sagemaker.model import Problem, problems
 

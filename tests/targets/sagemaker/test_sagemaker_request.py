@@ -14,7 +14,7 @@ import yaml
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
-from rsctl.targets.cloud.run import CloudRun
+from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.sagemaker.target import TARGET
 
 from .rendering import REGISTRY, ROLE, RUN, URI, job_of, merged, render, sagemaker

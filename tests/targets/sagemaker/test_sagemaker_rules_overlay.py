@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rsctl.spec.job import Job, Run
-from rsctl.targets.cloud.overlay import apply_overlay
+from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.check import body_findings
 from rsctl.targets.sagemaker.model import model, problems
 

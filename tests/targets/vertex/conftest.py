@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.cloud.pace import PACE
+from rsctl.clients.pace import PACE
 from tests.loopback import keep_google_auth_here
 
 from .fake_google import FakeGoogle

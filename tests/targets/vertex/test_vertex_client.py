@@ -12,7 +12,7 @@ import pytest
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import ImagePlan, Plan, Pool, Unanswered
-from rsctl.targets.cloud.service import Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 
 from .fake_google import FakeGoogle

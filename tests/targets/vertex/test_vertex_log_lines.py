@@ -12,7 +12,7 @@ from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import MetricReader
-from rsctl.targets.cloud.service import Line
+from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.entries import lines_of, place_in_time
 from rsctl.targets.vertex.replicas import replica_of
 from tests.fixtures import real

@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from rsctl.cloud.google import Google
-from rsctl.cloud.pace import Pace
+from rsctl.clients.google import Google
+from rsctl.clients.pace import Pace
 from rsctl.emulators.faults import Fault
-from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.clock import Clock
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.place import Address

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.spec.document import read
-from rsctl.targets.cloud.package import LOADER, make_package
+from rsctl.targets.managed.package import LOADER, make_package
 
 from .rendering import GOOGLE_REDUCERS, RUN, URI, findings_of, merged, render, told, vertex
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.targets import get
-from rsctl.targets.cloud.run import CloudRun
+from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.vertex.budget import ProjectBudget
 
 

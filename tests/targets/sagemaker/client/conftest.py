@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.cloud.pace import PACE
+from rsctl.clients.pace import PACE
 from rsctl.emulators.aws import AwsEmulator
 
 from .fake_logs import Clock, FakeLogs

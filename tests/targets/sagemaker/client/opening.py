@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.targets.cloud.service import JobStatus
+from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.sagemaker.client import SageMakerService
 from rsctl.targets.sagemaker.job import SageMakerJob
 

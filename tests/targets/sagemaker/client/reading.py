@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from rsctl.cloud.aws_calls import Aws
-from rsctl.cloud.pace import Pace
+from rsctl.clients.aws_calls import Aws
+from rsctl.clients.pace import Pace
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.logs import TrainingLog
 

@@ -8,7 +8,7 @@ from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.stream.events import LogEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Described, Fact, Unreachable
+from rsctl.targets.managed.service import Described, Fact, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .fake_sagemaker import BODY, RUN, FakeSageMaker, described

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.targets.cloud.service import Line, Unreachable
+from rsctl.targets.managed.service import Line, Unreachable
 
 from .fake_logs import Clock, Entry, FakeLogs
 from .reading import JOB, UNIFORM, Reader, stamp

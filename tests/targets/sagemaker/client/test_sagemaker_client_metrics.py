@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.service import Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .conftest import Serve

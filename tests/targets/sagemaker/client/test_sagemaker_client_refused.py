@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.targets.sagemaker.client import SageMakerService

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.targets.cloud.service import Fact
+from rsctl.targets.managed.service import Fact
 from rsctl.targets.sagemaker.place import parse
 from rsctl.targets.sagemaker.status import status_of
 

@@ -7,8 +7,8 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import now, parse_time, seconds_between
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.service import CloudJob, JobStatus
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _WAITING = (JobState.QUEUED, JobState.STARTING)
 

@@ -10,8 +10,8 @@ from rsctl.image.findings import recipe_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.cloud.overlay import names
-from rsctl.targets.cloud.package import digest_in, is_packaged
+from rsctl.targets.managed.overlay import names
+from rsctl.targets.managed.package import digest_in, is_packaged
 
 
 def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
@@ -46,7 +46,7 @@ def provide_package(plan: Plan, job: Job, show: Show) -> None:
     """
     digest = digest_in(plan.request) if is_packaged(job) else None
     if digest is not None:
-        from rsctl.targets.cloud.package_upload import upload_package
+        from rsctl.targets.managed.package_upload import upload_package
 
         upload_package(digest, job, plan.target, show)
 

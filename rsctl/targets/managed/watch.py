@@ -9,15 +9,15 @@ from typing import TypeVar
 
 import msgspec
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.store import Run, Store
-from rsctl.targets.cloud.collector import Collector
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.service import CloudJob, Unreachable
-from rsctl.targets.cloud.surroundings import is_lost, leave, surroundings
+from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import CloudJob, Unreachable
+from rsctl.targets.managed.surroundings import is_lost, leave, surroundings
 
 T = TypeVar("T")
 

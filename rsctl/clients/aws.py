@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Optional
 
-from rsctl.cloud.clients import aws_client, aws_session
-from rsctl.cloud.logins import AWS_LOGIN, NO_CREDENTIALS
+from rsctl.clients.clients import aws_client, aws_session
+from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 _TRIES = 6

@@ -10,7 +10,7 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RestartLimit, RunFolder, Submission
 from rsctl.runs.store import Run, Store
 from rsctl.targets.base import replica_names
-from rsctl.targets.cloud.service import JobStatus
+from rsctl.targets.managed.service import JobStatus
 
 from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, told
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
 from rsctl.runs.folder import RestartLimit, RunFolder, Submission
@@ -22,10 +22,10 @@ from rsctl.runs.tail import RunTail, last_lines
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.targets.base import Plan, Pool, Unanswered, metric_specs, replica_names
-from rsctl.targets.cloud.fill import filled
-from rsctl.targets.cloud.service import NOT_FOUND, CloudJob, JobService
-from rsctl.targets.cloud.surroundings import is_lost, surroundings
-from rsctl.targets.cloud.watch import Watch, reached
+from rsctl.targets.managed.fill import filled
+from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
+from rsctl.targets.managed.surroundings import is_lost, surroundings
+from rsctl.targets.managed.watch import Watch, reached
 from rsctl.targets.work import secrets
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class CloudRun:
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
-        from rsctl.targets.cloud.provide import provide_package
+        from rsctl.targets.managed.provide import provide_package
 
         folder = RunFolder(plan.run)
         lock = folder.begin(_submission(plan, job, self.restart_limit(plan, job)))
@@ -77,7 +77,7 @@ class CloudRun:
 
     def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
-        from rsctl.targets.cloud.provide import provide_image
+        from rsctl.targets.managed.provide import provide_image
 
         return provide_image(plan, job, show)
 
@@ -176,7 +176,7 @@ class CloudRun:
 
     def adopt(self, url: str) -> Run:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
-        from rsctl.targets.cloud.adopt import adopted
+        from rsctl.targets.managed.adopt import adopted
 
         run = adopted(self.name, url, reached(self.service().open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))

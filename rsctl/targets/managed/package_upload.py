@@ -6,12 +6,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rsctl.cloud.archive import Archive
+from rsctl.clients.archive import Archive
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.remote.cloudbuild_request import Staging, staging_of
 from rsctl.spec.job import Job
-from rsctl.targets.cloud.package import FILE, Package, make_package
+from rsctl.targets.managed.package import FILE, Package, make_package
 
 
 def upload_package(digest: str, job: Job, target: str, show: Show) -> None:
@@ -41,15 +41,15 @@ def _packed(package: Package, digest: str) -> Iterator[Archive]:
 
 
 def _put_to_google(job: Job, staging: Staging, name: str, archive: Archive) -> None:
-    from rsctl.cloud.google import Google
-    from rsctl.cloud.pace import Pace
-    from rsctl.cloud.storage import Storage
+    from rsctl.clients.google import Google
+    from rsctl.clients.pace import Pace
+    from rsctl.clients.storage import Storage
 
     pace = Pace.of_environment()
     Storage(Google(pace), staging.bucket, pace).put(name, archive)
 
 
 def _put_to_aws(job: Job, staging: Staging, name: str, archive: Archive) -> None:
-    from rsctl.cloud.s3 import Bucket
+    from rsctl.clients.s3 import Bucket
 
     Bucket(staging.bucket, job.targets.sagemaker.region).put(name, archive)

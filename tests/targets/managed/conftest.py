@@ -15,8 +15,8 @@ from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import Event, LogEvent, MetricEvent
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Plan, Pool, replica_names
-from rsctl.targets.cloud.run import CloudRun
-from rsctl.targets.cloud.service import Described, JobStatus, Line, Unreachable
+from rsctl.targets.managed.run import CloudRun
+from rsctl.targets.managed.service import Described, JobStatus, Line, Unreachable
 
 URL = "vertex://p/r/7"
 POOLS = [Pool(role="worker", count=2), Pool(role="reducer", count=1)]

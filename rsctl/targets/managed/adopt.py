@@ -11,7 +11,7 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.ids import ALPHABET, SUFFIX_LENGTH
 from rsctl.runs.store import Run
-from rsctl.targets.cloud.service import Described
+from rsctl.targets.managed.service import Described
 
 _LONGEST_NAME = 40
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rsctl.cloud.logins import GOOGLE_LOGIN
+from rsctl.clients.logins import GOOGLE_LOGIN
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 _LONGEST = 1000

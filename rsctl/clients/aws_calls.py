@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from rsctl.cloud.aws import (
+from rsctl.clients.aws import (
     Explain,
     code_of,
     findings,
@@ -14,7 +14,7 @@ from rsctl.cloud.aws import (
     session,
     session_client,
 )
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 
 _ASKED_TO_WAIT = frozenset(

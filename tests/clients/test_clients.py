@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rsctl
-from rsctl.cloud.aws import client
-from rsctl.cloud.clients import (
+from rsctl.clients.aws import client
+from rsctl.clients.clients import (
     aws_client,
     aws_session,
     google_request,
@@ -19,7 +19,7 @@ from rsctl.cloud.clients import (
     http_session,
     is_private,
 )
-from rsctl.cloud.google import endpoint
+from rsctl.clients.google import endpoint
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.registry.aws import log_in
 from rsctl.image.registry.credentials import Login

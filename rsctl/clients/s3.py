@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rsctl.cloud.archive import Archive
-from rsctl.cloud.aws import client, code_of, findings
+from rsctl.clients.archive import Archive
+from rsctl.clients.aws import client, code_of, findings
 
 STAGING = "targets.sagemaker.staging"
 """The field that names the bucket."""

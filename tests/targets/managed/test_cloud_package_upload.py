@@ -18,8 +18,8 @@ from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import Event
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan
-from rsctl.targets.cloud.package import make_package
-from rsctl.targets.cloud.provide import provide_package
+from rsctl.targets.managed.package import make_package
+from rsctl.targets.managed.provide import provide_package
 from tests.loopback import keep_google_auth_here
 
 from .packages import make_job

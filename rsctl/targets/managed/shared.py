@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from rsctl.targets.cloud.service import JobService
+from rsctl.targets.managed.service import JobService
 
 _PLACE = ("GOOGLE_", "CLOUDSDK_", "AWS_", "STORAGE_EMULATOR_HOST", "RSCTL_CLOUD_PACE")
 """What the variables begin with that say where a cloud is, and whose credentials are used."""

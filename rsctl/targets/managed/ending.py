@@ -10,8 +10,8 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.stream.events import Failure
 from rsctl.targets.base import Pool, replica_names
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.service import JobStatus
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import JobStatus
 
 _WHY = {
     JobState.FAILED: "the job had failed",

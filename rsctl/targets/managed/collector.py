@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import msgspec
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import outcome
 from rsctl.runs.failures import exit_report, runtime_finding
@@ -33,14 +33,14 @@ from rsctl.stream.events import (
 )
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.attempts import Attempts
-from rsctl.targets.cloud.copies import Copies
-from rsctl.targets.cloud.due import Due
-from rsctl.targets.cloud.ending import conclude
-from rsctl.targets.cloud.measurements import Measurements
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.queue import Queue, stamped
-from rsctl.targets.cloud.service import (
+from rsctl.targets.managed.attempts import Attempts
+from rsctl.targets.managed.copies import Copies
+from rsctl.targets.managed.due import Due
+from rsctl.targets.managed.ending import conclude
+from rsctl.targets.managed.measurements import Measurements
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.queue import Queue, stamped
+from rsctl.targets.managed.service import (
     NOT_FOUND,
     CloudJob,
     JobLog,

@@ -20,9 +20,9 @@ from rsctl.spec.job import Run as Command
 from rsctl.stream.events import Failure, FindingEvent, MetricEvent, now
 from rsctl.stream.journal import JournalCopy
 from rsctl.targets.base import ImagePlan, Plan, replica_names
-from rsctl.targets.cloud.collector import Collector
-from rsctl.targets.cloud.fill import filled
-from rsctl.targets.cloud.service import JobStatus, Line
+from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.fill import filled
+from rsctl.targets.managed.service import JobStatus, Line
 
 from .conftest import POOLS, URL, FakeCloud, FakeTarget, Killed, at, followed, line, told
 

@@ -16,8 +16,8 @@ from rsctl.runs.recorder import Recorder
 from rsctl.stream.diagnose import LOST_PEER
 from rsctl.stream.events import Attempt, Failure, LogEvent
 from rsctl.stream.metrics import structured
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.service import CloudJob, JobStatus
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _BEING_STARTED = (JobState.QUEUED, JobState.STARTING)
 _TAKEN_AWAY = ("SIGTERM", "SIGKILL")

@@ -12,11 +12,11 @@ import warnings
 from typing import Any
 from urllib.parse import urlsplit
 
-from rsctl.cloud.clients import google_request, google_session, in_clear, is_private
-from rsctl.cloud.google_errors import refused, said_by
-from rsctl.cloud.logins import GOOGLE_LOGIN, NO_CREDENTIALS
-from rsctl.cloud.pace import Pace
-from rsctl.cloud.reasons import innermost
+from rsctl.clients.clients import google_request, google_session, in_clear, is_private
+from rsctl.clients.google_errors import refused, said_by
+from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+from rsctl.clients.pace import Pace
+from rsctl.clients.reasons import innermost
 from rsctl.findings import ExitCode, RsctlError, error
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 
 
 class Due:

@@ -9,10 +9,10 @@ import re
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from rsctl.cloud.archive import Archive
-from rsctl.cloud.google import Google, Lost, endpoint, unreachable
-from rsctl.cloud.google_errors import refused
-from rsctl.cloud.pace import Pace
+from rsctl.clients.archive import Archive
+from rsctl.clients.google import Google, Lost, endpoint, unreachable
+from rsctl.clients.google_errors import refused
+from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 
 STAGING = "targets.vertex.staging"

@@ -8,7 +8,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store_errors import DiskFull, is_full
 from rsctl.stream.journal import JournalCopy
-from rsctl.targets.cloud.service import Line
+from rsctl.targets.managed.service import Line
 
 
 class Copies:

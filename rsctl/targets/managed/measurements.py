@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from rsctl.cloud.pace import Pace
+from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, RsctlError, note
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.cloud.due import Due
-from rsctl.targets.cloud.progress import Progress
-from rsctl.targets.cloud.service import CloudJob, JobStatus
+from rsctl.targets.managed.due import Due
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import CloudJob, JobStatus
 
 MEASURED = "cloud."
 """What the names of the cloud's own measurements begin with."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
-from rsctl.targets.cloud.overlay import apply_overlay
-from rsctl.targets.cloud.provide import provide_image
+from rsctl.targets.managed.overlay import apply_overlay
+from rsctl.targets.managed.provide import provide_image
 from rsctl.targets.sagemaker.target import TARGET
 
 PATH = "targets.vertex.overlay"
