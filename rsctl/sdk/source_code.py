@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.findings import RsctlError
+from rsctl.image.package import digest_in
 from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
-from rsctl.targets.managed.package import digest_in
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.work import comm_env, ranks_in, user_command

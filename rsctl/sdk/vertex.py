@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.package import is_packaged
 from rsctl.sdk.calls import Call, carry_out, has_code, secret, snake_keys, written
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.managed.fill import filled
-from rsctl.targets.managed.package import is_packaged
 from rsctl.targets.work import secrets
 
 if TYPE_CHECKING:

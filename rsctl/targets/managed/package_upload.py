@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from rsctl.clients.archive import Archive
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
+from rsctl.image.package import FILE, Package, make_package
 from rsctl.image.remote.cloudbuild_request import Staging, staging_of
 from rsctl.spec.job import Job
-from rsctl.targets.managed.package import FILE, Package, make_package
 
 
 def upload_package(digest: str, job: Job, target: str, show: Show) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 from rsctl.findings import RsctlError, note
 from rsctl.image.events import Show
 from rsctl.image.findings import recipe_of
+from rsctl.image.package import digest_in, is_packaged
 from rsctl.runs.home import is_rehearsed
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
 from rsctl.targets.managed.overlay import names
-from rsctl.targets.managed.package import digest_in, is_packaged
 
 
 def provide_image(plan: Plan, job: Job, show: Show) -> str | None:

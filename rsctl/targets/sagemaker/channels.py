@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from rsctl.image.package import FILE, Package
 from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
-from rsctl.targets.managed.package import FILE, Package
 
 INSIDE = "/opt/ml/input/data"
 WORKERS = "workers"

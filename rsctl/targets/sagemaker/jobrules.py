@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note, warning
+from rsctl.image.package import is_packaged
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
-from rsctl.targets.managed.package import is_packaged
 from rsctl.targets.sagemaker.carried import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.machines import Fleet

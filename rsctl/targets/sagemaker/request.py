@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
+from rsctl.image.package import Package
 from rsctl.spec.job import Job
 from rsctl.targets import work
-from rsctl.targets.managed.package import Package
 from rsctl.targets.sagemaker.carried import Carried, carry
 from rsctl.targets.sagemaker.channels import (
     PACKAGE_PATH,

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import Show
 from rsctl.image.findings import image_findings, recipe_of
-from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan
-from rsctl.targets.managed.arm import arm_findings
-from rsctl.targets.managed.package import (
+from rsctl.image.package import (
     Package,
     is_packaged,
     make_package,
     package_findings,
     package_notes,
 )
+from rsctl.spec.job import Job
+from rsctl.targets.base import Capabilities, ImagePlan, Plan
+from rsctl.targets.managed.arm import arm_findings
 from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.sagemaker.account import account_findings

@@ -9,10 +9,10 @@ from rsctl.catalog import Machine
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.image.findings import image_findings
+from rsctl.image.package import package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
 from rsctl.spec.nodes import quoted
-from rsctl.targets.managed.package import package_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.work import comm_env, secret_findings

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.findings import recipe_of
+from rsctl.image.package import FILE, is_packaged, make_package, package_notes
 from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
 from rsctl.targets.managed.overlay import apply_overlay
-from rsctl.targets.managed.package import FILE, is_packaged, make_package, package_notes
 from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.vertex.names import RUN_LABEL

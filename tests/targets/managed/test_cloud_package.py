@@ -13,7 +13,7 @@ import pytest
 
 from rsctl.findings import RsctlError
 from rsctl.image import own
-from rsctl.targets.managed.package import (
+from rsctl.image.package import (
     LOADER,
     Package,
     digest_in,

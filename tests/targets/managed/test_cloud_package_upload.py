@@ -16,9 +16,9 @@ from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import Event
+from rsctl.image.package import make_package
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan
-from rsctl.targets.managed.package import make_package
 from rsctl.targets.managed.provide import provide_package
 from tests.loopback import keep_google_auth_here
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rsctl.image.package import LOADER, make_package
 from rsctl.spec.document import read
-from rsctl.targets.managed.package import LOADER, make_package
 
 from .rendering import GOOGLE_REDUCERS, RUN, URI, findings_of, merged, render, told, vertex
 
