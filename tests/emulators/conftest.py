@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
-from rsctl.emulators.codebuild import CodeBuildEmulator
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.loopback import keep_google_auth_here
 
 

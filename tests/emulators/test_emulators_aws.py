@@ -13,8 +13,8 @@ import requests
 from botocore.config import Config
 from botocore.exceptions import ClientError, ParamValidationError
 
-from rsctl.emulators.codebuild import CodeBuildEmulator
-from rsctl.emulators.work import GrowingLog
+from tests.kit.builders.codebuild import CodeBuildEmulator
+from tests.kit.builders.commands import GrowingLog
 
 PROJECT = {
     "name": "p1",

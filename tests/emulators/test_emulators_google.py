@@ -13,8 +13,8 @@ from google.auth import default
 from google.auth.exceptions import RefreshError
 from google.auth.transport.requests import AuthorizedSession
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.google import GoogleAccess
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 BUILDS = "/v1/projects/rehearsal/locations/us-central1/builds"
 BUILD = {

@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
-from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.emulators.http import Emulator, Reply, route
 from rsctl.emulators.request import LONGEST_BODY, Request
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
 
 BUILDS = "/v1/projects/rehearsal/locations/us-central1/builds"
 

@@ -18,13 +18,13 @@ from typing import IO
 import pytest
 
 from rsctl.clients.pace import PACE
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
-from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.findings import RsctlError
 from rsctl.image.events import Event, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
 from rsctl.spec.options import SageMakerOptions, VertexOptions
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.loopback import keep_google_auth_here
 
 ROLE = "arn:aws:iam::123456789012:role/build"

@@ -9,10 +9,10 @@ import zipfile
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.image.events import Event, Output, Step
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, cloud_build
 

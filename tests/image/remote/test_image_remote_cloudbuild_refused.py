@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import FakeDocker, Screen, Tiny, cloud_build, refusal
 

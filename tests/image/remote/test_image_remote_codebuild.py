@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.image.events import Event, Output, Step
+from tests.kit.builders.codebuild import CodeBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, code_build, refusal
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
-from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.events import Output, Step
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
 
 from .conftest import Screen, Tiny, cloud_build, code_build, needs_docker
 

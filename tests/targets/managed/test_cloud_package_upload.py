@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.cloudbuild import CloudBuildEmulator
-from rsctl.emulators.codebuild import CodeBuildEmulator
 from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import Event
@@ -20,6 +18,8 @@ from rsctl.image.package import make_package
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan
 from rsctl.targets.managed.provide import provide_package
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.loopback import keep_google_auth_here
 
 from .packages import make_job

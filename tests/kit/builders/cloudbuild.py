@@ -10,13 +10,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.cloudbuild_check import problems, substituted
 from rsctl.emulators.cloudstorage import CloudStorage
 from rsctl.emulators.google import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, route
 from rsctl.emulators.scratch import ScratchFolder
-from rsctl.emulators.unpack import unpack
-from rsctl.emulators.work import GrowingLog, Work
+from tests.kit.builders.cloudbuild_check import problems, substituted
+from tests.kit.builders.commands import BuildCommands, GrowingLog, unpack
 
 BUILDER = "gcr.io/cloud-builders/docker"
 _PUSHED = re.compile(rb"digest: (sha256:[0-9a-f]{64})")
@@ -28,7 +27,7 @@ class _Build:
     """A build: what the API shows of it, its log, and what runs for it."""
 
     shown: dict[str, Any]
-    work: Work
+    commands: BuildCommands
     folder: Path
     log: GrowingLog = field(default_factory=GrowingLog)
     late: int = 0
@@ -50,13 +49,13 @@ class CloudBuildEmulator(GoogleEmulator):
         self._threads: list[threading.Thread] = []
         self._scratch = ScratchFolder()
         self.folder = self._scratch.path
-        place = r"/v1/projects/{project}/locations/{location}/builds"
+        builds = r"/v1/projects/{project}/locations/{location}/builds"
         self.routes += self.storage.routes()
         self.routes += [
-            route("cloudbuild.builds.create", "POST", place, self._create),
-            route("cloudbuild.builds.list", "GET", place, self._list),
-            route("cloudbuild.builds.get", "GET", place + "/{build}", self._get),
-            route("cloudbuild.builds.cancel", "POST", place + "/{build}:cancel", self._cancel),
+            route("cloudbuild.builds.create", "POST", builds, self._create),
+            route("cloudbuild.builds.list", "GET", builds, self._list),
+            route("cloudbuild.builds.get", "GET", builds + "/{build}", self._get),
+            route("cloudbuild.builds.cancel", "POST", builds + "/{build}:cancel", self._cancel),
         ]
 
     def environment(self) -> dict[str, str]:
@@ -73,7 +72,7 @@ class CloudBuildEmulator(GoogleEmulator):
     def stop(self) -> None:
         """End all builds and remove what they left."""
         for build in self._builds.values():
-            build.work.stop()
+            build.commands.stop()
         for thread in self._threads:
             thread.join()
         self._scratch.close()
@@ -97,7 +96,7 @@ class CloudBuildEmulator(GoogleEmulator):
             "createTime": _now(),
             "logUrl": f"https://console.cloud.google.com/cloud-build/builds/{identity}",
         }
-        build = _Build(shown, Work(folder, log), folder, log)
+        build = _Build(shown, BuildCommands(folder, log), folder, log)
         self._builds[identity] = build
         self._publish_log(identity, build)
         thread = threading.Thread(target=self._run, args=(build,), daemon=True)
@@ -152,7 +151,7 @@ class CloudBuildEmulator(GoogleEmulator):
         if build.shown["status"] not in ("QUEUED", "WORKING"):
             raise self.refuse(400, "FAILED_PRECONDITION", "build has already completed")
         build.shown["status"] = "CANCELLED"
-        build.work.stop()
+        build.commands.stop()
         return Reply.of(build.shown)
 
     def _publish_log(self, identity: str, build: _Build) -> None:
@@ -205,11 +204,11 @@ class CloudBuildEmulator(GoogleEmulator):
         build.log.write(f"BUILD\nAlready have image (with digest): {BUILDER}\n")
         for number, step in enumerate(build.shown["steps"]):
             command = [step.get("entrypoint", "docker"), *map(substituted, step.get("args", []))]
-            code = build.work.run(command, dict(e.split("=", 1) for e in step.get("env", [])))
+            code = build.commands.run(command, dict(e.split("=", 1) for e in step.get("env", [])))
             if code:
                 what = f'build step {number} "{step["name"]}" failed'
-                said = f"{what}: step exited with non-zero status: {code}"
-                return ("USER_BUILD_STEP", said)
+                detail = f"{what}: step exited with non-zero status: {code}"
+                return ("USER_BUILD_STEP", detail)
         return None
 
     def _push(self, build: _Build) -> tuple[str, str] | None:
@@ -218,7 +217,7 @@ class CloudBuildEmulator(GoogleEmulator):
         for image in build.shown.get("images", []):
             build.log.write(f"Pushing {image}\n")
             before = len(build.log.read())
-            if build.work.run(["docker", "push", image]):
+            if build.commands.run(["docker", "push", image]):
                 return ("PUSH_FAILED", f"failed to push {image}")
             digest = _PUSHED.search(build.log.read()[before:])
             images.append({"name": image, "digest": digest[1].decode() if digest else ""})

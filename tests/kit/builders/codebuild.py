@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rsctl.emulators.aws import AwsEmulator, Service
-from rsctl.emulators.buildspec import Buildspec, run_phases
-from rsctl.emulators.cloudwatch import CloudWatchLogs
 from rsctl.emulators.s3 import S3
 from rsctl.emulators.scratch import ScratchFolder
-from rsctl.emulators.unpack import unpack
-from rsctl.emulators.work import GrowingLog, Work, redirecting
+from tests.kit.builders.buildspec import Buildspec, run_phases
+from tests.kit.builders.cloudwatch import CloudWatchLogs
+from tests.kit.builders.commands import BuildCommands, GrowingLog, redirecting, unpack
 
 _INVALID = "InvalidInputException"
 _ASSUME = "CodeBuild is not authorized to perform: sts:AssumeRole on {role}"
@@ -26,7 +25,7 @@ class _Build:
     """A build: what the API shows of it, its log, and what runs for it."""
 
     shown: dict[str, Any]
-    work: Work
+    commands: BuildCommands
     folder: Path
     log: GrowingLog
     variables: dict[str, str] = field(default_factory=dict)
@@ -66,7 +65,7 @@ class CodeBuildEmulator(AwsEmulator):
     def stop(self) -> None:
         """End all builds and remove what they left."""
         for build in self._builds.values():
-            build.work.stop()
+            build.commands.stop()
         for thread in self._threads:
             thread.join()
         self._scratch.close()
@@ -138,7 +137,7 @@ class CodeBuildEmulator(AwsEmulator):
         log = GrowingLog()
         self.logs.publish(group, stream, log)
         named = {v["name"]: v["value"] for v in wanted.get("environmentVariablesOverride", [])}
-        build = _Build(shown, Work(folder, log), folder, log, named)
+        build = _Build(shown, BuildCommands(folder, log), folder, log, named)
         self._builds[identity] = build
         return build
 
@@ -153,7 +152,7 @@ class CodeBuildEmulator(AwsEmulator):
             raise self.refuse(400, "ResourceNotFoundException", "Build cannot be found")
         if not build.shown["buildComplete"]:
             build.shown["buildStatus"] = "STOPPED"
-            build.work.stop()
+            build.commands.stop()
         return {"build": build.shown}
 
     def _require_role(self, role: str) -> None:
@@ -168,7 +167,7 @@ class CodeBuildEmulator(AwsEmulator):
         ended = self._download(build, wanted["sourceLocationOverride"])
         if not ended:
             spec = Buildspec.of(wanted["buildspecOverride"])
-            ended, exported = run_phases(spec, build.work, build.folder, build.variables)
+            ended, exported = run_phases(spec, build.commands, build.folder, build.variables)
         with self.lock:
             build.shown["exportedEnvironmentVariables"] = exported
             for phase, message in ended:
@@ -182,8 +181,8 @@ class CodeBuildEmulator(AwsEmulator):
         bucket, _, key = location.partition("/")
         content = self.s3.content(bucket, key)
         if content is None:
-            said = "CLIENT_ERROR: NoSuchKey: The specified key does not exist. status code: 404"
-            return [("DOWNLOAD_SOURCE", said)]
+            missing = "CLIENT_ERROR: NoSuchKey: The specified key does not exist. status code: 404"
+            return [("DOWNLOAD_SOURCE", missing)]
         try:
             unpack(content, build.folder)
         except OSError as problem:

@@ -1,12 +1,14 @@
-"""A process whose output grows while others read it."""
+"""The commands of a build: run one after the other, their output read while it grows."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
 import threading
+import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -42,7 +44,7 @@ class GrowingLog:
             return bytes(self._content)
 
 
-class Work:
+class BuildCommands:
     """Runs commands one after the other in a folder, until one is to be stopped."""
 
     def __init__(self, folder: Path, log: GrowingLog) -> None:
@@ -79,3 +81,12 @@ class Work:
             if self._process and self._process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def unpack(content: bytes, folder: Path) -> None:
+    """Unpack a ZIP, the source of a build, into a folder; names cannot leave it. Raises OSError."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            archive.extractall(folder)
+    except zipfile.BadZipFile as problem:
+        raise OSError(f"not a ZIP file: {problem}") from None

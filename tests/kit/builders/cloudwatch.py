@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from rsctl.emulators.aws import AwsEmulator, Service
-from rsctl.emulators.work import GrowingLog
+from tests.kit.builders.commands import GrowingLog
 
 
 class CloudWatchLogs:

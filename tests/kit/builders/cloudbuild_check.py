@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from rsctl.emulators.work import redirecting
+from tests.kit.builders.commands import redirecting
 
 _MOST_ARGS = 100
 _LONGEST_ARG = 10_000

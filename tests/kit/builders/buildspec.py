@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from rsctl.emulators.work import Work
+from tests.kit.builders.commands import BuildCommands
 
 _PHASES = ("install", "pre_build", "build", "post_build")
 
@@ -35,7 +35,7 @@ class Buildspec(NamedTuple):
 
 
 def run_phases(
-    spec: Buildspec, work: Work, folder: Path, variables: dict[str, str]
+    spec: Buildspec, commands: BuildCommands, folder: Path, variables: dict[str, str]
 ) -> tuple[list[tuple[str, str | None]], list[dict[str, str]]]:
     """Run the phases up to the first that fails: each with what it failed of, and the exports.
 
@@ -43,7 +43,7 @@ def run_phases(
     """
     state = folder.with_name(folder.name + "-state")
     state.mkdir()
-    code = work.run(["bash", "-c", _script(spec, state)], variables)
+    code = commands.run(["bash", "-c", _script(spec, state)], variables)
     begun = (state / "phases").read_text().split() if (state / "phases").exists() else []
     message = f"Error while executing command. Reason: exit status {code}"
     results: list[tuple[str, str | None]] = [(name.upper(), None) for name in begun]

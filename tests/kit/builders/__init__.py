@@ -1,0 +1,1 @@
+"""Cloud Build and CodeBuild on loopback: builds that really run, with this machine's docker."""
