@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.measure import Failed
 from rsctl.findings import JobState
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import StateEvent
 
@@ -44,7 +44,7 @@ def make_run(run: str, replicas: int, lines: int, kinds: Sequence[str] = MIXED) 
     """
     names = [f"worker-{index}" for index in range(replicas)]
     folder = RunFolder(run)
-    folder.create(Submission(run=run, target="process", request={}, replicas=names))
+    folder.create(RunDescription(run=run, target="process", request={}, replicas=names))
     end = _write_logs([folder.log(name) for name in names], lines, kinds)
     store = Store()
     store.add(

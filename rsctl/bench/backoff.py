@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rsctl.bench.active import CAPACITY
+from rsctl.bench.active_run import CAPACITY
 from rsctl.findings import RsctlError
 
 _FIRST, _LONGEST = 15.0, 120.0

@@ -18,7 +18,7 @@ from typing import Any, Literal, Optional
 import msgspec
 
 from rsctl.bench.fingerprint import Cell, Fingerprint
-from rsctl.bench.results import CellRuns, Results, Series, cell_text
+from rsctl.bench.results import CellRuns, Results, Series, cell_label
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.stream.events import now
 
@@ -296,7 +296,7 @@ def _require(results: Results, name: str, runs: CellRuns) -> None:
 
 
 def _incomplete(results: Results, name: str, cell: Cell, reasons: Sequence[str]) -> RsctlError:
-    of = f" of {cell_text(cell)}" if cell else ""
+    of = f" of {cell_label(cell)}" if cell else ""
     why = f": {'; '.join(reasons[:3])}" if reasons else ""
     message = f"{results.label} lacks data for {name}{of}{why}"
     remedy = "run what is missing, then write the baseline"

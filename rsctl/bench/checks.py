@@ -9,7 +9,7 @@ from typing import Optional
 import msgspec
 
 from rsctl.bench.fingerprint import Cell, refusals
-from rsctl.bench.results import Results, Series, cell_text
+from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import Stratum, bootstrap_interval, detectable, smallest_p
 from rsctl.bench.verdict import (
     NO_EVIDENCE,
@@ -54,7 +54,7 @@ class Check(msgspec.Struct, kw_only=True):
     @property
     def title(self) -> str:
         """The metric and its cell, for people."""
-        where = "all cells" if self.cell is None else cell_text(self.cell)
+        where = "all cells" if self.cell is None else cell_label(self.cell)
         return f"{self.metric} ({where})" if where else self.metric
 
 

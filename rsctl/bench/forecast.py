@@ -71,7 +71,7 @@ def forecast(
     ]
 
 
-def cost_words(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
+def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
     """What the runs take, by those of the baseline: `30 runs, about 0:42:00 of runs, 12 USD`."""
     runs = len(cells) * repeat
     words = [f"{runs} runs"]

@@ -12,7 +12,7 @@ import msgspec
 
 from rsctl.bench.checks import Case, Check, conclude, fill, make_cases
 from rsctl.bench.fingerprint import Difference, refusals, shown_differences
-from rsctl.bench.results import Results, cell_text
+from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import (
     ALPHA,
     NO_EVIDENCE,
@@ -174,4 +174,4 @@ def _together(first: Results, again: Results) -> Results:
 
 
 def _key(check: Check) -> tuple[str, str]:
-    return check.metric, "*" if check.cell is None else cell_text(check.cell)
+    return check.metric, "*" if check.cell is None else cell_label(check.cell)

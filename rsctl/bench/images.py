@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rsctl.bench.prepare import PreparedCell
+from rsctl.bench.prepare import BenchCell
 from rsctl.image.events import Show
 from rsctl.targets.base import Target
 
 
 def provide_images(
-    target: Target, cells: Iterable[PreparedCell], known: Mapping[str, str], show: Show
+    target: Target, cells: Iterable[BenchCell], known: Mapping[str, str], show: Show
 ) -> Iterator[tuple[str, str]]:
     """Tag and reference of each image that was not `known` by digest yet. Raises RsctlError."""
     done: set[str] = set()

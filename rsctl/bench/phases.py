@@ -8,8 +8,8 @@ from itertools import pairwise
 from rsctl.bench.steady import transient
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.reader import StateReader
 from rsctl.runs.store import Run
-from rsctl.runs.tail import StateReader
 from rsctl.stream.events import MetricEvent, StateEvent, parse_time
 
 Measured = tuple[float | None, str | None]

@@ -25,7 +25,7 @@ _CODE = (".py", ".sh")
 
 
 @dataclass(frozen=True)
-class PreparedCell:
+class BenchCell:
     """One cell: its values, its job, its plan with a placeholder for the run's id.
 
     `digest` is of all that its runs have in common.
@@ -38,13 +38,13 @@ class PreparedCell:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedBench:
     """A bench before anything of it is recorded."""
 
     document: Document
     settings: tuple[str, ...]
     target: Target
-    cells: list[PreparedCell]
+    cells: list[BenchCell]
     findings: list[Finding]
 
     @property
@@ -77,7 +77,7 @@ class Prepared:
         )
 
 
-def prepare(document: Document, settings: tuple[str, ...], target: str | None) -> Prepared:
+def prepare(document: Document, settings: tuple[str, ...], target: str | None) -> PreparedBench:
     """The cells of a job file that was read with `settings`, on a target or the file's own.
 
     Raises RsctlError with all that is wrong with any of them.
@@ -92,7 +92,7 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
             wrong += [finding for finding in problem.findings if finding not in wrong]
             continue
         findings += [finding for finding in plan.findings if finding not in findings]
-        cells.append(PreparedCell(values, job, plan, digest_of(plan, job)))
+        cells.append(BenchCell(values, job, plan, digest_of(plan, job)))
     if wrong:
         raise RsctlError(ExitCode.USAGE, *wrong)
     if not cells:
@@ -100,10 +100,10 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
-    return Prepared(document, settings, place, cells, findings)
+    return PreparedBench(document, settings, place, cells, findings)
 
 
-def reopen(bench: Bench) -> Prepared:
+def reopen(bench: Bench) -> PreparedBench:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
     settings = tuple(bench.settings)

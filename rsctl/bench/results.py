@@ -73,7 +73,7 @@ class Results(msgspec.Struct, kw_only=True):
         return next((known for known in self.cells if known.cell == cell), None)
 
 
-def cell_text(cell: Cell) -> str:
+def cell_label(cell: Cell) -> str:
     """`workers.count=2, reducers.count=auto`; empty for the one cell of a job without a matrix."""
     return ", ".join(f"{name}={value}" for name, value in cell.items())
 

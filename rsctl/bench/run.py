@@ -14,17 +14,17 @@ from contextlib import suppress
 from time import monotonic, sleep
 from typing import Literal, Optional
 
-from rsctl.bench.active import Active
+from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.figures import figures
 from rsctl.bench.folder import BenchFolder
-from rsctl.bench.following import Follower
+from rsctl.bench.follower import Follower
 from rsctl.bench.images import provide_images
-from rsctl.bench.order import failed, pending
-from rsctl.bench.prepare import Prepared
+from rsctl.bench.observer import BenchObserver, NullObserver
+from rsctl.bench.prepare import PreparedBench
 from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench, Benches, Trial
-from rsctl.bench.starting import Sent, Starter
-from rsctl.bench.watcher import Silent, Watcher
+from rsctl.bench.schedule import failed, pending
+from rsctl.bench.starter import Sent, Starter
 from rsctl.findings import ExitCode, JobState, RsctlError, error, note
 from rsctl.runs.store import Store
 from rsctl.stream.events import StateEvent, now
@@ -42,12 +42,12 @@ _STOPPED = (JobState.CANCELLING, JobState.CANCELLED)
 
 
 def run_bench(
-    prepared: Prepared,
+    prepared: PreparedBench,
     bench: Bench,
     *,
     parallel: int | None = None,
     fail_fast: bool = False,
-    watcher: Watcher | None = None,
+    watcher: BenchObserver | None = None,
     stop: Callable[[], Stop] = lambda: None,
 ) -> Bench:
     """Run what is missing of a recorded bench, or failed before; returns it as it is then.
@@ -58,7 +58,7 @@ def run_bench(
     credentials; what was submitted has ended then, and is recorded.
     """
     store = Store()
-    driver = _Driver(prepared, bench, store, watcher or Silent(), parallel, fail_fast)
+    driver = _Driver(prepared, bench, store, watcher or NullObserver(), parallel, fail_fast)
     try:
         return driver.run(stop)
     finally:
@@ -66,7 +66,7 @@ def run_bench(
         store.close()
 
 
-def default_parallel(prepared: Prepared) -> int:
+def default_parallel(prepared: PreparedBench) -> int:
     """How many runs may go on at once unless somebody says so."""
     if prepared.target.name not in QUOTAS:
         return 1
@@ -76,10 +76,10 @@ def default_parallel(prepared: Prepared) -> int:
 class _Driver:
     def __init__(
         self,
-        prepared: Prepared,
+        prepared: PreparedBench,
         bench: Bench,
         store: Store,
-        watcher: Watcher,
+        watcher: BenchObserver,
         parallel: int | None,
         fail_fast: bool,
     ) -> None:
@@ -242,7 +242,7 @@ class _Driver:
             self._end(active)
             self._reconsider(active)
 
-    def _end(self, active: Active) -> None:
+    def _end(self, active: ActiveRun) -> None:
         """A run is over: write it down, and tell its figures."""
         trial, run = active.trial, active.run
         if self._lock is not None:
@@ -251,7 +251,7 @@ class _Driver:
             self._conclude(trial, state, int(state.exit_code), reason)
         self._watcher.ended(trial, run, figures(self._store, run) if run else {})
 
-    def _reconsider(self, active: Active) -> None:
+    def _reconsider(self, active: ActiveRun) -> None:
         """Whether a run that is over changes what is run next."""
         trial = active.trial
         if trial.state is JobState.SUCCEEDED:
@@ -262,7 +262,7 @@ class _Driver:
         else:
             self._has_failed_fast = self._has_failed_fast or self._fail_fast
 
-    def _may_try_again(self, active: Active) -> bool:
+    def _may_try_again(self, active: ActiveRun) -> bool:
         """It got no machines; another attempt may."""
         is_stopped = self._lock is None or self._is_cancelled or self._starter.problem is not None
         return (

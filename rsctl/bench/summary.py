@@ -67,13 +67,13 @@ def _cell_figure(found: list[Figure | None]) -> CellFigure:
     )
 
 
-def in_words(values: Cell) -> str:
+def format_cell(values: Cell) -> str:
     """`workers.count=2 comm.backend=gloo`; a bench without a matrix has one cell."""
-    shown = [f"{key}={value_in_words(value)}" for key, value in values.items()]
+    shown = [f"{key}={format_value(value)}" for key, value in values.items()]
     return " ".join(shown) or "the job"
 
 
-def value_in_words(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value of a matrix as it is written on a command line."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 

@@ -10,7 +10,7 @@ import click
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench
-from rsctl.bench.summary import CellFigure, CellSummary, counts, in_words
+from rsctl.bench.summary import CellFigure, CellSummary, counts, format_cell
 from rsctl.findings import JobState
 from rsctl.stream.text import number_in_words
 
@@ -74,7 +74,7 @@ def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
         figures = [figure_in_words(cell.metrics.get(name)) for name in names]
-        rows.append([in_words(cell.values), _runs(bench, index), *figures])
+        rows.append([format_cell(cell.values), _runs(bench, index), *figures])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

@@ -11,7 +11,7 @@ import click
 
 from rsctl.bench.cancel import ask_to_end
 from rsctl.bench.formats.junit import runs_name
-from rsctl.bench.prepare import Prepared, prepare
+from rsctl.bench.prepare import PreparedBench, prepare
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.results import bench_results
 from rsctl.bench.run import Stop, run_bench
@@ -124,7 +124,7 @@ class How(NamedTuple):
 
 
 def drive(
-    prepared: Prepared, bench: Bench, view: BenchView, how: How, interrupts: Interrupts
+    prepared: PreparedBench, bench: Bench, view: BenchView, how: How, interrupts: Interrupts
 ) -> int:
     """Run it to its end, or to an interruption; returns the exit code.
 
@@ -183,7 +183,7 @@ def _obey(bench: Bench, how: How, interrupts: Interrupts) -> None:
 
 def prepared_here(
     document: Document, settings: tuple[str, ...], target: str | None, output: str
-) -> Prepared:
+) -> PreparedBench:
     """The cells, all of which this environment can run; shows what the user should know."""
     prepared = prepare(document, settings, target)
     lacking = prepared.target.preflight(prepared.job)

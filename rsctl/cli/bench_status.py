@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from rsctl.bench.records import Bench, Benches
-from rsctl.bench.summary import done, in_words, summarize
+from rsctl.bench.summary import done, format_cell, summarize
 from rsctl.cli import options
 from rsctl.cli.bench_common import bench_argument, how_to_go_on, shown, state_of, table
 from rsctl.cli.show import print_json
@@ -66,7 +66,7 @@ def _head(bench: Bench) -> list[str]:
 def _failures(bench: Bench) -> list[str]:
     """The runs that have not succeeded, by which their logs are found."""
     return [
-        f"{trial.state.value}: {in_words(bench.cells[trial.cell])} #{trial.repetition + 1}"
+        f"{trial.state.value}: {format_cell(bench.cells[trial.cell])} #{trial.repetition + 1}"
         f"  {trial.run}" + (f"  {trial.reason}" if trial.reason else "")
         for trial in bench.latest().values()
         if trial.state.is_final and trial.state is not JobState.SUCCEEDED

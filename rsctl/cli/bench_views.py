@@ -11,9 +11,9 @@ import click
 import msgspec
 
 from rsctl.bench.figures import Figure
+from rsctl.bench.observer import BenchObserver
 from rsctl.bench.records import Bench, Trial
-from rsctl.bench.summary import CellSummary, in_words, summarize
-from rsctl.bench.watcher import Watcher
+from rsctl.bench.summary import CellSummary, format_cell, summarize
 from rsctl.cli.bench_common import how_to_go_on, table
 from rsctl.cli.build_view import make_build_view
 from rsctl.cli.follow import make_result, with_metrics
@@ -32,7 +32,7 @@ from rsctl.stream.text import number_in_words, seconds_in_words
 _MAX_METRICS = 4
 
 
-class BenchView(Watcher, Protocol):
+class BenchView(BenchObserver, Protocol):
     """Shows a bench and what came of it."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
@@ -205,7 +205,7 @@ class PlainBenchView:
         tell(line)
 
     def _place(self, trial: Trial) -> str:
-        cell = in_words(self._bench.cells[trial.cell]) if self._bench else ""
+        cell = format_cell(self._bench.cells[trial.cell]) if self._bench else ""
         return f"[{self._number}/{max(self._todo, self._number)}] {cell} #{trial.repetition + 1}"
 
 

@@ -11,7 +11,7 @@ import click
 from rsctl.bench.baseline import is_place, read_baseline
 from rsctl.bench.compare import ONE_RUN, Compared, Comparison, compare
 from rsctl.bench.records import Bench
-from rsctl.bench.results import Results, bench_results, cell_text, find_source, run_results
+from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
 from rsctl.cli import options
 from rsctl.cli.runs import bring_up_to_date
 from rsctl.cli.show import print_json, say
@@ -92,7 +92,7 @@ def _row(metric: Compared, several: bool) -> list[str]:
     for side in metric.sides:
         count = f" (n={side.n})" if side.n > 1 else ""
         values.append("-" if side.value is None else f"{number_in_words(side.value)}{unit}{count}")
-    row = [metric.name, "all" if metric.cell is None else cell_text(metric.cell), *values]
+    row = [metric.name, "all" if metric.cell is None else cell_label(metric.cell), *values]
     if not several:
         return row
     effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
@@ -113,7 +113,7 @@ def _remarks(comparison: Comparison) -> list[str]:
 
 
 def _title(metric: Compared) -> str:
-    where = cell_text(metric.cell) if metric.cell else ""
+    where = cell_label(metric.cell) if metric.cell else ""
     return f"{metric.name} ({where})" if where else metric.name
 
 
@@ -132,7 +132,7 @@ def _csv(comparison: Comparison) -> str:
                     _plain(metric.name),
                     _plain(metric.unit or ""),
                     metric.goal or "",
-                    _plain("all" if metric.cell is None else cell_text(metric.cell)),
+                    _plain("all" if metric.cell is None else cell_label(metric.cell)),
                     _plain(about.label),
                     side.n,
                     _cell(side.value),

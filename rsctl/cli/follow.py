@@ -11,7 +11,7 @@ from rsctl.cli.interrupts import Cancel, Interrupts
 from rsctl.cli.results import results_of
 from rsctl.cli.show import say
 from rsctl.findings import ExitCode, JobState
-from rsctl.runs.outcome import settled
+from rsctl.runs.final_state import with_final_state
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, LogEvent, ResultEvent, now
 from rsctl.stream.metrics import MetricReader, MetricSpec, Tally
@@ -97,7 +97,7 @@ def abandon_stdout() -> None:
 
 def _known(run: str) -> Run | None:
     found = Store().get(run)
-    return found and settled(found)
+    return found and with_final_state(found)
 
 
 def _finish(run: str, view: View, tally: Tally) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from rsctl.bench.baseline import is_place, make_baseline, write_baseline
-from rsctl.bench.forecast import cost_words, forecast
+from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.formats.junit import runs_name
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.results import Results
@@ -153,7 +153,7 @@ def _say_forecast(source: Source, rules: Rules, known: Results) -> None:
     for metric in forecast(known, rules.floors, source.cells, repeat, rules.confirm):
         say(metric.in_words())
     if source.will_run:
-        say(cost_words(known, source.cells, repeat))
+        say(format_cost(known, source.cells, repeat))
 
 
 def _confirmed(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Optional
 import click
 
 from rsctl.bench.gate import require_goals
-from rsctl.bench.prepare import Prepared, reopen
+from rsctl.bench.prepare import PreparedBench, reopen
 from rsctl.bench.records import Bench, Benches, new_bench_id
 from rsctl.bench.results import Results, Series, bench_results
 from rsctl.bench.verdict import Floor
@@ -37,7 +37,7 @@ class How(NamedTuple):
 class Source:
     """A bench: one that is recorded, or one that `prepared` is to become."""
 
-    def __init__(self, bench: Bench, prepared: Prepared | None, how: How) -> None:
+    def __init__(self, bench: Bench, prepared: PreparedBench | None, how: How) -> None:
         self._bench, self._prepared, self._how = bench, prepared, how
         self.name = bench.name
         self.cells = bench.cells
@@ -106,7 +106,7 @@ class _View(PlainBenchView):
         del bench, exit_code
 
 
-def _run(store: Store, prepared: Prepared, wanted: Bench, how: How) -> Bench:
+def _run(store: Store, prepared: PreparedBench, wanted: Bench, how: How) -> Bench:
     """Run what is missing of a bench. What failed is the gate's to judge; an interruption ends."""
     bench = Benches(store).claim(wanted, anew=how.anew)
     interrupts = Interrupts()

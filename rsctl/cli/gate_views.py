@@ -11,12 +11,12 @@ import msgspec
 
 from rsctl.bench.checks import Check
 from rsctl.bench.formats import junit
-from rsctl.bench.formats.words import (
-    amount,
-    effect_words,
+from rsctl.bench.formats.text import (
+    format_amount,
+    format_effect,
+    format_mean,
+    format_p,
     headline,
-    p_words,
-    value_words,
     worst_first,
 )
 from rsctl.bench.gate import Gate
@@ -80,11 +80,11 @@ def _row(check: Check) -> list[str]:
     return [
         check.verdict.value,
         check.title,
-        value_words(check, check.baseline),
-        value_words(check, check.value),
-        effect_words(check),
-        amount(check, check.floor, signed=False),
-        p_words(check),
+        format_mean(check, check.baseline),
+        format_mean(check, check.value),
+        format_effect(check),
+        format_amount(check, check.floor, signed=False),
+        format_p(check),
     ]
 
 

@@ -11,7 +11,7 @@ from rsctl.cli.runs import bring_all_up_to_date, shown
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.cli.views import state_on
 from rsctl.findings import ExitCode
-from rsctl.runs.outcome import settled
+from rsctl.runs.final_state import with_final_state
 from rsctl.runs.store import Run, Store
 from rsctl.stream.clean import clean_line
 from rsctl.stream.events import now, seconds_between
@@ -28,7 +28,7 @@ def command(limit: int, output: str) -> int:
     """Exit with 0."""
     store = Store()
     bring_all_up_to_date(store.unfinished())
-    runs = [settled(run) for run in store.runs(limit + 1 if limit else -1)]
+    runs = [with_final_state(run) for run in store.runs(limit + 1 if limit else -1)]
     runs, older = (runs[:limit], runs[limit:]) if limit else (runs, [])
     show_findings(store.damage())
     if output == "json":

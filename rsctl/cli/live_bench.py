@@ -15,7 +15,7 @@ from rich.text import Text
 from rsctl.bench.cost import cost_of
 from rsctl.bench.figures import Figure
 from rsctl.bench.records import Bench, Trial
-from rsctl.bench.summary import CellFigure, cell_figures, counts, done, in_words, summarize
+from rsctl.bench.summary import CellFigure, cell_figures, counts, done, format_cell, summarize
 from rsctl.cli.bench_common import figure_in_words
 from rsctl.cli.bench_views import PlainBenchView
 from rsctl.cli.follow import with_metrics
@@ -154,7 +154,7 @@ class LiveBenchView(PlainBenchView):
             runs.append(f" {count} {state}", _STYLES.get(state, "cyan"))
         spent = self._spent_so_far(cell)
         return [
-            Text(in_words(bench.cells[cell])),
+            Text(format_cell(bench.cells[cell])),
             runs,
             Text(seconds_in_words(self._time_so_far(cell))),
             *(Text(self._metric(cell, name)) for name in names),

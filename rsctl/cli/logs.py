@@ -15,8 +15,8 @@ from rsctl.cli import options
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
 from rsctl.runs.store import Run, Store
-from rsctl.runs.told import CUT_LOG, findings_of
 from rsctl.spec.units import Duration
 from rsctl.stream.events import TIME_LENGTH, Cursor, LogEvent
 from rsctl.stream.text import LineFormat, in_words
@@ -61,7 +61,7 @@ def command(
     if tail is None or follow:
         for batch in _matching(target, known.run, cursor, follow, tests):
             write(batch)
-    show_findings(finding for finding in findings_of(known.run) if finding.code in CUT_LOG)
+    show_findings(finding for finding in findings_of(known.run) if finding.code in INCOMPLETE_LOG)
     return int(ExitCode.SUCCEEDED)
 
 

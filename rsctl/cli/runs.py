@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from rsctl.cli.results import results_of
 from rsctl.cli.show import say, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
-from rsctl.runs.outcome import settled
 from rsctl.runs.store import Run, Store
 from rsctl.targets import get, in_cloud
 from rsctl.targets.base import Target
@@ -32,7 +32,7 @@ def find_run(store: Store, reference: str) -> tuple[Run, Target]:
             raise
         run = cloud.adopt(reference)
     bring_up_to_date(run)
-    return settled(store.find(run.run)), get(run.target)
+    return with_final_state(store.find(run.run)), get(run.target)
 
 
 def bring_all_up_to_date(runs: Iterable[Run]) -> None:
@@ -79,7 +79,7 @@ def look_again(store: Store, run: Run) -> Run:
     if not run.state.is_final:
         with suppress(RsctlError):  # it was told when the run was found
             get(run.target).reconcile(run.run)
-    return settled(store.get(run.run) or run)
+    return with_final_state(store.get(run.run) or run)
 
 
 def shown(store: Store, run: Run) -> dict[str, Any]:

@@ -13,10 +13,10 @@ from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.cli.views import attempt_in_words, failure_block, state_on
 from rsctl.findings import ExitCode
+from rsctl.runs.findings import findings_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Replica, Run, Store
-from rsctl.runs.told import findings_of
 from rsctl.stream.clean import clean
 from rsctl.stream.events import now, seconds_between
 from rsctl.stream.gradients import Gradients

@@ -42,7 +42,7 @@ class RestartLimit(NamedTuple):
     is_spot: bool
 
 
-class Submission(msgspec.Struct, kw_only=True):
+class RunDescription(msgspec.Struct, kw_only=True):
     """What a supervisor runs. Times in seconds.
 
     `may_lose_reducers` says that the workers go on by themselves when a reducer is lost. `queue`
@@ -70,37 +70,37 @@ class RunFolder:
         self.path = run_directory(run)
         self.states = self.path / "states.log"
         self.supervisor_log = self.path / "supervisor.log"
-        self._submission = self.path / "submission.json"
+        self._description = self.path / "submission.json"
         self._lock_path = self.path / "supervisor.lock"
 
-    def create(self, submission: Submission) -> None:
+    def create(self, description: RunDescription) -> None:
         """Make the folder with all that replicas write to. Raises OSError."""
         private_folder(self.path)
-        for replica in submission.replicas:
+        for replica in description.replicas:
             (self.path / replica / "tmp").mkdir(parents=True, exist_ok=True)
-        self._submission.write_bytes(msgspec.json.encode(submission))
+        self._description.write_bytes(msgspec.json.encode(description))
 
-    def begin(self, submission: Submission) -> int | None:
+    def begin(self, description: RunDescription) -> int | None:
         """Make the folder and take its lock; None if somebody looks after the run already.
 
         Raises RsctlError if the folder cannot be written.
         """
         try:
-            self.create(submission)
+            self.create(description)
             return self.lock()
         except BlockingIOError:
             return None
         except OSError as problem:
             raise unwritable(self.path, problem) from None
 
-    def submission(self) -> Submission:
+    def description(self) -> RunDescription:
         """What was submitted. Raises OSError or msgspec.DecodeError."""
-        return msgspec.json.decode(self._submission.read_bytes(), type=Submission)
+        return msgspec.json.decode(self._description.read_bytes(), type=RunDescription)
 
     def replicas(self) -> list[str]:
         """The replicas of the run, or those that have left a log."""
         try:
-            return self.submission().replicas
+            return self.description().replicas
         except (OSError, msgspec.DecodeError):
             return sorted(path.parent.name for path in self.path.glob("*/log"))
 

@@ -13,7 +13,7 @@ from time import monotonic
 import msgspec
 
 from rsctl.findings import Finding, JobState, warning
-from rsctl.runs import outcome
+from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.versions import keep_versions
@@ -42,7 +42,7 @@ class Recorder:
         self._told_of: set[str | None] = set()
         self.attempt = 1
         _fill(self._reserve)
-        outcome.reserve(folder.run)
+        final_state.reserve(folder.run)
 
     def state(
         self,
@@ -62,7 +62,7 @@ class Recorder:
             reason=reason,
         )
         if replica is None and state.is_final:
-            outcome.keep(self._run, event)
+            final_state.write(self._run, event)
         self._save(lambda: self._store.record(self._run, event))
         self._append(event)
 

@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.bench import backoff, run
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.prepare import Prepared, PreparedCell, digest_of
+from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -70,12 +70,12 @@ def on(
     """The folder's job on such a target, ready to be run."""
     target, watcher = Cloudlike(refusals), Recording()
 
-    def prepared() -> Prepared:
+    def prepared() -> PreparedBench:
         made = prepared_at(folder, *settings)
         cells = []
         for cell in made.cells:
             plan = target.render(cell.job, cell.plan.run)
-            cells.append(PreparedCell(cell.values, cell.job, plan, digest_of(plan, cell.job)))
+            cells.append(BenchCell(cell.values, cell.job, plan, digest_of(plan, cell.job)))
         return replace(made, target=target, cells=cells)
 
     def start() -> Bench:
@@ -157,7 +157,7 @@ def test_a_run_that_got_no_machines_is_tried_again(
 ) -> None:
     """As another attempt, three in all."""
     Path(f"{ledger}.b").touch()
-    monkeypatch.setattr("rsctl.bench.active.Active.lacked_machines", True)
+    monkeypatch.setattr("rsctl.bench.active_run.ActiveRun.lacked_machines", True)
     _, start, watcher = on(ledger.parent, [])
     bench = start()
     assert ran(ledger) == {"a": 1, "b": run._CAPACITY_TRIES, "c": 1}

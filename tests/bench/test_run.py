@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rsctl.bench.figures import Figure
-from rsctl.bench.prepare import Prepared, prepare, reopen
+from rsctl.bench.prepare import PreparedBench, prepare, reopen
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
@@ -59,31 +59,31 @@ class Recording:
         self.states: list[JobState] = []
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
         self.todo.append(todo)
 
     def building(self) -> AbstractContextManager[Show]:
-        """See Watcher."""
+        """See BenchObserver."""
         return nullcontext(lambda _event: None)
 
     def submitted(self, trial: Trial) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
         self.order.append(trial.place)
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
         self.states.append(trial.state)
         self.values.append(figures["speed"].value if "speed" in figures else None)
 
     def finding(self, finding: Finding) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
         self.findings.append(finding.message)
 
     def tick(self, bench: Bench) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def prepared_at(folder: Path, *settings: str) -> Prepared:
+def prepared_at(folder: Path, *settings: str) -> PreparedBench:
     """The job file of a folder, ready to be run."""
     return prepare(read(str(folder / "job.yaml"), settings), settings, None)
 

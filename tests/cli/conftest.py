@@ -17,7 +17,7 @@ import pytest
 
 from rsctl.cli.app import run as run_in_process
 from rsctl.findings import JobState
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
@@ -122,7 +122,7 @@ class MadeRun:
         self.replicas = [f"worker-{index}" for index in range(workers)]
         self.folder = RunFolder(run)
         self.folder.create(
-            Submission(run=run, target=target, request={"commands": []}, replicas=self.replicas)
+            RunDescription(run=run, target=target, request={"commands": []}, replicas=self.replicas)
         )
         pool = {"role": "worker", "count": workers}
         self.store = Store()

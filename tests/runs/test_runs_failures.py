@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, first_failure, runtime_finding
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.stream.diagnose import Killer
 from rsctl.stream.events import Failure, LogEvent
 
@@ -63,7 +63,9 @@ def test_a_report_of_a_rank(fields: dict[str, Any], signal: str | None, time: st
 )
 def test_who_killed_a_rank(reported: int | None, known: bool | None, code: str, end: str) -> None:
     folder = RunFolder("t-aaaaaa")
-    folder.create(Submission(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"]))
+    folder.create(
+        RunDescription(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"])
+    )
     fields = {} if reported is None else {"oom_kills": reported}
     line = a_line("exit", code=137, signal="SIGKILL", time=at(5), rank=0, **fields)
     folder.log("worker-0").write_text(f"{at(5)} o {line.text}\n")

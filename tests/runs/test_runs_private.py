@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.store import Store
 from rsctl.targets.local.ports import ReservedPort
@@ -51,7 +51,7 @@ def test_a_database_that_was_open_to_others(rsctl_home: Path) -> None:
 
 def test_a_runs_folder(rsctl_home: Path) -> None:
     RunFolder("t-aaaaaa").create(
-        Submission(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"])
+        RunDescription(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"])
     )
     assert open_to_others(rsctl_home) == []
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.reader import RunReader
 from rsctl.runs.store import Run, Store
-from rsctl.runs.tail import RunTail
 from rsctl.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets.local.process import ProcessTarget
 
@@ -22,14 +22,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     """A run of one worker that printed a line and ended, all of it too new to be told in order."""
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path))
     folder = RunFolder("t-aaaaaa")
-    folder.create(Submission(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"]))
+    folder.create(
+        RunDescription(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"])
+    )
     folder.log("worker-0").write_text(f"{SOON.format(1)} o the only line\n")
     end = StateEvent(time=SOON.format(2), state=JobState.SUCCEEDED, exit_code=0)
     folder.states.write_bytes(msgspec.json.encode(end) + b"\n")
     return folder
 
 
-def rest_of(tail: RunTail) -> list[Event]:
+def rest_of(tail: RunReader) -> list[Event]:
     events: list[Event] = []
     while batch := tail.read(complete=True):
         events += batch
@@ -37,7 +39,7 @@ def rest_of(tail: RunTail) -> list[Event]:
 
 
 def test_the_end_is_not_told_before_what_it_holds_back(folder: RunFolder) -> None:
-    tail = RunTail(folder, {})
+    tail = RunReader(folder, {})
     assert (tail.read(complete=False), tail.ended) == ([], False)
     events = rest_of(tail)
     assert [type(event) for event in events] == [LogEvent, StateEvent]
@@ -46,10 +48,10 @@ def test_the_end_is_not_told_before_what_it_holds_back(folder: RunFolder) -> Non
 
 def test_a_reader_resumes_where_another_stopped(folder: RunFolder) -> None:
     since: dict[str, int] = {}
-    assert len(rest_of(RunTail(folder, since))) == 2
+    assert len(rest_of(RunReader(folder, since))) == 2
     with folder.log("worker-0").open("a") as log:
         log.write(f"{SOON.format(3)} e another\n")
-    (event,) = rest_of(RunTail(folder, since))
+    (event,) = rest_of(RunReader(folder, since))
     assert isinstance(event, LogEvent)
     assert (event.stream, event.text) == ("stderr", "another")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rsctl.bench.checks import Check
 from rsctl.bench.formats.markdown import gate_markdown
-from rsctl.bench.formats.words import check_words, headline, worst_first
+from rsctl.bench.formats.text import format_check, headline, worst_first
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
 
@@ -54,7 +54,7 @@ def _within(make: Callable[[int], str], count: int, room: int) -> str:
 
 def _of_check(check: Check, file: str | None) -> str:
     title = f"{check.title}: {check.verdict.value}"
-    return _command(_COMMANDS[check.verdict], title, check_words(check), file)
+    return _command(_COMMANDS[check.verdict], title, format_check(check), file)
 
 
 def _command(kind: str, title: str, message: str, file: str | None) -> str:

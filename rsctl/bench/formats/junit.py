@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
 from rsctl.bench.checks import Check
-from rsctl.bench.formats.words import check_words, headline
+from rsctl.bench.formats.text import format_check, headline
 from rsctl.bench.formats.xml import attribute, text
 from rsctl.bench.gate import Gate
-from rsctl.bench.results import CellRuns, cell_text
+from rsctl.bench.results import CellRuns, cell_label
 from rsctl.bench.verdict import Verdict
 
 NOT_YET = "it has not run"
@@ -56,7 +56,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
 
 def runs_name(cell: dict[str, object]) -> str:
     """What the test case of a cell's runs is called."""
-    return cell_text(cell) or "runs"
+    return cell_label(cell) or "runs"
 
 
 def _runs(cell: CellRuns) -> Case:
@@ -71,7 +71,7 @@ def _check(check: Check, tolerant: bool) -> Case:
     if tolerant and check.verdict is not Verdict.REGRESSED:
         kind = None
     return Case(
-        check.title, kind, f"{check.verdict.value}: {check_words(check)}", check_words(check)
+        check.title, kind, f"{check.verdict.value}: {format_check(check)}", format_check(check)
     )
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from rsctl.bench.checks import Check
 from rsctl.bench.compare import Compared, Comparison
-from rsctl.bench.formats.words import (
-    amount,
-    effect_words,
+from rsctl.bench.formats.text import (
+    format_amount,
+    format_effect,
+    format_mean,
+    format_p,
     headline,
-    p_words,
-    value_words,
     worst_first,
 )
 from rsctl.bench.gate import Gate
-from rsctl.bench.results import cell_text
+from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
 from rsctl.stream.clean import clean_line
 from rsctl.stream.text import number_in_words
@@ -74,11 +74,11 @@ def _gate_row(check: Check) -> list[str]:
     cells = [
         _SIGNS[check.verdict],
         _safe(check.title),
-        _safe(value_words(check, check.baseline)),
-        _safe(value_words(check, check.value)),
-        _safe(effect_words(check)),
-        _safe(amount(check, check.floor, signed=False)),
-        p_words(check),
+        _safe(format_mean(check, check.baseline)),
+        _safe(format_mean(check, check.value)),
+        _safe(format_effect(check)),
+        _safe(format_amount(check, check.floor, signed=False)),
+        format_p(check),
         _safe(check.reason or ""),
     ]
     return cells
@@ -105,7 +105,7 @@ def _name(metric: Compared) -> str:
 
 
 def _cell(metric: Compared) -> str:
-    return "all cells" if metric.cell is None else cell_text(metric.cell)
+    return "all cells" if metric.cell is None else cell_label(metric.cell)
 
 
 def _differences(title: str, differences: Sequence[object]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.bench.results import Results, Series, cell_text
+from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import LEVEL, student_t
 
 _LONGEST_BENCHMARK = 1024
@@ -22,7 +22,7 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
     """
     entries = [
         {
-            "name": f"{s.name} ({cell_text(s.cell)})" if s.cell else s.name,
+            "name": f"{s.name} ({cell_label(s.cell)})" if s.cell else s.name,
             "unit": s.unit or "",
             "value": fmean(s.known),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),
@@ -38,7 +38,7 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
     """Bencher Metric Format: a benchmark a cell, a measure a metric, with a 90 % interval."""
     benchmarks: dict[str, dict[str, Any]] = {}
     for series in _wanted(results, names):
-        name = (cell_text(series.cell) or "job")[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
+        name = (cell_label(series.cell) or "job")[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
         measure: dict[str, Any] = {"value": fmean(series.known)}
         if series.known[1:]:
             wide = student_t(1 - (1 - LEVEL) / 2, len(series.known) - 1)

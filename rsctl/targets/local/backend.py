@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import NamedTuple, Optional, Protocol
 
 from rsctl.runs.environment import belongs_to_contract
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runtime.processes import tree
 from rsctl.runtime.rank import oom_kills
 from rsctl.stream.diagnose import Killer
@@ -66,14 +66,17 @@ class ProcessBackend:
     """
 
     def __init__(
-        self, folder: RunFolder, submission: Submission, secrets: Mapping[str, str] | None = None
+        self,
+        folder: RunFolder,
+        description: RunDescription,
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         self._folder = folder
-        self._commands = {c["replica"]: c for c in submission.request["commands"]}
-        self._run = submission.run
+        self._commands = {c["replica"]: c for c in description.request["commands"]}
+        self._run = description.run
         self._secrets = secrets or {}
         self._is_supervisor = secrets is not None
-        self._reducers = sum(1 for name in submission.replicas if name.startswith("reducer-"))
+        self._reducers = sum(1 for name in description.replicas if name.startswith("reducer-"))
         self._ports: list[ReservedPort] = []
         self._oom_kills: int | None = None
 

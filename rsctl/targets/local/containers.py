@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.stream.diagnose import Killer
 from rsctl.targets.local import docker
 from rsctl.targets.local.backend import Command, Ending
@@ -26,11 +26,11 @@ class ContainerBackend:
     """Starts each container attached, so that its output and exit code are those of a command."""
 
     def __init__(
-        self, folder: RunFolder, submission: Submission, secrets: Mapping[str, str]
+        self, folder: RunFolder, description: RunDescription, secrets: Mapping[str, str]
     ) -> None:
         self._file = folder.path / "compose.yaml"
-        self._content: dict[str, Any] = submission.request["compose"]
-        self._run = submission.run
+        self._content: dict[str, Any] = description.request["compose"]
+        self._run = description.run
         self._secrets = secrets
         self._created = 0.0
 

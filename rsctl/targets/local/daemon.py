@@ -15,7 +15,7 @@ import msgspec
 
 from rsctl.findings import ExitCode, JobState, error
 from rsctl.runs.environment import own_environment
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runtime.processes import adopt_orphans
@@ -69,17 +69,17 @@ def _cancels_kept() -> Iterator[None]:
 
 
 def make_backend(
-    folder: RunFolder, submission: Submission, secrets: Mapping[str, str] | None = None
+    folder: RunFolder, description: RunDescription, secrets: Mapping[str, str] | None = None
 ) -> Backend:
-    """The backend for a submission's target.
+    """The backend for a run's target.
 
     Only a supervisor has `secrets`; whoever clears away after one has none.
     """
-    if submission.target == "process":
-        return ProcessBackend(folder, submission, secrets)
+    if description.target == "process":
+        return ProcessBackend(folder, description, secrets)
     from rsctl.targets.local.containers import ContainerBackend
 
-    return ContainerBackend(folder, submission, secrets or {})
+    return ContainerBackend(folder, description, secrets or {})
 
 
 def main() -> int:
@@ -90,10 +90,10 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     recorder = Recorder(folder, Store())
     try:
-        submission = folder.submission()
-        backend = make_backend(folder, submission, _read_secrets())
+        description = folder.description()
+        backend = make_backend(folder, description, _read_secrets())
         adopt_orphans()
-        supervisor = Supervisor(folder, submission, backend, recorder)
+        supervisor = Supervisor(folder, description, backend, recorder)
         return int(supervisor.run().exit_code)
     except Exception:  # noqa: BLE001 - the run must not be left without an end
         with suppress(OSError):

@@ -11,12 +11,12 @@ import msgspec
 
 from rsctl.findings import JobState
 from rsctl.image.events import Show
-from rsctl.runs.folder import RunFolder, Submission, unwritable
+from rsctl.runs.final_state import final_state
+from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
-from rsctl.runs.outcome import outcome
+from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.tail import RunTail, last_lines
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.targets.base import Plan, metric_specs, replica_names
@@ -49,7 +49,7 @@ class LocalRun:
         from rsctl.targets.local.daemon import start_supervisor
 
         folder = RunFolder(plan.run)
-        lock = folder.begin(_submission(plan, job))
+        lock = folder.begin(_description(plan, job))
         if lock is None:
             return
         try:
@@ -71,7 +71,7 @@ class LocalRun:
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
         """See Target.events. The cursor counts bytes of each replica's log and of the states."""
         folder = RunFolder(run)
-        tail = RunTail(folder, since)
+        tail = RunReader(folder, since)
         cleared = False
         try:
             while True:
@@ -96,7 +96,7 @@ class LocalRun:
         try:
             self.reconcile(run)
         except DiskFull:
-            if outcome(run) is None:
+            if final_state(run) is None:
                 raise
 
     def reconcile(self, run: str) -> None:
@@ -122,12 +122,12 @@ class LocalRun:
         from rsctl.runs.recorder import Recorder
         from rsctl.targets.local.daemon import make_backend
 
-        if ended := outcome(known.run):
+        if ended := final_state(known.run):
             store.record(known.run, ended)
             return
         reason = "its supervisor was killed; what was left of it has been cleared away"
         try:
-            make_backend(folder, folder.submission()).clear()
+            make_backend(folder, folder.description()).clear()
         except (FileNotFoundError, msgspec.DecodeError):
             reason = "it was killed before anything had started"
         recorder = Recorder(folder, store)
@@ -154,7 +154,7 @@ class LocalRun:
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
-        return last_lines(RunFolder(run), lines)
+        return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
         """Ask the supervisor to end the job; clear up after a run that has lost it.
@@ -217,8 +217,8 @@ def _make_folder(path: str | os.PathLike[str]) -> None:
         raise unwritable(path, problem) from None
 
 
-def _submission(plan: Plan, job: Job) -> Submission:
-    return Submission(
+def _description(plan: Plan, job: Job) -> RunDescription:
+    return RunDescription(
         run=plan.run,
         target=plan.target,
         request=plan.request,

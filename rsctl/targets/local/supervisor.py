@@ -17,7 +17,7 @@ import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.failures import exit_report, first_failure, runtime_finding
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.diagnose import Killer
@@ -49,18 +49,18 @@ class Outcome(msgspec.Struct):
 
 
 class Supervisor:
-    """Runs a submission to its end."""
+    """Runs what a run description says to its end."""
 
     def __init__(
-        self, folder: RunFolder, submission: Submission, backend: Backend, recorder: Recorder
+        self, folder: RunFolder, description: RunDescription, backend: Backend, recorder: Recorder
     ) -> None:
         self._folder = folder
-        self._submission = submission
+        self._description = description
         self._backend = backend
         self._recorder = recorder
-        self._reader = MetricReader(submission.metrics)
+        self._reader = MetricReader(description.metrics)
         self._selector = selectors.DefaultSelector()
-        self._deadline = monotonic() + submission.timeout if submission.timeout else None
+        self._deadline = monotonic() + description.timeout if description.timeout else None
         self._cancel_asked = False
         self._is_preparing = False
         self._disk_full = False
@@ -73,7 +73,7 @@ class Supervisor:
         """All attempts; returns and records the job's final state."""
         outcome = self._attempts()
         is_success = outcome.state is JobState.SUCCEEDED
-        self._recorder.metrics_ended(self._submission.metrics, is_success)
+        self._recorder.metrics_ended(self._description.metrics, is_success)
         if outcome.failure:
             self._recorder.failure(outcome.failure)
         exit_code = int(outcome.state.exit_code)
@@ -81,7 +81,7 @@ class Supervisor:
         return outcome.state
 
     def _attempts(self) -> Outcome:
-        last = self._submission.retries + 1
+        last = self._description.retries + 1
         reason = None
         for attempt in range(1, last + 1):
             self._recorder.attempt = attempt
@@ -124,7 +124,7 @@ class Supervisor:
 
     def _start(self, attempt: int) -> None:
         self._prepare(attempt)
-        for name in self._submission.replicas:
+        for name in self._description.replicas:
             command = self._backend.command(name, attempt)
             try:
                 replica = Replica(name, command, self._folder.log(name), self._selector)
@@ -205,7 +205,7 @@ class Supervisor:
             self._recorder.state(state, replica.name, code, why)
         elif code == 0:
             self._recorder.state(JobState.SUCCEEDED, replica.name, code, ending.reason)
-        elif self._submission.may_lose_reducers and replica.name.startswith("reducer-"):
+        elif self._description.may_lose_reducers and replica.name.startswith("reducer-"):
             reason = ", ".join(filter(None, [ending.reason, "the workers go on without it"]))
             self._recorder.state(JobState.FAILED, replica.name, code, reason)
         else:
@@ -255,7 +255,7 @@ class Supervisor:
 
     def _conclusion(self) -> Outcome:
         if self._stop_state is JobState.EXPIRED:
-            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._submission.timeout:g} s")
+            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s")
         if self._stop_state:
             return Outcome(self._stop_state)
         if not self._failed:

@@ -129,6 +129,6 @@ def _too_often(limit: RestartLimit) -> str:
 def _restart_limit(folder: RunFolder) -> RestartLimit | None:
     """None where the service may restart the job as it likes."""
     try:
-        return folder.submission().restarts
+        return folder.description().restarts
     except (OSError, msgspec.DecodeError):
         return None

@@ -15,13 +15,13 @@ import msgspec
 
 from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, JobState, RsctlError, warning
-from rsctl.runs import outcome
+from rsctl.runs import final_state
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.tail import STATES
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.events import (
     LogEvent,
@@ -196,7 +196,7 @@ class Collector:
         status = self._queue.status()
         self._look_due.done(False)
         if status.state.is_final:
-            outcome.keep(self._run.run, _end_of(status))
+            final_state.write(self._run.run, _end_of(status))
             self._has_end_without_log = True
 
     def _is_gone(self, problem: RsctlError) -> bool:

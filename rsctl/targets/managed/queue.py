@@ -53,6 +53,6 @@ def stamped(time: str) -> str:
 def _longest_wait(folder: RunFolder) -> float | None:
     """Seconds; None where the job may wait for ever."""
     try:
-        return folder.submission().queue
+        return folder.description().queue
     except (OSError, msgspec.DecodeError):
         return None

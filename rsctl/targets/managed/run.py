@@ -16,9 +16,9 @@ import msgspec
 from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
-from rsctl.runs.folder import RestartLimit, RunFolder, Submission
+from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
+from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
-from rsctl.runs.tail import RunTail, last_lines
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.targets.base import Plan, Pool, Unanswered, metric_specs, replica_names
@@ -60,7 +60,7 @@ class CloudRun:
         from rsctl.targets.managed.provide import provide_package
 
         folder = RunFolder(plan.run)
-        lock = folder.begin(_submission(plan, job, self.restart_limit(plan, job)))
+        lock = folder.begin(_description(plan, job, self.restart_limit(plan, job)))
         if lock is None:
             return
         try:
@@ -127,7 +127,7 @@ class CloudRun:
         """See Target.events. The cursor counts bytes of each replica's log and of the states."""
         if not follow:
             self.collect(run)
-        tail = RunTail(RunFolder(run), since)
+        tail = RunReader(RunFolder(run), since)
         try:
             while True:
                 is_over = self._watch(run).step() if follow else True
@@ -162,7 +162,7 @@ class CloudRun:
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
-        return last_lines(RunFolder(run), lines)
+        return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
         """Ask the job to end."""
@@ -180,8 +180,8 @@ class CloudRun:
 
         run = adopted(self.name, url, reached(self.service().open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
-        submission = Submission(run=run.run, target=run.target, request={}, replicas=replicas)
-        lock = RunFolder(run.run).begin(submission)
+        description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
+        lock = RunFolder(run.run).begin(description)
         store = Store()
         if lock is not None:
             if store.get(run.run) is None:
@@ -221,8 +221,8 @@ class CloudRun:
             self._watches.pop(run).close()
 
 
-def _submission(plan: Plan, job: Job, restarts: RestartLimit | None) -> Submission:
-    return Submission(
+def _description(plan: Plan, job: Job, restarts: RestartLimit | None) -> RunDescription:
+    return RunDescription(
         run=plan.run,
         target=plan.target,
         request=plan.request,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from rsctl.findings import Finding, JobState, warning
-from rsctl.runs.folder import RunFolder, Submission
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import Event, LogEvent, MetricEvent
 from rsctl.stream.metrics import MetricSpec
@@ -169,7 +169,7 @@ def run() -> str:
     """A run that was submitted: in the store, with its folder, its job's URL known."""
     plan = {"pools": msgspec.to_builtins(POOLS), "request": {}}
     RunFolder("t-aaaaaa").create(
-        Submission(run="t-aaaaaa", target="vertex", request={}, replicas=replica_names(POOLS))
+        RunDescription(run="t-aaaaaa", target="vertex", request={}, replicas=replica_names(POOLS))
     )
     store = Store()
     store.add(

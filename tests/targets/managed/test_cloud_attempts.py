@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.runs.folder import RestartLimit, RunFolder, Submission
+from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
@@ -26,7 +26,7 @@ def died(second: int, code: int = 139, **more: Any) -> str:
 
 def limited(run: str, limit: RestartLimit | None) -> None:
     RunFolder(run).create(
-        Submission(
+        RunDescription(
             run=run, target="vertex", request={}, replicas=replica_names(POOLS), restarts=limit
         )
     )

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.outcome import settled
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.spec.job import Image, Job
@@ -313,7 +313,7 @@ def test_a_job_that_waits_too_long_is_cancelled_and_has_expired(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
     folder = RunFolder(run)
-    folder.create(msgspec.structs.replace(folder.submission(), queue=60.0))
+    folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
     events = target.events(run, {}, follow=True)  # it is queued since a day that has long passed
     assert told(next(events)) == ["job queued"]
     assert cloud.cancelled
@@ -438,7 +438,7 @@ def test_a_full_disk_does_not_hide_how_a_job_ended(
     assert "job finding disk-full" in seen
     known = stored(run)
     assert not known.state.is_final
-    assert (settled(known).state, settled(known).ended) == (state, at(50))
+    assert (with_final_state(known).state, with_final_state(known).ended) == (state, at(50))
     # With space again, the rest is collected.
     assert "10 worker-0: loss=1" in told(followed(target, run))
     assert stored(run).state is state

@@ -50,7 +50,7 @@ def ends_job(event: Event) -> bool:
     return isinstance(event, StateEvent) and event.replica is None and event.state.is_final
 
 
-class RunTail:
+class RunReader:
     """Everything that a run's folder tells from a cursor on; advances the cursor as it reads.
 
     `ended` says that the last read knew of the job's end, so that it held nothing back.
@@ -86,7 +86,7 @@ class RunTail:
             log.close()
 
 
-def last_lines(folder: RunFolder, lines: int) -> Cursor:
+def cursor_before_last(folder: RunFolder, lines: int) -> Cursor:
     """A cursor from which at least the last `lines` lines of a run follow."""
     cursor = {r: tail_offset(folder.log(r), lines) for r in folder.replicas()}
     return {**cursor, STATES: 0}

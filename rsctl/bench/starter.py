@@ -8,12 +8,12 @@ from time import monotonic
 from typing import NamedTuple
 
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.order import Place, next_trial
-from rsctl.bench.prepare import Prepared, PreparedCell, digest_of
+from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
 from rsctl.bench.rate import submission_rate
 from rsctl.bench.records import Bench, Benches, Trial
-from rsctl.bench.submission import Submission
-from rsctl.bench.summary import value_in_words
+from rsctl.bench.schedule import Place, next_trial
+from rsctl.bench.submit_thread import SubmitThread
+from rsctl.bench.summary import format_value
 from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.runs.home import home
@@ -36,12 +36,12 @@ class Starter:
     `parallel` is how many runs may go on at once. `problem` is why nothing more can be started.
     """
 
-    def __init__(self, prepared: Prepared, benches: Benches, parallel: int) -> None:
+    def __init__(self, prepared: PreparedBench, benches: Benches, parallel: int) -> None:
         self.problem: RsctlError | None = None
         self._prepared, self._benches, self._parallel = prepared, benches, parallel
         self._queue: deque[Place] = deque()
         self._again: deque[Trial] = deque()
-        self._sending: dict[str, tuple[Trial, Submission]] = {}
+        self._sending: dict[str, tuple[Trial, SubmitThread]] = {}
         account = _account(prepared.cells[0].plan)
         self._rate = submission_rate(home(), prepared.target.name, account)
         queue = prepared.job.limits.queue
@@ -53,7 +53,7 @@ class Starter:
         self._queue.extend(places)
         self._again.extend(unsent)
 
-    def cells(self) -> list[PreparedCell]:
+    def cells(self) -> list[BenchCell]:
         """The cells that are still to be run."""
         wanted = {cell for cell, _ in self._queue} | {trial.cell for trial in self._again}
         return [self._prepared.cells[index] for index in sorted(wanted)]
@@ -94,7 +94,7 @@ class Starter:
                 self._benches.begin(bench.bench, trial)
                 bench.trials.append(trial)
             target, settings = self._prepared.target, self._settings(cell)
-            submission = Submission(target, plan, cell.job, settings, self._rate)
+            submission = SubmitThread(target, plan, cell.job, settings, self._rate)
             self._sending[trial.run] = trial, submission
 
     def wait(self) -> None:
@@ -126,9 +126,9 @@ class Starter:
             for f in sent.problem.findings
         ]
 
-    def _settings(self, cell: PreparedCell) -> list[str]:
+    def _settings(self, cell: BenchCell) -> list[str]:
         """What the run's job has beside what stands in its file."""
-        varied = [f"{key}={value_in_words(value)}" for key, value in cell.values.items()]
+        varied = [f"{key}={format_value(value)}" for key, value in cell.values.items()]
         fixed = [s for s in self._prepared.settings if s.partition("=")[0] not in cell.values]
         return [*fixed, *varied]
 
@@ -149,7 +149,7 @@ class Starter:
             return self._again.popleft()
         return next_trial(bench, self._queue.popleft(), run)
 
-    def _plan(self, bench: Bench, cell: PreparedCell, run: str) -> Plan:
+    def _plan(self, bench: Bench, cell: BenchCell, run: str) -> Plan:
         """The plan of one run. Raises RsctlError if it is not the one of the bench any more."""
         plan = self._prepared.target.render(cell.job, run)
         if digest_of(plan, cell.job) != cell.digest:

@@ -7,8 +7,8 @@ import msgspec
 from rsctl.bench.records import Trial
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.reader import RunReader
 from rsctl.runs.store import Run, Store
-from rsctl.runs.tail import RunTail
 from rsctl.stream.events import Cursor, Event, FindingEvent
 from rsctl.targets.base import Target
 
@@ -18,7 +18,7 @@ CAPACITY = frozenset({"quota", "capacity", "stock-out"})
 _CANCEL_AGAIN = 5.0
 
 
-class Active:
+class ActiveRun:
     """A run that has been submitted. Times are of the caller's clock, in seconds.
 
     `run` is what the store last had of it; `is_over` says that it has ended and all of it is here,
@@ -33,7 +33,7 @@ class Active:
         self.is_over = False
         self.due = 0.0
         self._target, self._store = target, store
-        self._tail: RunTail | None = None
+        self._tail: RunReader | None = None
         self._cursor: Cursor = {}
         self._codes: set[str] = set()
         self._said: set[str] = set()
@@ -94,10 +94,10 @@ class Active:
         if self._tail is not None:
             self._tail.close()
 
-    def _open(self) -> RunTail | None:
+    def _open(self) -> RunReader | None:
         folder = RunFolder(self.trial.run)
         try:
-            folder.submission()
+            folder.description()
         except (OSError, msgspec.DecodeError):
             return None
-        return RunTail(folder, self._cursor)
+        return RunReader(folder, self._cursor)

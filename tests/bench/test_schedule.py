@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.bench.order import failed, next_trial, pending, places
+from rsctl.bench.schedule import failed, next_trial, pending, places
 from rsctl.findings import JobState
 from tests.bench.test_records import bench_of, trial
 

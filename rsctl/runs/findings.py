@@ -8,7 +8,7 @@ from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import FindingEvent, StateEvent
 
-CUT_LOG = frozenset({"disk-full", "log-lost"})
+INCOMPLETE_LOG = frozenset({"disk-full", "log-lost"})
 """The codes of findings that say that the log is not complete."""
 
 _MARK = b'"type":"finding"'

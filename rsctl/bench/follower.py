@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from rsctl.bench.active import Active
+from rsctl.bench.active_run import ActiveRun
+from rsctl.bench.observer import BenchObserver
 from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench, Trial
-from rsctl.bench.watcher import Watcher
 from rsctl.clients.pace import Pace
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
@@ -25,11 +25,11 @@ class Follower:
     """
 
     def __init__(
-        self, target: Target, store: Store, watcher: Watcher, note: Callable[[Trial], None]
+        self, target: Target, store: Store, watcher: BenchObserver, note: Callable[[Trial], None]
     ) -> None:
         self._target, self._store, self._watcher = target, store, watcher
         self._note = note
-        self._active: dict[str, Active] = {}
+        self._active: dict[str, ActiveRun] = {}
         quota = QUOTAS.get(target.name)
         factor = Pace.of_environment().factor
         self._seconds_each = 60.0 / quota.looks * factor if quota else _LOOK_SECONDS_EACH
@@ -42,15 +42,15 @@ class Follower:
         """How many hold machines; one that has ended is followed until all of it is here."""
         return sum(active.holds_machines for active in self._active.values())
 
-    def add(self, trial: Trial) -> Active:
+    def add(self, trial: Trial) -> ActiveRun:
         """Follow a run from now on."""
         if trial.run not in self._active:
             is_in_cloud = self._target.name in QUOTAS
-            self._active[trial.run] = Active(trial, self._target, self._store, is_in_cloud)
+            self._active[trial.run] = ActiveRun(trial, self._target, self._store, is_in_cloud)
             self._watcher.submitted(trial)
         return self._active[trial.run]
 
-    def follow(self, record: Bench | None) -> Iterator[Active]:
+    def follow(self, record: Bench | None) -> Iterator[ActiveRun]:
         """Look at the runs that are due, and tell what they have; those that are over.
 
         With `record`, they are over when that says so.
@@ -74,7 +74,7 @@ class Follower:
                 self.drop(active.trial.run)
                 yield active
 
-    def _note_state(self, active: Active) -> None:
+    def _note_state(self, active: ActiveRun) -> None:
         """Write down what it does now; its end is not written down before all of it is here."""
         state = active.run.state if active.run else active.trial.state
         if state is not active.trial.state and not state.is_final:

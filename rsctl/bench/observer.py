@@ -14,7 +14,7 @@ from rsctl.runs.store import Run
 from rsctl.stream.events import Event
 
 
-class Watcher(Protocol):
+class BenchObserver(Protocol):
     """Shows a bench; all methods are called in one thread."""
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
@@ -40,27 +40,27 @@ class Watcher(Protocol):
         """Time has passed: some ten times a second."""
 
 
-class Silent:
+class NullObserver:
     """Watches without a word."""
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def building(self) -> AbstractContextManager[Show]:
-        """See Watcher."""
+        """See BenchObserver."""
         return nullcontext(lambda _event: None)
 
     def submitted(self, trial: Trial) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def finding(self, finding: Finding) -> None:
-        """See Watcher."""
+        """See BenchObserver."""
 
     def tick(self, bench: Bench) -> None:
-        """See Watcher."""
+        """See BenchObserver."""

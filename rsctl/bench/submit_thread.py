@@ -12,7 +12,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Target, Unanswered, new_run
 
 
-class Submission:
+class SubmitThread:
     """Submits at once; `problem` says, once it is `done`, why there is no job.
 
     Where the answer was lost there may be one, which the target looks for.

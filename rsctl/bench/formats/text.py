@@ -36,20 +36,20 @@ def worst_first(gate: Gate) -> list[Check]:
     return sorted(gate.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
 
 
-def check_words(check: Check) -> str:
+def format_check(check: Check) -> str:
     """What a check found, in one line."""
     words = [part for part in (_values(check), _effect(check), check.reason) if part]
     return clean_line("; ".join(words) or check.verdict.value)
 
 
-def effect_words(check: Check) -> str:
+def format_effect(check: Check) -> str:
     """The effect with its interval: `-10.2 % [-12.0, -8.1]`; empty if there is none."""
     if check.effect is None:
         return ""
-    return f"{amount(check, check.effect)}{_interval(check)}"
+    return f"{format_amount(check, check.effect)}{_interval(check)}"
 
 
-def amount(check: Check, value: float, signed: bool = True) -> str:
+def format_amount(check: Check, value: float, signed: bool = True) -> str:
     """An effect or a floor, as it is measured: percent, or the metric's unit."""
     sign = "+" if signed else ""
     if check.is_relative:
@@ -57,12 +57,12 @@ def amount(check: Check, value: float, signed: bool = True) -> str:
     return f"{value:{sign}.4g}{_unit(check)}"
 
 
-def value_words(check: Check, value: float | None) -> str:
+def format_mean(check: Check, value: float | None) -> str:
     """A mean with its unit; `-` where there is none."""
     return "-" if value is None else f"{number_in_words(value)}{_unit(check)}"
 
 
-def p_words(check: Check) -> str:
+def format_p(check: Check) -> str:
     """The adjusted p, by which it is decided."""
     return "" if check.p_adjusted is None else f"{check.p_adjusted:.3g}"
 
@@ -70,15 +70,15 @@ def p_words(check: Check) -> str:
 def _values(check: Check) -> str:
     if check.baseline is None or check.value is None:
         return ""
-    return f"{value_words(check, check.baseline)} -> {value_words(check, check.value)}"
+    return f"{format_mean(check, check.baseline)} -> {format_mean(check, check.value)}"
 
 
 def _effect(check: Check) -> str:
     if check.effect is None:
         return ""
-    p = f", p {p_words(check)}" if p_words(check) else ""
-    allowed = amount(check, check.floor, signed=False)
-    return f"{effect_words(check)}{p}, {allowed} allowed, {check.runs[0]}+{check.runs[1]} runs"
+    p = f", p {format_p(check)}" if format_p(check) else ""
+    allowed = format_amount(check, check.floor, signed=False)
+    return f"{format_effect(check)}{p}, {allowed} allowed, {check.runs[0]}+{check.runs[1]} runs"
 
 
 def _interval(check: Check) -> str:

@@ -25,7 +25,7 @@ def reserve(run: str) -> None:
         os.close(file)
 
 
-def keep(run: str, event: StateEvent) -> None:
+def write(run: str, event: StateEvent) -> None:
     """Write the final state of the job, in place."""
     reason = event.reason and event.reason[:_LONGEST_REASON]
     content = msgspec.json.encode(replace(event, reason=reason)).ljust(_BYTES)
@@ -35,7 +35,7 @@ def keep(run: str, event: StateEvent) -> None:
         os.close(file)
 
 
-def outcome(run: str) -> StateEvent | None:
+def final_state(run: str) -> StateEvent | None:
     """How the run ended; None if it has not, or that was not kept."""
     try:
         event = msgspec.json.decode(_path(run).read_bytes(), type=StateEvent)
@@ -44,9 +44,9 @@ def outcome(run: str) -> StateEvent | None:
     return event if event.replica is None and event.state.is_final else None
 
 
-def settled(run: Run) -> Run:
+def with_final_state(run: Run) -> Run:
     """The run with its end, should that be missing in the store, which a full disk may cause."""
-    ended = None if run.state.is_final else outcome(run.run)
+    ended = None if run.state.is_final else final_state(run.run)
     if ended is None:
         return run
     return replace(
