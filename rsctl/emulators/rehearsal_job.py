@@ -24,7 +24,6 @@ from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan
 from rsctl.targets.local.host import this_host
 from rsctl.targets.local.oversubscription import oversubscription
-from rsctl.targets.managed.package import is_packaged
 
 _ACCOUNT = "123456789012"
 _BUCKET = "rsctl-rehearsal"
