@@ -129,7 +129,7 @@ def _serve(
     cloud: str, emulator: CloudEmulator, kind: str, folder: Path, pace: float, output: str
 ) -> None:
     from rsctl.emulators import NOTICE
-    from rsctl.emulators.rehearsal import client_environment
+    from rsctl.emulators.clouds import client_environment
 
     interrupted = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

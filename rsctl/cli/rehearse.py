@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.runs import emulator
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
@@ -44,7 +45,7 @@ class Rehearse:
 
     def prepare(self, document: Document) -> list[Finding]:
         """Give the job what it lacks to be planned without an account, and say so."""
-        from rsctl.emulators.rehearsal_job import rehearsed
+        from rsctl.rehearsal.job import rehearsed
 
         if document.job is None:
             return []
@@ -53,7 +54,7 @@ class Rehearse:
 
     def findings(self, plan: Plan, job: Job) -> list[Finding]:
         """What the user is to know of this rehearsal, and errors for what it lacks."""
-        from rsctl.emulators.rehearsal_job import rehearsal_findings
+        from rsctl.rehearsal.job import rehearsal_findings
 
         return rehearsal_findings(job, plan, self._runner)
 
@@ -63,21 +64,19 @@ class Rehearse:
 
         It lives on, but for a run that could not be submitted.
         """
-        from rsctl.emulators import rehearsal
-        from rsctl.emulators.rehearsal_job import settings
+        from rsctl.rehearsal.job import settings
+        from rsctl.rehearsal.start import start
 
-        rehearsal.start(plan.run, settings(job, plan, self._runner, self._behaviour))
+        start(plan.run, settings(job, plan, self._runner, self._behaviour))
         try:
             yield
         except BaseException:
-            rehearsal.end(plan.run)
+            emulator.end(plan.run)
             raise
 
     def end(self, plan: Plan) -> None:
         """End the emulator, with whatever still runs in it."""
-        from rsctl.emulators import rehearsal
-
-        rehearsal.end(plan.run)
+        emulator.end(plan.run)
 
 
 def parse_behaviour(texts: tuple[str, ...]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ def results_of(run: Run) -> dict[str, str]:
         return {}
     if not is_rehearsed(run.run):
         return found
-    from rsctl.emulators.rehearsal import bucket_folder
+    from rsctl.rehearsal.buckets import bucket_folder
 
     return {name: str(bucket_folder(location)) for name, location in found.items()}
 

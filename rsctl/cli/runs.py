@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from rsctl.cli.results import results_of
 from rsctl.cli.show import say, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs import emulator
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Run, Store
@@ -56,6 +57,8 @@ def bring_up_to_date(run: Run) -> ExitCode:
     Whatever goes wrong is a warning about this one run: others must not suffer from it.
     """
     try:
+        if emulator.is_lost(run.run):
+            clear_dead_emulators()
         get(run.target).reconcile(run.run)
         return ExitCode.SUCCEEDED
     except Exception as problem:  # noqa: BLE001 - a damaged folder may raise anything
@@ -72,6 +75,13 @@ def _unforeseen(problem: Exception) -> RsctlError:
     else:
         message = f"{type(problem).__name__}: {problem}"
     return RsctlError(ExitCode.REFUSED, error("run", message, "rsctl forget gives it up"))
+
+
+def clear_dead_emulators() -> None:
+    """Remove the nodes that emulators have left which were killed."""
+    from rsctl.emulators.nodes.owner import clear_dead
+
+    clear_dead()
 
 
 def look_again(store: Store, run: Run) -> Run:

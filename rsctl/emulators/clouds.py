@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from rsctl.clients.pace import PACE
 from rsctl.emulators.faults import Faults
 from rsctl.emulators.nodes import Runner
 
@@ -68,3 +70,21 @@ def make_emulator(
     made: CloudEmulator = getattr(import_module(module), name)(folder, runner, **place)
     made.behaviour.change(dict(behaviour))
     return made
+
+
+def client_environment(environment: dict[str, str], pace: float) -> dict[str, str]:
+    """The whole environment of a client of an emulator, given `CloudEmulator.environment()`.
+
+    The user's own profiles are left out, and no proxy is used for what is on this machine.
+    """
+    hosts = [os.environ.get("NO_PROXY") or os.environ.get("no_proxy", ""), "127.0.0.1,localhost"]
+    no_proxy = ",".join(filter(None, hosts))
+    return {
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        PACE: os.environ.get(PACE, str(pace)),
+        "NO_PROXY": no_proxy,
+        "no_proxy": no_proxy,
+        **environment,
+    }

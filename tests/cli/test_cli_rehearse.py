@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators import rehearsal
 from rsctl.emulators.clouds import EMULATORS
 from rsctl.emulators.sagemaker import Behaviour as SageMakerBehaviour
 from rsctl.emulators.vertex import Behaviour as VertexBehaviour
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.events import Show
+from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
+from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from rsctl.spec.job import Job
@@ -41,15 +42,15 @@ class Seen:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.environment: dict[str, str] | None = None
-        self.rehearsal: rehearsal.Rehearsal | None = None
+        self.rehearsal: Rehearsal | None = None
         self.problem: BaseException = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         record()
         self.plan = plan
-        self.environment = rehearsal.environment_of(plan.run)
-        self.rehearsal = rehearsal.rehearsal_of(plan.run)
-        assert rehearsal.is_alive(plan.run)
+        self.environment = emulator.environment_of(plan.run)
+        self.rehearsal = rehearsal_of(plan.run)
+        assert emulator.is_alive(plan.run)
         raise self.problem
 
 
@@ -63,7 +64,7 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     rsctl.write(JOB)
     yield found
     if found.plan:
-        rehearsal.end(found.plan.run)
+        emulator.end(found.plan.run)
 
 
 Behaviour = FakeBehaviour
@@ -96,7 +97,7 @@ def test_the_emulator_of_a_refused_submission_ends(rsctl: Cli, seen: Seen) -> No
     rsctl(*REHEARSE)
     assert seen.plan
     run = seen.plan.run
-    assert wait_for(lambda: not rehearsal.is_alive(run))
+    assert wait_for(lambda: not emulator.is_alive(run))
 
 
 def test_notes_are_events_too(rsctl: Cli, seen: Seen) -> None:

@@ -22,7 +22,7 @@ def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
     if plan.image.tag is not None and names(_overlay(plan, job), plan.image.tag):
         return plan.image.tag  # the patch's own image, in place of what would have been built
     if is_rehearsed(plan.run):
-        from rsctl.emulators.rehearsal_image import provide_rehearsal_image
+        from rsctl.rehearsal.image import provide_rehearsal_image
 
         return provide_rehearsal_image(plan, job, show)
     from rsctl.image.provide import provide, provide_by_cloud

@@ -16,6 +16,7 @@ import msgspec
 from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
+from rsctl.runs import emulator
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
@@ -24,7 +25,7 @@ from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.targets.base import Plan, Pool, Unanswered, metric_specs, replica_names
 from rsctl.targets.managed.fill import filled
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
-from rsctl.targets.managed.surroundings import is_lost, surroundings
+from rsctl.targets.managed.surroundings import surroundings
 from rsctl.targets.managed.watch import Watch, reached
 from rsctl.targets.work import secrets
 
@@ -201,7 +202,7 @@ class CloudRun:
         service = self.service()
         if known.url != f"{self.name}://{run}":
             return service.open(known.url)
-        gone = is_lost(run)
+        gone = emulator.is_lost(run)
         url = None if gone else reached(lambda: service.find(known.plan.get("request", {}), run))
         if url is not None:
             store.locate(run, url)

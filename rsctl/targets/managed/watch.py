@@ -11,13 +11,14 @@ import msgspec
 
 from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, Unreachable
-from rsctl.targets.managed.surroundings import is_lost, leave, surroundings
+from rsctl.targets.managed.surroundings import surroundings
 
 T = TypeVar("T")
 
@@ -92,8 +93,8 @@ class Watch:
     def _end_with_the_cloud(self, collector: Collector) -> None:
         """A rehearsal's cloud ends when all is here; should it be gone before, so is the job."""
         if collector.is_complete:
-            leave(self._folder.run)
-        elif is_lost(self._folder.run):
+            emulator.end(self._folder.run)
+        elif emulator.is_lost(self._folder.run):
             collector.abandon(_GONE)
 
     def _open(self) -> Collector | None:

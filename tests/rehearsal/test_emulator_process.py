@@ -15,12 +15,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from rsctl.emulators import rehearsal
-from rsctl.emulators.rehearsal import Rehearsal
+from rsctl.cli.runs import clear_dead_emulators
 from rsctl.findings import RsctlError
+from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
+from rsctl.rehearsal.start import start
+from rsctl.runs import emulator
 from rsctl.runs.home import home, run_directory
-
-from .nodes.conftest import IMAGE, leftovers, needs_docker, owners, wait_until
+from rsctl.targets.managed.surroundings import surroundings
+from tests.emulators.nodes.conftest import IMAGE, leftovers, needs_docker, owners, wait_until
 
 RUN = "job-aaaaaa"
 CLOUD = "tests.emulators.fake_cloud:FakeCloud"
@@ -31,8 +33,8 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The fake cloud can be imported, and none is left when a test ends."""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     yield
-    rehearsal.end(RUN)
-    wait_until(lambda: not rehearsal.is_alive(RUN), "the emulator's end")
+    emulator.end(RUN)
+    wait_until(lambda: not emulator.is_alive(RUN), "the emulator's end")
 
 
 def play(**fields: Any) -> Rehearsal:
@@ -41,7 +43,7 @@ def play(**fields: Any) -> Rehearsal:
 
 
 def call(method: str, path: str) -> Any:
-    with rehearsal.in_rehearsal(RUN):
+    with surroundings(RUN):
         request = urllib.request.Request(os.environ["FAKE_CLOUD"] + path, method=method)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
@@ -50,7 +52,7 @@ def call(method: str, path: str) -> Any:
 @pytest.fixture(params=["process", pytest.param("docker", marks=needs_docker)])
 def busy(request: pytest.FixtureRequest) -> str:
     """A rehearsal with a node that does not end by itself; its owner."""
-    rehearsal.start(RUN, play(runner=request.param, idle_seconds=0.0001))
+    start(RUN, play(runner=request.param, idle_seconds=0.0001))
     call("POST", f"/begin/{IMAGE}")
     [owner] = owners(home())
     wait_until(lambda: leftovers(owner), "the node")
@@ -62,15 +64,15 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     before = dict(os.environ)
-    rehearsal.start(RUN, play(place={"region": "here"}))
-    with rehearsal.in_rehearsal(RUN):
+    start(RUN, play(place={"region": "here"}))
+    with surroundings(RUN):
         assert "AWS_PROFILE" not in os.environ
         assert os.environ["AWS_REGION"] == "here"
         assert os.environ["AWS_CONFIG_FILE"] == os.devnull
         assert os.environ["NO_PROXY"] == "intranet.example,127.0.0.1,localhost"
         assert os.environ["RSCTL_CLOUD_PACE"] == "0.05"
     assert dict(os.environ) == before
-    with rehearsal.in_rehearsal("another-aaaaaa"):
+    with surroundings("another-aaaaaa"):
         assert dict(os.environ) == before
     assert (run_directory(RUN) / "emulator.json").stat().st_mode & 0o777 == 0o600
 
@@ -78,13 +80,13 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
 def test_it_plays_what_it_is_told_to() -> None:
     behaviour = {"mood": "bad", "pace": 0.5}
     told = play(place={"region": "here"}, behaviour=behaviour, buckets=["gs://b"])
-    rehearsal.start(RUN, told)
+    start(RUN, told)
     buckets = home() / "rehearsal" / "gs"
     expected = {"region": "here", "buckets": str(buckets), **behaviour}
     assert call("GET", "/where") == expected
     assert (buckets / "b").stat().st_mode & 0o777 == 0o777
-    assert rehearsal.rehearsal_of(RUN) == told
-    environment = rehearsal.environment_of(RUN)
+    assert rehearsal_of(RUN) == told
+    environment = emulator.environment_of(RUN)
     assert environment
     assert environment["RSCTL_CLOUD_PACE"] == "0.5"
 
@@ -92,34 +94,35 @@ def test_it_plays_what_it_is_told_to() -> None:
 def test_it_outlives_who_has_started_it() -> None:
     script = (
         "import sys, msgspec\n"
-        "from rsctl.emulators import rehearsal\n"
-        "told = msgspec.json.decode(sys.argv[1], type=rehearsal.Rehearsal)\n"
-        f"rehearsal.start({RUN!r}, told)\n"
+        "from rsctl.rehearsal.settings import Rehearsal\n"
+        "from rsctl.rehearsal.start import start\n"
+        "told = msgspec.json.decode(sys.argv[1], type=Rehearsal)\n"
+        f"start({RUN!r}, told)\n"
         "import os, signal; os.killpg(0, signal.SIGINT)\n"
     )
     argv = [sys.executable, "-c", script, msgspec.json.encode(play()).decode()]
     done = subprocess.run(argv, start_new_session=True, capture_output=True)
     assert done.returncode == -signal.SIGINT, done.stderr
-    assert rehearsal.is_alive(RUN)
+    assert emulator.is_alive(RUN)
     assert call("GET", "/where")["region"] == "nowhere"
 
 
 def test_it_ends_when_it_has_been_idle() -> None:
-    rehearsal.start(RUN, play(idle_seconds=0.0001))
-    wait_until(lambda: not rehearsal.is_alive(RUN), "the end of an idle emulator")
-    assert rehearsal.is_lost(RUN)
+    start(RUN, play(idle_seconds=0.0001))
+    wait_until(lambda: not emulator.is_alive(RUN), "the end of an idle emulator")
+    assert emulator.is_lost(RUN)
     assert (run_directory(RUN) / "emulator.log").read_text() == ""
 
 
 def test_it_does_not_end_while_a_job_goes_on(busy: str) -> None:
     looks = call("GET", "/looks")
     wait_until(lambda: call("GET", "/looks") > looks + 2, "the emulator's looks")
-    assert rehearsal.is_alive(RUN)
+    assert emulator.is_alive(RUN)
 
 
 def test_told_to_end_it_takes_everything_along(busy: str) -> None:
-    rehearsal.end(RUN)
-    wait_until(lambda: not rehearsal.is_alive(RUN), "its end")
+    emulator.end(RUN)
+    wait_until(lambda: not emulator.is_alive(RUN), "its end")
     assert leftovers(busy) == []
     assert owners(home()) == []
 
@@ -129,9 +132,10 @@ def test_killed_it_leaves_nothing_after_the_next_command(busy: str) -> None:
     for process in _guards(busy):
         os.kill(process, signal.SIGKILL)
     os.kill(int((run_directory(RUN) / "emulator.lock").read_text()), signal.SIGKILL)
-    wait_until(lambda: rehearsal.is_lost(RUN), "its death")
+    wait_until(lambda: emulator.is_lost(RUN), "its death")
     assert leftovers(busy)
-    with rehearsal.in_rehearsal(RUN):
+    clear_dead_emulators()
+    with surroundings(RUN):
         assert os.environ["FAKE_CLOUD"].startswith("http://127.0.0.1:")
     assert leftovers(busy) == []
     assert owners(home()) == []
@@ -153,21 +157,21 @@ def _guards(owner: str) -> list[int]:
 )
 def test_what_cannot_start_says_why(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(RsctlError) as refused:
-        rehearsal.start(RUN, play(**fields))
+        start(RUN, play(**fields))
     assert why in refused.value.findings[0].message
-    assert rehearsal.environment_of(RUN) is None
-    assert not rehearsal.is_lost(RUN)
+    assert emulator.environment_of(RUN) is None
+    assert not emulator.is_lost(RUN)
 
 
 def test_a_run_has_one_emulator() -> None:
-    rehearsal.start(RUN, play())
+    start(RUN, play())
     with pytest.raises(RsctlError, match="does not start"):
-        rehearsal.start(RUN, play())
+        start(RUN, play())
     assert call("GET", "/where")
 
 
 def test_a_home_that_cannot_be_written(rsctl_home: Path) -> None:
     rsctl_home.write_text("a file")
     with pytest.raises(RsctlError, match="cannot write"):
-        rehearsal.start(RUN, play())
+        start(RUN, play())
     rsctl_home.unlink()

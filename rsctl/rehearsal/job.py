@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from rsctl.emulators.clouds import EMULATORS
 from rsctl.emulators.nodes import Kind
-from rsctl.emulators.rehearsal import PACE, Rehearsal, bucket_folder
-from rsctl.emulators.rehearsal_image import NEEDS_VENDOR, nodes_image, stand_in
 from rsctl.findings import Finding, error, note
 from rsctl.image.package import is_packaged
 from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
+from rsctl.rehearsal.buckets import bucket_folder
+from rsctl.rehearsal.image import NEEDS_VENDOR, nodes_image, stand_in
+from rsctl.rehearsal.settings import PACE, Rehearsal
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan
 from rsctl.targets.local.host import this_host

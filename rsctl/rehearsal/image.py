@@ -7,10 +7,10 @@ from typing import Literal
 from msgspec.structs import replace
 
 from rsctl.emulators.nodes import Kind
-from rsctl.emulators.rehearsal import rehearsal_of
 from rsctl.image.events import Show
 from rsctl.image.findings import recipe_of
 from rsctl.image.recipe import Recipe
+from rsctl.rehearsal.settings import rehearsal_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
 

@@ -10,10 +10,11 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from rsctl.emulators.rehearsal import Rehearsal, bucket_folder
-from rsctl.emulators.rehearsal_image import provide_rehearsal_image
-from rsctl.emulators.rehearsal_job import rehearsal_findings, rehearsed, settings
 from rsctl.image.findings import recipe_of
+from rsctl.rehearsal.buckets import bucket_folder
+from rsctl.rehearsal.image import provide_rehearsal_image
+from rsctl.rehearsal.job import rehearsal_findings, rehearsed, settings
+from rsctl.rehearsal.settings import Rehearsal
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool

@@ -1,4 +1,4 @@
-"""The process that plays the cloud for one rehearsed run. See `rehearsal`."""
+"""The process that serves the emulator of one rehearsed run. See `rsctl.rehearsal.start`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from time import monotonic
 
 import msgspec
 
-from rsctl.emulators.clouds import CloudEmulator, make_emulator
+from rsctl.emulators.clouds import CloudEmulator, client_environment, make_emulator
 from rsctl.emulators.nodes import Program, Runner, make_runner
-from rsctl.emulators.rehearsal import PACE, Rehearsal, client_environment, rehearsal_of
 from rsctl.findings import ExitCode
+from rsctl.rehearsal.settings import PACE, Rehearsal, rehearsal_of
 from rsctl.runs.home import home, private_folder, run_directory
 from rsctl.runs.locks import try_lock, write_holder
 

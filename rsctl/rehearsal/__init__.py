@@ -1,0 +1,1 @@
+"""Rehearsals: `submit --rehearse` runs a job for a cloud against an emulator on this machine."""
