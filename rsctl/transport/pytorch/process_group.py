@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +15,35 @@ from rsctl.transport.pytorch.report import say_once
 from rsctl.transport.pytorch.settings import Wishes
 from rsctl.transport.pytorch.wire import future_for, refusal
 
+DELEGATED = (
+    "_allgather_base",
+    "_end_coalescing",
+    "_reduce_scatter_base",
+    "all_gather_single",
+    "all_gather_single_coalesced",
+    "all_to_all_single",
+    "allgather",
+    "allgather_coalesced",
+    "allgather_into_tensor_coalesced",
+    "allreduce_coalesced",
+    "alltoall",
+    "alltoall_base",
+    "barrier",
+    "broadcast",
+    "gather",
+    "monitored_barrier",
+    "recv",
+    "recv_anysource",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_single_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "scatter",
+    "send",
+)
+"""All collectives of torch's process groups but all-reduce; a version of torch lacks some."""
+
 _OPS = {dist.ReduceOp.SUM: False, dist.ReduceOp.AVG: True}
 
 
@@ -25,7 +55,8 @@ def create(store: Store, rank: int, size: int, timeout: timedelta) -> dist.Proce
 class ReducerGroup(dist.ProcessGroup):
     """A process group whose all-reduce over all workers goes through the reducers.
 
-    What reducers cannot reduce (other operations, dtypes and groups) goes by gloo or NCCL.
+    What reducers cannot reduce (other operations, dtypes and groups) goes by gloo or NCCL, as do
+    all other collectives.
     `in_turn` makes each all-reduce wait for its result: callers that start one when another has
     ended do so in the same order on all ranks then.
     """
@@ -36,15 +67,22 @@ class ReducerGroup(dist.ProcessGroup):
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]
         self.in_turn = False
+        self.plain: Any = dist.ProcessGroup(rank, size)  # type: ignore[call-arg]
+        """A group of the same backends in C++ alone, which the other collectives are left to."""
         kinds = dist.ProcessGroup.BackendType
         if torch.cuda.is_available() and dist.is_nccl_available():
             options = dist.ProcessGroupNCCL.Options()
             options._timeout = timeout
             nccl = dist.ProcessGroupNCCL(PrefixStore("cuda", store), rank, size, options)
-            self._register_backend(torch.device("cuda"), kinds.NCCL, nccl)
+            self._add_backend("cuda", kinds.NCCL, nccl)
         gloo = dist.ProcessGroupGloo(PrefixStore("cpu", store), rank, size, timeout=timeout)
-        self._register_backend(torch.device("cpu"), kinds.GLOO, gloo)
-        self._set_default_backend(kinds.GLOO)
+        self._add_backend("cpu", kinds.GLOO, gloo)
+        for group in (self, self.plain):
+            group._set_default_backend(kinds.GLOO)
+
+    def _add_backend(self, device: str, kind: Any, backend: Any) -> None:
+        for group in (self, self.plain):
+            group._register_backend(torch.device(device), kind, backend)
 
     def allreduce(  # type: ignore[override]
         self, tensors: Any, opts: Any = None
@@ -56,8 +94,7 @@ class ReducerGroup(dist.ProcessGroup):
         if reason is not None:
             say_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
             listed = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-            plain: Any = self._get_backend(tensor.device)
-            return plain.allreduce(listed, options)
+            return self.plain.allreduce(listed, options)
         future = self._reduce(tensor, _OPS[options.reduceOp.op])
         if self.in_turn:
             result = future.wait()
@@ -65,26 +102,6 @@ class ReducerGroup(dist.ProcessGroup):
             future.set_result(result)
         listed_result = future.then(lambda done: [done.value()])
         return c10d._create_work_from_future(listed_result)  # type: ignore[attr-defined]
-
-    # PyTorch calls what a Python group does not override with the interpreter's lock held, and
-    # gloo's thread needs that lock to let go of an operation: the two can wait for each other
-    # for ever. Called on the backend itself, the lock is given up.
-
-    def broadcast(  # type: ignore[override]
-        self, tensors: Any, opts: Any = None
-    ) -> Any:
-        """By gloo or NCCL."""
-        if not isinstance(tensors, list) or opts is None:
-            return super().broadcast(tensors, opts)
-        plain: Any = self._get_backend(tensors[0].device)
-        return plain.broadcast(tensors, opts)
-
-    def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None) -> Any:
-        """By gloo or NCCL."""
-        if not isinstance(input_tensors, list) or opts is None:
-            return super().allgather(output_tensors, input_tensors, opts)
-        plain: Any = self._get_backend(input_tensors[0].device)
-        return plain.allgather(output_tensors, input_tensors, opts)
 
     def _reduce(self, tensor: torch.Tensor, average: bool) -> torch.futures.Future[torch.Tensor]:
         from rsctl.transport.pytorch import reducing
@@ -116,3 +133,23 @@ def _options(opts: Any) -> Any:
     if opts is not None:
         options.reduceOp = opts
     return options
+
+
+def _delegate(name: str) -> Callable[..., Any]:
+    """A collective by gloo or NCCL, called on the group in C++.
+
+    Of a group that is written in Python, PyTorch runs what is not overridden with the interpreter's
+    lock held. gloo's threads need that lock to release an operation while they hold their own, so
+    that both could wait for each other for ever. The group in C++ releases the lock first.
+    """
+
+    def collective(self: ReducerGroup, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.plain, name)(*args, **kwargs)
+
+    collective.__name__ = name
+    return collective
+
+
+for _name in DELEGATED:
+    if hasattr(dist.ProcessGroup, _name):
+        setattr(ReducerGroup, _name, _delegate(_name))

@@ -1,0 +1,72 @@
+"""The backend `rsctl` as a process group: what it leaves to gloo and NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from rsctl.transport.pytorch.process_group import ReducerGroup
+
+REDUCED = {"allreduce"}
+"""What goes by the reducers."""
+
+
+def collectives() -> list[str]:
+    """The collectives of this version of torch: what returns a Work, and the one that waits."""
+    texts = {name: member.__doc__ or "" for name, member in vars(dist.ProcessGroup).items()}
+    return ["monitored_barrier", *sorted(name for name in texts if "Work\n" in texts[name])]
+
+
+@pytest.fixture
+def group() -> Iterator[ReducerGroup]:
+    made = ReducerGroup(dist.HashStore(), 0, 1, timedelta(seconds=10))
+    yield made
+    made.shutdown()
+
+
+def test_torch_has_the_collectives_that_every_version_has() -> None:
+    assert {"barrier", "broadcast", "gather", "recv_anysource", "send"} <= set(collectives())
+
+
+@pytest.mark.parametrize("name", [name for name in collectives() if name not in REDUCED])
+def test_every_other_collective_is_left_to_the_group_in_cpp(group: Any, name: str) -> None:
+    calls: list[Any] = []
+
+    class Plain:
+        def __getattr__(self, called: str) -> Callable[..., str]:
+            return lambda *args, **kwargs: calls.append((called, args, kwargs)) or "its work"
+
+    group.plain = Plain()
+    assert getattr(group, name)("tensors", tag=1) == "its work"
+    assert calls == [(name, ("tensors",), {"tag": 1})]
+
+
+def test_the_group_in_cpp_has_no_part_in_python_and_the_same_backends(group: Any) -> None:
+    cpu = torch.device("cpu")
+    assert type(group.plain) is dist.ProcessGroup
+    assert group.plain._get_backend(cpu) is group._get_backend(cpu)
+
+
+def test_two_ranks_over_gloo(torchrun: Callable[..., Any]) -> None:
+    ended = torchrun("delegated.py", RSCTL_COMM_BACKEND="rsctl")
+    assert [line["found"] for line in ended.ranks] == [
+        {
+            "all_gather": [0, 1],
+            "all_gather_flat": [0, 1],
+            "all_to_all": [rank, rank + 2],
+            "broadcast": 1,
+            "gather": [0, 1] if rank == 0 else None,
+            "reduce": 1 if rank == 1 else None,
+            "reduce_scatter": 2 * rank,
+            "scatter": rank + 5,
+            "sent": 1 - rank,
+            "from_any": 1 if rank == 0 else None,
+            "objects": ["rank 0", "rank 1"],
+        }
+        for rank in range(2)
+    ]
