@@ -63,7 +63,7 @@ def _programs(job: str) -> dict[str, Command]:
         "python": Command([sys.executable, "-c", "pass"]),
         "rsctl plan": rsctl("plan", job, "--quiet"),
         "import of the supervisor": Command(
-            [sys.executable, "-c", "import rsctl.targets.local.daemon"]
+            [sys.executable, "-c", "import rsctl.targets.local.supervisor_process"]
         ),
         "launcher": Command(["env", place, sys.executable, *launch]),
     }

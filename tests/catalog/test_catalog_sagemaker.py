@@ -7,7 +7,7 @@ import pytest
 from rsctl.catalog import load, smallest
 from rsctl.catalog.sagemaker import has_own_disks, reducer_machine
 from rsctl.spec.units import Accelerator
-from rsctl.targets.sagemaker.model import model
+from rsctl.targets.sagemaker.api_model import model
 
 
 def test_it_has_exactly_the_machines_that_training_has() -> None:

@@ -46,7 +46,7 @@ class LocalRun:
 
     def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
         """Write the submission down and start its supervisor; a run that has one is left alone."""
-        from rsctl.targets.local.daemon import start_supervisor
+        from rsctl.targets.local.supervisor_process import start_supervisor
 
         folder = RunFolder(plan.run)
         lock = folder.begin(_description(plan, job))
@@ -120,7 +120,7 @@ class LocalRun:
 
     def _clear_away(self, folder: RunFolder, store: Store, known: Run) -> None:
         from rsctl.runs.recorder import Recorder
-        from rsctl.targets.local.daemon import make_backend
+        from rsctl.targets.local.supervisor_process import make_backend
 
         if ended := final_state(known.run):
             store.record(known.run, ended)

@@ -34,12 +34,11 @@ from rsctl.stream.events import (
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import Attempts
-from rsctl.targets.managed.copies import Copies
-from rsctl.targets.managed.due import Due
-from rsctl.targets.managed.ending import conclude
+from rsctl.targets.managed.final_states import record_final_states
+from rsctl.targets.managed.log_mirror import LogMirror
 from rsctl.targets.managed.measurements import Measurements
+from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.queue import Queue, stamped
 from rsctl.targets.managed.service import (
     NOT_FOUND,
     CloudJob,
@@ -48,6 +47,7 @@ from rsctl.targets.managed.service import (
     Line,
     Unreachable,
 )
+from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
 _CLOCKS_APART = timedelta(minutes=10)
 _OFTEN_UNREACHABLE = 3
@@ -63,11 +63,11 @@ class Collector:
         kept = store.progress(run.run)
         self._progress = msgspec.json.decode(kept, type=Progress) if kept else Progress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
-        self._copies = Copies(folder, self._progress.sizes)
+        self._mirror = LogMirror(folder, self._progress.sizes)
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
         self._reader = MetricReader(run.metrics_spec)
-        self._queue = Queue(folder, job, self._progress)
+        self._poller = StatusPoller(folder, job, self._progress)
         self._attempts = Attempts(folder, job, self._progress, self._recorder)
         self._log: JobLog | None = None
         self._status: JobStatus | None = None
@@ -76,9 +76,9 @@ class Collector:
         self._is_asked = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
         pace = Pace.of_environment()
-        self._look_due = Due(pace, 1.0, 10.0)
+        self._status_timer = PollTimer(pace, 1.0, 10.0)
         self._measurements = Measurements(job, run, store, self._progress, pace, self._tell)
-        self._unreachable_due = Due(pace, 1.0, 30.0, growth=2.0)
+        self._retry_timer = PollTimer(pace, 1.0, 30.0, growth=2.0)
 
     @property
     def is_complete(self) -> bool:
@@ -101,7 +101,7 @@ class Collector:
         Raises RsctlError for what will not pass by itself; a cloud that cannot be reached is told
         as a finding, and asked again later.
         """
-        if self.is_over or not self._unreachable_due.is_now():
+        if self.is_over or not self._retry_timer.is_now():
             return False
         self._is_in_step = True
         has_lines = self._take_step()
@@ -127,14 +127,14 @@ class Collector:
             self._recorder.disk_full()
             return False
         self._failed_calls = 0
-        self._unreachable_due.now()
+        self._retry_timer.now()
         self._end_if_read()
         return has_lines
 
     def look_now(self) -> None:
         """See at once how the job is. Another thread than that of `step` may call it."""
         self._is_asked = True
-        self._look_due.now()
+        self._status_timer.now()
 
     def abandon(self, reason: str) -> None:
         """The job is gone with its cloud: what is not here by now is lost."""
@@ -156,17 +156,17 @@ class Collector:
             with suppress(DiskFull):
                 self._keep()
         self._recorder.close()
-        self._copies.close()
+        self._mirror.close()
 
     def _look(self) -> None:
         """How the job is."""
         if self.has_ended and self._status is not None and self._is_explained(self._status):
             return
-        if not self._look_due.is_now():
+        if not self._status_timer.is_now():
             return
         self._is_asked = False
         try:
-            status = self._status = self._attempts.seen(self._queue.status())
+            status = self._status = self._attempts.seen(self._poller.status())
         except RsctlError as problem:
             if not self._is_gone(problem):
                 raise
@@ -180,9 +180,9 @@ class Collector:
         if is_news and status.state.is_final:
             self._record_end(status)
         self._measurements.update_facts(self._status)
-        self._look_due.done(is_news)
+        self._status_timer.done(is_news)
         if self._is_asked:  # since this look began
-            self._look_due.now()
+            self._status_timer.now()
         if is_news:
             self._keep()
 
@@ -191,10 +191,10 @@ class Collector:
 
         What was not collected stays in the cloud, for a command that finds space.
         """
-        if not self._look_due.is_now():
+        if not self._status_timer.is_now():
             return
-        status = self._queue.status()
-        self._look_due.done(False)
+        status = self._poller.status()
+        self._status_timer.done(False)
         if status.state.is_final:
             final_state.write(self._run.run, _end_of(status))
             self._has_end_without_log = True
@@ -225,7 +225,7 @@ class Collector:
         lines = log.read()
         if not lines:
             return False
-        self._copies.write(lines)
+        self._mirror.write(lines)
         events = [event for line in lines if (event := self._look_through(line))]
         for metrics in self._reader.read_all(events):
             self._metrics += metrics
@@ -249,7 +249,7 @@ class Collector:
             return None
         event = LogEvent(line.time, line.replica, line.id, line.stream, line.text)
         if self._attempts.look_through(event):
-            self._look_due.now()
+            self._status_timer.now()
         if line.replica not in self._progress.running:
             self._progress.running.append(line.replica)
             self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
@@ -291,26 +291,26 @@ class Collector:
         if not self._is_explained(status):
             return
         with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
-            self._status = status = self._attempts.seen(self._queue.status())
+            self._status = status = self._attempts.seen(self._poller.status())
             self._take_measurements()
         self._measurements.update_facts(self._status)
         self._keep()
         is_success = status.state is JobState.SUCCEEDED
         self._recorder.metrics_ended(self._run.metrics_spec, is_success)
-        conclude(status, self._progress, self._pools, self._folder, self._recorder)
+        record_final_states(status, self._progress, self._pools, self._folder, self._recorder)
         self._progress.is_complete = True
         self._keep()
 
     def _keep(self) -> None:
         """Write down how far it is, with the metrics that were found on the way."""
-        self._progress.sizes = {**self._copies.sizes(), STATES: _size(self._folder)}
+        self._progress.sizes = {**self._mirror.sizes(), STATES: _size(self._folder)}
         metrics, self._metrics = self._metrics, []
         progress = msgspec.json.encode(self._progress)
         self._store.keep(self._run.run, metrics, progress, self._measurements.facts)
 
     def _note_unreachable(self, problem: Unreachable) -> None:
         self._failed_calls += 1
-        self._unreachable_due.done()
+        self._retry_timer.done()
         if self._failed_calls == _OFTEN_UNREACHABLE:
             message = f"{problem}; the job goes on, and is asked for again"
             self._recorder.finding(warning("network", message, "check the network"))

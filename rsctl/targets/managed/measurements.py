@@ -12,7 +12,7 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.due import Due
+from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
@@ -43,14 +43,14 @@ class Measurements:
         self._job, self._run, self._store, self._progress = job, run, store, progress
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         self._tell = tell
-        self._due = Due(pace, 60.0, 300.0, growth=1.5)
+        self._timer = PollTimer(pace, 60.0, 300.0, growth=1.5)
         self._latest = store.latest(run.run, MEASURED)
 
     def are_due(self) -> bool:
         """Whether a running job's measurements are to be fetched now, and not again for a while."""
-        if not self._due.is_now() or not self._progress.running:
+        if not self._timer.is_now() or not self._progress.running:
             return False
-        self._due.done()
+        self._timer.done()
         return True
 
     def fetch(self) -> list[MetricEvent]:

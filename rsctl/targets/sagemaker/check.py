@@ -8,9 +8,9 @@ from typing import Any
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job
 from rsctl.targets.managed.overlay import apply_overlay
-from rsctl.targets.sagemaker.model import Problem, problems
-from rsctl.targets.sagemaker.origins import OVERLAY, origin
+from rsctl.targets.sagemaker.api_model import Problem, problems
 from rsctl.targets.sagemaker.rules import broken_rules
+from rsctl.targets.sagemaker.spec_keys import OVERLAY, spec_key_of
 
 RUN_TAG = "rsctl:run"
 """The tag by which a job is known to be a run of ours."""
@@ -56,7 +56,7 @@ def _all_problems(body: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _finding(problem: Problem, body: dict[str, Any], job: Job) -> Finding:
-    place = origin(problem.path, body, job)
+    place = spec_key_of(problem.path, body, job)
     message = f"SageMaker's {_field(problem)}: {problem.text}"
     return error("sagemaker", message, problem.remedy or place.remedy, place.path)
 

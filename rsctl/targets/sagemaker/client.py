@@ -12,12 +12,12 @@ from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.managed.service import Unreachable
-from rsctl.targets.sagemaker.described import run_of, stamp
+from rsctl.targets.sagemaker.description import event_time, run_of
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, explain, taken
 from rsctl.targets.sagemaker.job import SageMakerJob
-from rsctl.targets.sagemaker.phases import state_of
-from rsctl.targets.sagemaker.place import Place, parse
+from rsctl.targets.sagemaker.job_address import Place, parse
 from rsctl.targets.sagemaker.pools import pools_of
+from rsctl.targets.sagemaker.status_transitions import state_of
 
 _FIELD = "targets.sagemaker"
 
@@ -90,7 +90,7 @@ class SageMakerService:
                 raise problem.told(_FIELD) from None
             for entry in page.get("TrainingJobSummaries", ()):
                 url = Place(region, str(entry["TrainingJobName"])).url
-                found.append(Listed(url, state_of(entry), stamp(entry.get("CreationTime"))))
+                found.append(Listed(url, state_of(entry), event_time(entry.get("CreationTime"))))
             if not page.get("NextToken"):
                 return found
             more = {"NextToken": page["NextToken"]}

@@ -10,15 +10,15 @@ from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
-from rsctl.targets.sagemaker import network
-from rsctl.targets.sagemaker.described import described, run_of
+from rsctl.targets.sagemaker import efa_status
+from rsctl.targets.sagemaker.cloudwatch_metrics import CloudWatchMetrics
+from rsctl.targets.sagemaker.description import describe_job, run_of
 from rsctl.targets.sagemaker.errors import INVALID, missing
 from rsctl.targets.sagemaker.hosts import Hosts
+from rsctl.targets.sagemaker.job_address import Place
 from rsctl.targets.sagemaker.logs import TrainingLog
-from rsctl.targets.sagemaker.metrics import Measurements
-from rsctl.targets.sagemaker.phases import state_of
-from rsctl.targets.sagemaker.place import Place
 from rsctl.targets.sagemaker.status import status_of
+from rsctl.targets.sagemaker.status_transitions import state_of
 
 _FIELD = "targets.sagemaker"
 
@@ -35,7 +35,7 @@ class SageMakerJob:
         self._place = place
         self._aws = aws
         self._hosts: Hosts | None = None
-        self._measurements = Measurements(aws, place.name)
+        self._measurements = CloudWatchMetrics(aws, place.name)
         self._created: str | None = None
         self._has_ended = False
 
@@ -61,7 +61,7 @@ class SageMakerJob:
             run = run_of(self._aws, answer)
         except Lost as problem:
             raise Unreachable(str(problem)) from None
-        return described(answer, self._place.region, run)
+        return describe_job(answer, self._place.region, run)
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> TrainingLog:
         """See CloudJob.log."""
@@ -83,7 +83,7 @@ class SageMakerJob:
 
     def notice(self, line: LogEvent) -> Finding | None:
         """See CloudJob.notice."""
-        return network.noticed_in(line.text)
+        return efa_status.noticed_in(line.text)
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
@@ -94,7 +94,7 @@ class SageMakerJob:
         names = ", ".join(f"{host} as {replica}" for host, replica in guessed.items())
         text = f"{names}: the log does not tell whose it is"
         facts = [Fact("guessed_replicas", text, guessed)] if guessed else []
-        return [*network.facts(plan, noticed), *facts]
+        return [*efa_status.facts(plan, noticed), *facts]
 
     def cancel(self) -> None:
         """See CloudJob.cancel. StopTrainingJob sends SIGTERM, and SIGKILL 120 seconds later."""

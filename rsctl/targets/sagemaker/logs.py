@@ -16,10 +16,10 @@ from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.findings import RsctlError
 from rsctl.stream.events import parse_time
 from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.targets.sagemaker.dedup_window import DedupWindow
 from rsctl.targets.sagemaker.hosts import Hosts
-from rsctl.targets.sagemaker.lines import Event, Lines
-from rsctl.targets.sagemaker.rhythm import Rhythm
-from rsctl.targets.sagemaker.window import Window
+from rsctl.targets.sagemaker.page_timer import PageTimer
+from rsctl.targets.sagemaker.pending_lines import Event, PendingLogLines
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 """The log group of all training jobs; it is not there before an account's first job has logged."""
@@ -52,10 +52,10 @@ class TrainingLog:
         self._monotonic, self._wall = monotonic, wall
         factor = aws.pace.factor
         self._settle, self._old = _SETTLE * factor, _OLD * factor
-        self._rhythm = Rhythm(factor, monotonic)
-        self._lines = Lines(hosts, factor, monotonic)
+        self._timer = PageTimer(factor, monotonic)
+        self._lines = PendingLogLines(hosts, factor, monotonic)
         floor = int(parse_time(created).timestamp() * 1000)
-        self._window = Window(max(floor, 0), cursor.get("window"))
+        self._window = DedupWindow(max(floor, 0), cursor.get("window"))
         self._held_before: dict[str, int] = dict(cursor.get("held", {}))
         self._settled_at: float | None = None
         self._is_complete = False
@@ -71,22 +71,22 @@ class TrainingLog:
         if self._settled_at is None:
             old = parse_time(ended).timestamp() + self._old - self._wall()
             self._settled_at = self._monotonic() + max(0.0, min(self._settle, old))
-            self._rhythm.finish()
+            self._timer.finish()
 
     def read(self) -> list[Line] | None:
         """See JobLog.read."""
-        if self._is_complete or not self._rhythm.is_due():
+        if self._is_complete or not self._timer.is_due():
             return None
         if self._pass is None:
             self._pass = self._begin()
         page = self._page(self._pass)
         if page is None:
             self._pass = None
-            self._rhythm.has_more()
+            self._timer.has_more()
             return []
         lines = self._take(page, self._pass)
         if self._pass.goes_on(page.get("nextToken")):
-            self._rhythm.has_more()
+            self._timer.has_more()
         else:
             lines += self._end(self._pass)
         lines += self._lines.overdue()
@@ -102,7 +102,7 @@ class TrainingLog:
     def _begin(self) -> _Pass:
         now = self._monotonic()
         is_last = self._settled_at is not None and now >= self._settled_at
-        start = self._window.begin(is_deep=self._rhythm.is_deep_due() or is_last)
+        start = self._window.begin(is_deep=self._timer.is_deep_due() or is_last)
         return _Pass(min([start, *self._held_before.values()]), is_last)
 
     def _page(self, current: _Pass) -> dict[str, Any] | None:
@@ -110,17 +110,17 @@ class TrainingLog:
         try:
             page = self._aws.once("logs", "filter_log_events", **current.request(self._prefix))
         except Lost as problem:
-            self._rhythm.in_trouble()
+            self._timer.in_trouble()
             raise Unreachable(str(problem)) from None
         except Refused as problem:
             if problem.code == "ResourceNotFoundException":
                 return {}
             if problem.code == "InvalidParameterException" and current.token:
                 return None
-            self._rhythm.in_trouble()
+            self._timer.in_trouble()
             raise problem.told(_FIELD) from None
         except RsctlError:
-            self._rhythm.in_trouble()
+            self._timer.in_trouble()
             raise
         current.pages += 1
         return page
@@ -140,7 +140,7 @@ class TrainingLog:
         """A pass has come to its end; the last one gives what still waited for a name."""
         self._pass, self._held_before = None, {}
         self._window.end()
-        self._rhythm.end_of_pass(current.pages, current.has_news)
+        self._timer.end_of_pass(current.pages, current.has_news)
         self._is_complete = current.is_last and not current.has_news
         return self._lines.all() if self._is_complete else []
 

@@ -12,8 +12,8 @@ from rsctl.findings import Finding, error, warning
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.machines import Fleet
-from rsctl.targets.sagemaker.origins import OVERLAY
 from rsctl.targets.sagemaker.pools import GROUPS
+from rsctl.targets.sagemaker.spec_keys import OVERLAY
 
 
 def patch_findings(

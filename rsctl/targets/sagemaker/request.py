@@ -25,8 +25,8 @@ from rsctl.targets.sagemaker.channels import (
     channels,
     input_env,
 )
-from rsctl.targets.sagemaker.definitions import metric_definitions
 from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.metric_definitions import metric_definitions
 
 DEFAULT_TIMEOUT = 86_400
 """Seconds that a job runs at most unless it says otherwise: SageMaker's own default, a day."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.catalog.sagemaker import has_own_disks
-from rsctl.targets.sagemaker.model import Problem
+from rsctl.targets.sagemaker.api_model import Problem
 
 LONGEST_RUN = 28 * 86_400
 """Seconds that a job may run."""

@@ -8,9 +8,11 @@ from typing import Any
 from rsctl.findings import JobState
 from rsctl.stream.text import seconds_in_words
 from rsctl.targets.managed.service import Fact, JobStatus
-from rsctl.targets.sagemaker import failure
-from rsctl.targets.sagemaker.described import stamp
-from rsctl.targets.sagemaker.phases import (
+from rsctl.targets.sagemaker import failure_reason
+from rsctl.targets.sagemaker.description import event_time
+from rsctl.targets.sagemaker.job_address import Place
+from rsctl.targets.sagemaker.pools import pools_of
+from rsctl.targets.sagemaker.status_transitions import (
     attempt_of,
     phases_of,
     present,
@@ -18,8 +20,6 @@ from rsctl.targets.sagemaker.phases import (
     state_of,
     worked,
 )
-from rsctl.targets.sagemaker.place import Place
-from rsctl.targets.sagemaker.pools import pools_of
 
 Answer = Mapping[str, Any]
 
@@ -33,16 +33,16 @@ _REASONS = {
 def status_of(answer: Answer, place: Place) -> JobStatus:
     """The job's status, with what is known of its costs and phases."""
     state = state_of(answer)
-    time = stamp(since(answer, state))
+    time = event_time(since(answer, state))
     has_failed = state is JobState.FAILED
     return JobStatus(
         state=state,
         time=time,
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
-        failed=failure.failures(answer, pools_of(answer), time) if has_failed else [],
+        failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
         facts=[*_phases(answer), *_money(answer), *_warm_pool(answer), *_places(answer, place)],
-        findings=failure.findings(answer) if has_failed else [],
+        findings=failure_reason.findings(answer) if has_failed else [],
     )
 
 

@@ -19,14 +19,14 @@ from rsctl.image.package import (
 )
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan
-from rsctl.targets.managed.arm import arm_findings
+from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.check import body_findings, overlaid
-from rsctl.targets.sagemaker.gradients import gradient_findings
-from rsctl.targets.sagemaker.jobrules import job_findings
+from rsctl.targets.sagemaker.comm_checks import comm_findings
+from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.machines import Fleet, make_fleet
 from rsctl.targets.sagemaker.patched import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
@@ -52,8 +52,8 @@ class SageMakerTarget(CloudRun):
             *package_findings(fleet.job, self.name),
             *account_findings(fleet.job),
             *fleet.findings,
-            *arm_findings(fleet.job, fleet.worker, fleet.reducer),
-            *gradient_findings(fleet),
+            *architecture_findings(fleet.job, fleet.worker, fleet.reducer),
+            *comm_findings(fleet),
             *job_findings(fleet),
         ]
         image, package = _NO_IMAGE, None

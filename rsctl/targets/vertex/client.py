@@ -12,7 +12,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import RUN_LABEL, VertexJob
-from rsctl.targets.vertex.place import Address, Place
+from rsctl.targets.vertex.job_address import Address, Place
 
 _PAGES = 20
 _TRIES_OF_A_LOOK = 3

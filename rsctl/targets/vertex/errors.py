@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rsctl.clients.google_errors import refused, said_by
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.targets.vertex.origins import FieldError, field_errors
+from rsctl.targets.vertex.spec_keys import FieldError, field_errors
 
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
 _QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)

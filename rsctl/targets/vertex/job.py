@@ -13,14 +13,14 @@ from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
-from rsctl.targets.vertex.clock import Clock
-from rsctl.targets.vertex.engaged import engaged, notice
+from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
-from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
 from rsctl.targets.vertex.replicas import has_googles_reducers, pools_of
-from rsctl.targets.vertex.stamps import event_time, seconds_of
-from rsctl.targets.vertex.state import status_of
+from rsctl.targets.vertex.server_clock import ServerClock
+from rsctl.targets.vertex.status import status_of
+from rsctl.targets.vertex.timestamps import event_time, seconds_of
 
 RUN_LABEL = "rsctl-run"
 """The label of a job that has the run's id."""
@@ -38,7 +38,7 @@ class VertexJob:
         self._address = address
         self._google, self._patient = google, patient
         self._pace = pace
-        self._clock = Clock()
+        self._clock = ServerClock()
         self._job: dict[str, Any] = {}
 
     def status(self) -> JobStatus:
@@ -83,7 +83,7 @@ class VertexJob:
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """Whether Reduction Server is at work."""
-        return engaged(measured, plan, noticed)
+        return reduction_server_facts(measured, plan, noticed)
 
     def cancel(self) -> None:
         """Ask it to end; one that has ended is left as it is."""
@@ -95,7 +95,7 @@ class VertexJob:
     def _look(self) -> dict[str, Any]:
         try:
             answer = self._google.ask("GET", self._address.resource)
-            self._clock.heard(answer.headers.get("Date"))
+            self._clock.correct(answer.headers.get("Date"))
             self._job = body_of(answer)
         except Lost as problem:
             raise Unreachable(f"Vertex AI gives no answer: {problem}") from None

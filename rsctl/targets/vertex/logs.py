@@ -16,12 +16,12 @@ from rsctl.clients.google import Google, Lost, body_of, endpoint, is_transient
 from rsctl.clients.google_errors import refused, said_by
 from rsctl.clients.pace import Pace
 from rsctl.targets.managed.service import Line, Unreachable
-from rsctl.targets.vertex.budget import Budget, project_budget
-from rsctl.targets.vertex.clock import Clock
-from rsctl.targets.vertex.entries import lines_of, place_in_time
-from rsctl.targets.vertex.place import Address
-from rsctl.targets.vertex.stamps import at, full, seconds_of
-from rsctl.targets.vertex.window import PAGE, Window
+from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
+from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.log_entries import entry_key, lines_of
+from rsctl.targets.vertex.rate_limiter import RateLimiter, project_rate_limiter
+from rsctl.targets.vertex.server_clock import ServerClock
+from rsctl.targets.vertex.timestamps import nanosecond_time, seconds_of, timestamp
 
 _SETTLED, _SETTLED_WHERE_CHEAP = 30.0, 120.0
 _LEAST_SETTLED = 0.2
@@ -51,15 +51,15 @@ class VertexLog:
         cursor: Mapping[str, Any],
         created: str,
         pace: Pace,
-        clock: Clock | None = None,
+        clock: ServerClock | None = None,
     ) -> None:
         self._google = google
         self._address = address
-        self._clock = clock or Clock()
+        self._clock = clock or ServerClock()
         self._factor = pace.factor
-        self._window = Window(cursor, full(created) or at(0))
-        self._budget = Budget(pace.factor, self._clock.now())
-        self._shared = project_budget(address.place.project, pace.factor)
+        self._window = DedupWindow(cursor, nanosecond_time(created) or timestamp(0))
+        self._limiter = RateLimiter(pace.factor, self._clock.now())
+        self._project_limiter = project_rate_limiter(address.place.project, pace.factor)
         self._round: _Round | None = None
         self._ended: float | None = None
         self._is_complete = False
@@ -67,13 +67,13 @@ class VertexLog:
     def read(self) -> list[Line] | None:
         """The next lines in order of time; None if it is not time to ask. See JobLog."""
         now = self._clock.now()
-        if self._is_complete or not self._budget.is_due(now):
+        if self._is_complete or not self._limiter.is_due(now):
             return None
-        if not self._shared.allows(now, self._is_last(now)):
+        if not self._project_limiter.allows(now, self._is_last(now)):
             return None
         reading = self._round = self._round or self._begin(now)
-        self._budget.spend(now)
-        self._shared.spend(now)
+        self._limiter.spend(now)
+        self._project_limiter.spend(now)
         answer = self._ask(reading)
         if answer.status_code == 429:
             self._make_way(answer)
@@ -96,7 +96,7 @@ class VertexLog:
         if self._ended is None:
             now = self._clock.now()
             self._ended = seconds_of(ended) or now
-            self._budget.not_after(now)
+            self._limiter.not_after(now)
 
     @property
     def is_complete(self) -> bool:
@@ -118,7 +118,7 @@ class VertexLog:
             or self._is_last(now)
         )
         # Some entries may claim to be of the future.
-        since = window.settled if is_whole else min(window.newest, at(now))
+        since = window.settled if is_whole else min(window.newest, timestamp(now))
         return _Round(since, now, is_whole)
 
     def _ask(self, reading: _Round) -> Any:
@@ -137,14 +137,14 @@ class VertexLog:
             answer = self._google.once("POST", url, json=body)
         except Lost as problem:
             raise Unreachable(f"Cloud Logging gives no answer: {problem}") from None
-        self._clock.heard(answer.headers.get("Date"))
+        self._clock.correct(answer.headers.get("Date"))
         return answer
 
     def _make_way(self, answer: Any) -> None:
         """Raises Unreachable if it has gone on for long."""
         now = self._clock.now()
-        self._budget.refused(now)
-        if now - self._budget.served > _PATIENCE * self._factor:
+        self._limiter.refused(now)
+        if now - self._limiter.served > _PATIENCE * self._factor:
             raise Unreachable(f"Cloud Logging: {said_by(answer)}")
 
     def _take(self, page: dict[str, Any], reading: _Round) -> list[Line]:
@@ -152,7 +152,7 @@ class VertexLog:
         times: list[str] = []
         for entry in page.get("entries") or []:
             try:
-                time, insert_id = place_in_time(entry)
+                time, insert_id = entry_key(entry)
             except ValueError:  # the service has none such, so there is nothing to show
                 continue
             times.append(time)
@@ -168,7 +168,7 @@ class VertexLog:
         """Move on the time before which nothing is expected, as far as this round has come."""
         if not reading.is_whole or (reading.token and not times):
             return
-        until = at(reading.started - self._settled_after)
+        until = timestamp(reading.started - self._settled_after)
         if reading.token:
             until = min(until, times[-1] if times == sorted(times) else min(times))
         self._window.settle(until)
@@ -177,10 +177,10 @@ class VertexLog:
         """What is read next, and when."""
         now = self._clock.now()
         is_last = self._is_last(reading.started)
-        is_recent = bool(times) and max(times) > at(reading.started - self._settled_after)
+        is_recent = bool(times) and max(times) > timestamp(reading.started - self._settled_after)
         is_full = is_recent and not self._window.has_room() and not is_last
         has_more = bool(reading.token) and not is_full
-        self._budget.answered(now, has_news, has_more)
+        self._limiter.answered(now, has_news, has_more)
         if not has_more:
             self._round = None
         if not reading.token and reading.is_whole:
@@ -188,9 +188,9 @@ class VertexLog:
             self._is_complete = is_last
         if is_full:
             middle = min(seconds_of(self._window.middle) or now, now)
-            self._budget.not_before(middle + self._settled_after)
+            self._limiter.not_before(middle + self._settled_after)
         if self._ended is not None:
-            self._budget.not_after(max(now, self._ended + self._least_settled))
+            self._limiter.not_after(max(now, self._ended + self._least_settled))
 
     def _is_last(self, started: float) -> bool:
         """Whether a round that began then sees all that is to be expected."""

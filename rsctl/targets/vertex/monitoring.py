@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from rsctl.clients.google import endpoint
 from rsctl.stream.events import MetricEvent
-from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.replicas import replica_of
-from rsctl.targets.vertex.stamps import at, event_time
+from rsctl.targets.vertex.timestamps import event_time, timestamp
 
 Ask = Callable[[str, dict[str, str]], dict[str, Any]]
 """GET of an address with a query; the answer's JSON, {} where there is no such thing."""
@@ -78,7 +78,7 @@ def _of_kind(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[Me
         for point in series.get("points") or []:
             time = event_time((point.get("interval") or {}).get("endTime"))
             value = _number(point.get("value") or {})
-            if replica and time and value is not None and time > at(span.start):
+            if replica and time and value is not None and time > timestamp(span.start):
                 found.setdefault((replica, time), []).append(value)
     for (replica, time), values in found.items():
         value = sum(values) if kind.is_summed else sum(values) / len(values)
@@ -91,8 +91,8 @@ def _series(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[dic
     query = {
         "filter": f'metric.type="ml.googleapis.com/training/{kind.type}" AND '
         f'resource.type="cloudml_job" AND resource.labels.job_id="{address.id}"',
-        "interval.startTime": at(span.start),
-        "interval.endTime": at(span.end),
+        "interval.startTime": timestamp(span.start),
+        "interval.endTime": timestamp(span.end),
         "aggregation.alignmentPeriod": f"{PERIOD:.0f}s",
         "aggregation.perSeriesAligner": kind.aligner,
     }

@@ -11,7 +11,7 @@ from typing import Optional
 from rsctl.catalog import Machine
 from rsctl.findings import Finding
 from rsctl.spec.job import Job
-from rsctl.targets.managed.arm import arm_findings
+from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.vertex.checks import job_findings, size_findings
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
@@ -43,7 +43,7 @@ def shape_of(job: Job) -> tuple[Optional[Shape], list[Finding]]:
     findings += scheduling_findings(job)
     findings += job_findings(job)
     own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
-    findings += arm_findings(job, machine, own)
+    findings += architecture_findings(job, machine, own)
     if machine is not None:
         findings += size_findings(job, machine, reducers)
     if machine is None or any(finding.is_error for finding in findings):

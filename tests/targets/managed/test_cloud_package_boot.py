@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.image import package_boot
 from rsctl.image.package import LOADER, make_package
-from rsctl.targets.managed import package_boot
 
 from .packages import make_job, tar_of
 

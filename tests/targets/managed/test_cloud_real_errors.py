@@ -10,11 +10,11 @@ from rsctl.emulators.sagemaker import endings as sagemaker_endings
 from rsctl.emulators.vertex import endings as vertex_endings
 from rsctl.findings import Finding
 from rsctl.targets.base import Pool
-from rsctl.targets.sagemaker import failure
+from rsctl.targets.sagemaker import failure_reason
 from rsctl.targets.sagemaker.errors import explain
 from rsctl.targets.vertex.errors import refusal
-from rsctl.targets.vertex.place import Address
-from rsctl.targets.vertex.state import status_of
+from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.status import status_of
 from tests.fixtures import real
 
 ADDRESS = Address.of_url("vertex://my-project/us-central1/42")
@@ -145,9 +145,9 @@ def test_a_field_that_is_refused_leads_to_its_key(field: str, path: str) -> None
 @texts("sagemaker", "failure")
 def test_failed_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
     answer = {"FailureReason": entry["text"]}
-    assert seen(failure.findings(answer)) == expected(entry)
+    assert seen(failure_reason.findings(answer)) == expected(entry)
     pools = [Pool(role="worker", count=1)]
-    found = failure.failures(answer, pools, "2026-11-21T11:03:05Z")
+    found = failure_reason.failures(answer, pools, "2026-11-21T11:03:05Z")
     assert [[one.replica, one.exit_code] for one in found] == entry["failed"]
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from rsctl.emulators import aws_models
 from rsctl.targets.managed.fill import filled
-from rsctl.targets.sagemaker import model, model_update
-from rsctl.targets.sagemaker.model import Problem, problems
+from rsctl.targets.sagemaker import api_model, api_model_update
+from rsctl.targets.sagemaker.api_model import Problem, problems
 
 from .cases import CASES, Case
 from .rendering import ROLE, render
@@ -35,8 +35,8 @@ def test_a_request_is_what_the_model_allows(case: Case, tmp_path: Path) -> None:
 
 
 def test_the_copy_of_the_model_is_that_of_the_installed_botocore() -> None:
-    """If this fails, botocore is another: `python -m rsctl.targets.sagemaker.model_update`."""
-    assert model.FILE.read_text() == model_update.as_text(model_update.from_botocore())
+    """If this fails, botocore is another: `python -m rsctl.targets.sagemaker.api_model_update`."""
+    assert api_model.FILE.read_text() == api_model_update.as_text(api_model_update.from_botocore())
 
 
 LEAST = {
@@ -123,7 +123,7 @@ LISTED += "ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more"
             {"Foo": {}},
             ("Foo",),
             "unknown",
-            f"SageMaker has no such field (by botocore {model.model().botocore})",
+            f"SageMaker has no such field (by botocore {api_model.model().botocore})",
         ),
         ({"Tags": {}}, ("Tags",), "type", "{} is not a list"),
     ],

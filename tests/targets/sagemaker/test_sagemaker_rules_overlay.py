@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rsctl.spec.job import Job, Run
 from rsctl.targets.managed.overlay import apply_overlay
+from rsctl.targets.sagemaker.api_model import model, problems
 from rsctl.targets.sagemaker.check import body_findings
-from rsctl.targets.sagemaker.model import model, problems
 
 from .rendering import ROLE, sagemaker, told
 from .words import reducers

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from rsctl.emulators.google import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, route
-from rsctl.targets.vertex.clock import Clock
-from rsctl.targets.vertex.stamps import at, full
+from rsctl.targets.vertex.server_clock import ServerClock
+from rsctl.targets.vertex.timestamps import nanosecond_time, timestamp
 
 START = 1_800_000_000.0
 """The present at the beginning, in seconds since 1970."""
@@ -26,7 +26,7 @@ QUOTA = 60
 """Requests for log entries in any minute, of the whole project."""
 
 
-class FakeClock(Clock):
+class FakeClock(ServerClock):
     """Stands still but for the test."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class FakeClock(Clock):
     def now(self) -> float:
         return self.seconds
 
-    def heard(self, date: str | None) -> None:
+    def correct(self, date: str | None) -> None:
         """The dates of answers are this machine's."""
 
 
@@ -117,7 +117,7 @@ class FakeGoogle(GoogleEmulator):
         number = len(self.jobs) + 1
         name = f"projects/123/locations/{request.parts['location']}/customJobs/{number}"
         job = {**request.json(), "name": name, "state": "JOB_STATE_QUEUED"}
-        job["createTime"] = at(self.clock.seconds + number)
+        job["createTime"] = timestamp(self.clock.seconds + number)
         self.jobs.append(job)
         return Reply.of(job)
 
@@ -185,7 +185,7 @@ class FakeGoogle(GoogleEmulator):
         assert wanted is not None
         assert (body["orderBy"], body["pageSize"]) == ("timestamp asc", 1000)
         assert body["resourceNames"] == [f"projects/{self.project}"]
-        since = full(wanted[2])
+        since = nanosecond_time(wanted[2])
         assert since is not None
         after = tuple(body["pageToken"].split(" ")) if "pageToken" in body else (since, "")
         faults, now = self.log_faults, self.clock.seconds
@@ -193,7 +193,7 @@ class FakeGoogle(GoogleEmulator):
             return Reply.of({"nextPageToken": " ".join(after)})
         place = bisect_left(self.entries, after, key=lambda entry: entry[:2])
         found: list[Entry] = []
-        present = at(now)
+        present = timestamp(now)
         while place < len(self.entries) and len(found) <= body["pageSize"]:
             entry = self.entries[place]
             if entry.time > present and not self.shows_future:

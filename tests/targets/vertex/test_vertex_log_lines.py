@@ -13,7 +13,7 @@ from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.managed.service import Line
-from rsctl.targets.vertex.entries import lines_of, place_in_time
+from rsctl.targets.vertex.log_entries import entry_key, lines_of
 from rsctl.targets.vertex.replicas import replica_of
 from tests.fixtures import real
 
@@ -25,7 +25,7 @@ def entry(task: str = "workerpool0-0", **fields: Any) -> dict[str, Any]:
 
 
 def lines(found: dict[str, Any]) -> list[Line]:
-    return list(lines_of(found, *place_in_time(found)))
+    return list(lines_of(found, *entry_key(found)))
 
 
 def event(line: Line) -> LogEvent:
@@ -127,14 +127,14 @@ def test_a_finding_survives_the_log_service(severity: Any) -> None:
 @pytest.mark.parametrize("broken", [None, [], {}, {"timestamp": "now"}, {"timestamp": 5}])
 def test_what_is_no_entry(broken: Any) -> None:
     with pytest.raises(ValueError, match=r"not an object|no time"):
-        place_in_time(broken)
+        entry_key(broken)
 
 
 def test_an_entry_without_an_id_has_one_of_its_own() -> None:
     one, two = entry(textPayload="a"), entry(textPayload="b")
     del one["insertId"], two["insertId"]
-    assert place_in_time(one) == place_in_time(dict(one))
-    assert place_in_time(one) != place_in_time(two)
+    assert entry_key(one) == entry_key(dict(one))
+    assert entry_key(one) != entry_key(two)
 
 
 @pytest.mark.parametrize("case", real("vertex_log_entries"), ids=lambda case: str(case["name"]))

@@ -12,10 +12,10 @@ from rsctl.clients.google import Google
 from rsctl.clients.pace import Pace
 from rsctl.emulators.faults import Fault
 from rsctl.targets.managed.service import Line, Unreachable
-from rsctl.targets.vertex.clock import Clock
+from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.logs import VertexLog
-from rsctl.targets.vertex.place import Address
-from rsctl.targets.vertex.stamps import at, event_time
+from rsctl.targets.vertex.server_clock import ServerClock
+from rsctl.targets.vertex.timestamps import event_time, timestamp
 
 from .fake_google import START, Entry, FakeGoogle, LogFaults
 
@@ -43,14 +43,14 @@ class Reader:
 
     def start(self) -> None:
         address = Address.of_url("vertex://rehearsal/us-central1/1")
-        created, pace = event_time(at(START)) or "", Pace()
+        created, pace = event_time(timestamp(START)) or "", Pace()
         cursor = json.loads(self._cursor)
         self.log = VertexLog(self._google, address, cursor, created, pace, self.fake.clock)
 
     def step(self) -> None:
         """One reading; where there is none, half a second passes."""
         if self.fake.clock.seconds >= self.ended:
-            self.log.finish(event_time(at(self.ended)) or "")
+            self.log.finish(event_time(timestamp(self.ended)) or "")
         try:
             lines = self.log.read()
         except Unreachable:
@@ -83,7 +83,7 @@ def published(
         delay = chance.uniform(10, 28) if chance.random() < late else chance.uniform(0.2, 3)
         text = f"line {number}"
         identity = f"{chance.getrandbits(60):x}"
-        google.add(Entry(at(moment), identity, moment + delay, task, {"textPayload": text}))
+        google.add(Entry(timestamp(moment), identity, moment + delay, task, {"textPayload": text}))
         expected[name_of(task), text] += 1
     google.sort()
     return expected
@@ -146,8 +146,12 @@ def test_a_quiet_log_shows_late_lines_at_once(google: FakeGoogle, seed: int) -> 
 
 
 def test_it_is_complete_once_nothing_late_is_to_be_expected(google: FakeGoogle) -> None:
-    google.add(Entry(at(START + 1), "a", START + 2, "workerpool0-0", {"textPayload": "early"}))
-    google.add(Entry(at(START + 9), "b", START + 35, "workerpool0-0", {"textPayload": "late"}))
+    google.add(
+        Entry(timestamp(START + 1), "a", START + 2, "workerpool0-0", {"textPayload": "early"})
+    )
+    google.add(
+        Entry(timestamp(START + 9), "b", START + 35, "workerpool0-0", {"textPayload": "late"})
+    )
     reader = Reader(google, ended=START + 10)
     reader.until_complete()
     assert [line.text for line in reader.lines] == ["early", "late"]
@@ -192,7 +196,7 @@ def test_a_quota_that_others_use_up_is_waited_for(google: FakeGoogle) -> None:
 def test_thousands_of_entries_of_one_moment(google: FakeGoogle) -> None:
     for number in range(9_000):
         text = {"textPayload": str(number)}
-        google.add(Entry(at(START + 5), f"{number:05}", START + 6, "workerpool0-0", text))
+        google.add(Entry(timestamp(START + 5), f"{number:05}", START + 6, "workerpool0-0", text))
     google.sort()
     reader = Reader(google, ended=START + 20)
     reader.until_complete()
@@ -203,7 +207,7 @@ def test_entries_of_the_future_hold_up_nothing(google: FakeGoogle) -> None:
     expected = published(google, 500, 50.0)
     for number in range(5_000):
         text = {"textPayload": f"future {number}"}
-        entry = Entry(at(START + HOUR), f"{number}", START + 10, "workerpool0-0", text)
+        entry = Entry(timestamp(START + HOUR), f"{number}", START + 10, "workerpool0-0", text)
         google.add(entry)
         expected["worker-0", f"future {number}"] += 1
     google.sort()
@@ -225,7 +229,7 @@ def test_a_page_token_that_has_expired(google: FakeGoogle) -> None:
 
 @pytest.mark.parametrize("nonsense", [None, "", "yesterday", "a, b"])
 def test_a_wrong_clock_follows_googles(nonsense: str | None) -> None:
-    clock = Clock()
-    clock.heard("Wed, 21 Oct 2015 07:28:00 GMT")
-    clock.heard(nonsense)
+    clock = ServerClock()
+    clock.correct("Wed, 21 Oct 2015 07:28:00 GMT")
+    clock.correct(nonsense)
     assert 0 <= clock.now() - 1_445_412_480 < 60

@@ -11,9 +11,9 @@ from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.stream.events import LogEvent
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
-from rsctl.targets.vertex.engaged import engaged, notice
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.monitoring import span_of
+from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
 
 from .fake_google import FakeGoogle
 
@@ -134,17 +134,17 @@ MISSING = note("no-plugin", "")
 def test_whether_reduction_server_is_at_work(
     measured: Any, noticed: list[Finding], is_engaged: bool | None, why: str, text: str
 ) -> None:
-    (fact,) = engaged(measured, {"request": {"body": job_with(GOOGLES)}}, noticed)
+    (fact,) = reduction_server_facts(measured, {"request": {"body": job_with(GOOGLES)}}, noticed)
     assert (fact.name, fact.text) == ("reduction_server", text)
     assert (fact.value["engaged"], fact.value["why"]) == (is_engaged, why)
 
 
 @pytest.mark.parametrize("plan", [{}, {"request": {"body": job_with(None)}}, {"request": None}])
 def test_jobs_without_it(plan: Any) -> None:
-    assert engaged(traffic(2e9), plan, [WRONG]) == []
-    (fact,) = engaged(traffic(2e9), plan, [note("network-bound", "")])
+    assert reduction_server_facts(traffic(2e9), plan, [WRONG]) == []
+    (fact,) = reduction_server_facts(traffic(2e9), plan, [note("network-bound", "")])
     assert fact.text.endswith("try reducers.count: auto")
-    assert engaged({}, {"request": {"body": job_with("p/our/image")}}, []) == []
+    assert reduction_server_facts({}, {"request": {"body": job_with("p/our/image")}}, []) == []
 
 
 @pytest.mark.parametrize(

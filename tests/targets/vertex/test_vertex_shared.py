@@ -6,12 +6,12 @@ import pytest
 
 from rsctl.targets import get
 from rsctl.targets.managed.run import CloudRun
-from rsctl.targets.vertex.budget import ProjectBudget
+from rsctl.targets.vertex.rate_limiter import ProjectRateLimiter
 
 
 def test_jobs_that_have_ended_come_first() -> None:
     """Within a minute, scaled by the pace; those that go on leave room for last requests."""
-    budget = ProjectBudget(0.5)
+    budget = ProjectRateLimiter(0.5)
     live = sum(_asked(budget, now=100.0 + i / 100, is_last=False) for i in range(100))
     assert live < sum(_asked(budget, now=102.0, is_last=True) for _ in range(100)) + live < 60
     assert not budget.allows(129.0, is_last=True)
@@ -20,13 +20,13 @@ def test_jobs_that_have_ended_come_first() -> None:
 
 def test_a_clock_that_goes_back_holds_nobody_up() -> None:
     """Each job's clock is that of the service as it was heard."""
-    budget = ProjectBudget(1.0)
+    budget = ProjectRateLimiter(1.0)
     while budget.allows(500.0, is_last=True):
         budget.spend(500.0)
     assert budget.allows(400.0, is_last=False)
 
 
-def _asked(budget: ProjectBudget, now: float, is_last: bool) -> bool:
+def _asked(budget: ProjectRateLimiter, now: float, is_last: bool) -> bool:
     allowed = budget.allows(now, is_last)
     if allowed:
         budget.spend(now)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.targets.vertex.place import Address
-from rsctl.targets.vertex.stamps import at, event_time, full, seconds_of
-from rsctl.targets.vertex.state import status_of
+from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.status import status_of
+from rsctl.targets.vertex.timestamps import event_time, nanosecond_time, seconds_of, timestamp
 
 ADDRESS = Address.of_url("vertex://my-project/us-central1/42")
 TIMES = {
@@ -162,7 +162,10 @@ def test_facts() -> None:
     ],
 )
 def test_times(text: Any, expected: str | None) -> None:
-    assert full(text) == expected
+    assert nanosecond_time(text) == expected
     if expected:
-        assert abs((seconds_of(at(seconds_of(text) or 0)) or 0) - (seconds_of(text) or 1)) < 1e-5
+        assert (
+            abs((seconds_of(timestamp(seconds_of(text) or 0)) or 0) - (seconds_of(text) or 1))
+            < 1e-5
+        )
     assert seconds_of("2026-13-41T99:00:00Z") is None

@@ -79,7 +79,7 @@ class FakeSageMaker(AwsEmulator):
         if name in self.jobs:
             message = "Training job names must be unique within an AWS account and region"
             raise self.refuse(400, "ResourceInUse", message)
-        self.jobs[name] = described(wanted)
+        self.jobs[name] = described_job(wanted)
         return {"TrainingJobArn": self.jobs[name]["TrainingJobArn"]}
 
     def _describe(self, wanted: Answer) -> Answer:
@@ -126,7 +126,7 @@ class FakeSageMaker(AwsEmulator):
             raise self.refuse(400, code, message)
 
 
-def described(body: Answer, **changes: Any) -> Answer:
+def described_job(body: Answer, **changes: Any) -> Answer:
     """DescribeTrainingJob's answer for a job that was created just now."""
     name = body["TrainingJobName"]
     return {

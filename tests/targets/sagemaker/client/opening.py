@@ -8,7 +8,7 @@ from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.sagemaker.client import SageMakerService
 from rsctl.targets.sagemaker.job import SageMakerJob
 
-from .fake_sagemaker import BODY, RUN, FakeSageMaker, described
+from .fake_sagemaker import BODY, RUN, FakeSageMaker, described_job
 
 URL = f"sagemaker://us-east-1/{RUN}"
 
@@ -21,5 +21,5 @@ def opened() -> SageMakerJob:
 def status(sagemaker: FakeSageMaker, primary: str, secondary: str, **more: Any) -> JobStatus:
     """How a job is that the service describes like this."""
     changes = {"TrainingJobStatus": primary, "SecondaryStatus": secondary, **more}
-    sagemaker.jobs[RUN] = described(BODY, **changes)
+    sagemaker.jobs[RUN] = described_job(BODY, **changes)
     return opened().status()

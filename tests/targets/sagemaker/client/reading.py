@@ -22,7 +22,7 @@ UNIFORM = [Pool(role="worker", count=4)]
 GROUPS = [Pool(role="worker", count=2), Pool(role="reducer", count=2)]
 
 
-def stamp(seconds: float) -> str:
+def event_time(seconds: float) -> str:
     """A time as events have it."""
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -42,7 +42,7 @@ class Reader:
         self.clock = clock
         self.hosts = Hosts(JOB, pools, cursor.get("hosts"))
         aws = Aws("us-east-1", Pace(factor=1.0))
-        created = stamp(clock.now - 600)
+        created = event_time(clock.now - 600)
         self.log = TrainingLog(aws, JOB, self.hosts, cursor, created, clock, clock)
         self.problems: list[Unreachable | RsctlError] = []
 

@@ -16,7 +16,7 @@ from rsctl.findings import RsctlError
 from rsctl.targets.base import Unanswered
 from rsctl.targets.sagemaker.client import SageMakerService
 
-from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described
+from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_job
 
 URL = f"sagemaker://us-east-1/{RUN}"
 
@@ -98,7 +98,7 @@ def test_a_process_killed_before_the_answer_leaves_one_job(sagemaker: FakeSageMa
 
 
 def test_a_job_without_our_variables_is_known_by_its_tag(sagemaker: FakeSageMaker) -> None:
-    sagemaker.jobs[RUN] = described({**BODY, "Environment": {}})
+    sagemaker.jobs[RUN] = described_job({**BODY, "Environment": {}})
     sagemaker.tags = {"team": "nlp", "rsctl:run": RUN}
     assert SageMakerService().create(PLAN, REQUEST) == URL
 
@@ -106,9 +106,9 @@ def test_a_job_without_our_variables_is_known_by_its_tag(sagemaker: FakeSageMake
 def test_jobs_are_listed_to_the_last_page(sagemaker: FakeSageMaker) -> None:
     for index in range(5):
         name = f"bert-{index}"
-        sagemaker.jobs[name] = described({**BODY, "TrainingJobName": name})
+        sagemaker.jobs[name] = described_job({**BODY, "TrainingJobName": name})
     sagemaker.jobs["bert-3"].update(TrainingJobStatus="Completed")
-    sagemaker.jobs["gpt-1"] = described({**BODY, "TrainingJobName": "gpt-1"})
+    sagemaker.jobs["gpt-1"] = described_job({**BODY, "TrainingJobName": "gpt-1"})
     found = SageMakerService().jobs("us-east-1", "bert")
     assert [(job.url, job.state.value) for job in found] == [
         ("sagemaker://us-east-1/bert-0", "starting"),

@@ -17,7 +17,7 @@ from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.logs import TrainingLog
 
 from .fake_logs import Clock, Entry, FakeLogs
-from .reading import JOB, node, stamp
+from .reading import JOB, event_time, node
 
 POOLS = [Pool(role="worker", count=44), Pool(role="reducer", count=16)]
 SECONDS = 120
@@ -73,7 +73,7 @@ def read_all(log: TrainingLog, clock: Clock, end: float) -> Iterator[list[Line]]
     """Batches until it is complete; errors that pass are passed over."""
     while not log.is_complete:
         if clock.now > end:
-            log.finish(stamp(end))
+            log.finish(event_time(end))
         assert clock.now < end + 900, "it does not come to its end"
         try:
             lines = log.read()
@@ -99,7 +99,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(logs: FakeLogs, clock: Clock) -
         (start + 70, "ServiceUnavailableException"),
     ]
     given = Counter[tuple[str, str | None]]()
-    for lines in read_all(reader(clock, {}, stamp(start)), clock, start + SECONDS):
+    for lines in read_all(reader(clock, {}, event_time(start)), clock, start + SECONDS):
         assert [line.time for line in lines] == sorted(line.time for line in lines)
         given.update((line.text, line.replica) for line in lines)
     assert given == Counter(expected.items())
@@ -118,7 +118,7 @@ def test_readers_that_take_over_lose_nothing(logs: FakeLogs, clock: Clock) -> No
     given = Counter[tuple[str, str | None]]()
     chance, kept, readers = random.Random(3), "{}", 0
     while True:
-        log = reader(clock, json.loads(kept), stamp(start))
+        log = reader(clock, json.loads(kept), event_time(start))
         readers += 1
         until = clock.now + chance.uniform(0.1, 8)
         for lines in read_all(log, clock, start + SECONDS):

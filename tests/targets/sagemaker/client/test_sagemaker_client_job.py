@@ -11,12 +11,12 @@ from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Described, Fact, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 
-from .fake_sagemaker import BODY, RUN, FakeSageMaker, described
+from .fake_sagemaker import BODY, RUN, FakeSageMaker, described_job
 from .opening import opened
 
 
 def test_describing_leaves_secrets_out(sagemaker: FakeSageMaker) -> None:
-    sagemaker.jobs[RUN] = described(BODY)
+    sagemaker.jobs[RUN] = described_job(BODY)
     environment = {"RSCTL_RUN": RUN, "RSCTL_TOKEN": None, "MODE": "fast"}
     found = opened().describe()
     assert found == Described(
@@ -42,7 +42,7 @@ def test_describing_a_job_of_somebody_else(sagemaker: FakeSageMaker) -> None:
     ]
     body = {key: value for key, value in BODY.items() if key != "Environment"}
     body["ResourceConfig"] = {"VolumeSizeInGB": 10, "InstanceGroups": groups}
-    sagemaker.jobs[RUN] = described(body)
+    sagemaker.jobs[RUN] = described_job(body)
     sagemaker.refuse_with["ListTags"] = ("AccessDeniedException", "not authorized")
     found = opened().describe()
     assert found.run is None
@@ -62,7 +62,7 @@ def test_a_job_that_is_not_there(sagemaker: FakeSageMaker) -> None:
 
 
 def test_no_answer_is_not_the_end(sagemaker: FakeSageMaker) -> None:
-    sagemaker.jobs[RUN] = described(BODY)
+    sagemaker.jobs[RUN] = described_job(BODY)
     job = opened()
     name = "sagemaker.DescribeTrainingJob"
     sagemaker.faults.add(Fault(name, status=400, code="ThrottlingException"))
@@ -78,7 +78,7 @@ def test_no_answer_is_not_the_end(sagemaker: FakeSageMaker) -> None:
 def test_a_login_elsewhere_is_noticed(
     sagemaker: FakeSageMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sagemaker.jobs[RUN] = described(BODY)
+    sagemaker.jobs[RUN] = described_job(BODY)
     job = opened()
     good = sagemaker.environment()["AWS_ACCESS_KEY_ID"]
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOLD")
@@ -96,7 +96,7 @@ def test_a_login_elsewhere_is_noticed(
 def test_cancelling(sagemaker: FakeSageMaker, before: str, after: str) -> None:
     secondary = {"InProgress": "Training"}.get(before, before)
     changes = {"TrainingJobStatus": before, "SecondaryStatus": secondary}
-    sagemaker.jobs[RUN] = described(BODY, **changes)
+    sagemaker.jobs[RUN] = described_job(BODY, **changes)
     sagemaker.faults.add(Fault("sagemaker.StopTrainingJob", cut="answer"))
     opened().cancel()
     assert sagemaker.jobs[RUN]["TrainingJobStatus"] == after

@@ -11,7 +11,7 @@ from rsctl.findings import RsctlError
 from rsctl.targets.managed.service import Line, Unreachable
 
 from .fake_logs import Clock, Entry, FakeLogs
-from .reading import JOB, UNIFORM, Reader, stamp
+from .reading import JOB, UNIFORM, Reader, event_time
 
 STREAM = f"{JOB}/algo-1-1"
 
@@ -127,11 +127,11 @@ def test_a_token_that_comes_again_is_no_end_yet(logs: FakeLogs, clock: Clock) ->
     logs.put([Entry(int(clock.now * 1000) + i, i, STREAM, str(i), 0.0) for i in range(20)])
     logs.stuck = 3
     reader = Reader(clock, UNIFORM)
-    reader.log.finish(stamp(clock.now - 400))
+    reader.log.finish(event_time(clock.now - 400))
     assert [text for _, text in reader.said(60)] == [str(i) for i in range(20)]
     logs.stuck = 10**9
     reader = Reader(clock, UNIFORM)
-    reader.log.finish(stamp(clock.now - 400))
+    reader.log.finish(event_time(clock.now - 400))
     assert len(reader.said(60)) == 10
     assert reader.log.is_complete
 
@@ -141,7 +141,7 @@ def test_a_job_that_has_just_ended_is_read_for_half_a_minute(logs: FakeLogs, clo
     write(logs, 1, "the end")
     end = clock.now
     reader.read(1)
-    reader.log.finish(stamp(end))
+    reader.log.finish(event_time(end))
     assert reader.read(24) == []
     write(logs, 2, "a last word, late", ago=25)
     assert reader.said(60) == [("worker-0", "a last word, late")]
@@ -153,7 +153,7 @@ def test_a_job_that_has_just_ended_is_read_for_half_a_minute(logs: FakeLogs, clo
 def test_the_log_of_an_old_job_is_complete_at_once(logs: FakeLogs, clock: Clock) -> None:
     write(logs, 1, "long ago", ago=500)
     reader = Reader(clock, UNIFORM)
-    reader.log.finish(stamp(clock.now - 400))
+    reader.log.finish(event_time(clock.now - 400))
     begun = clock.now
     assert reader.said(60) == [("worker-0", "long ago")]
     assert reader.log.is_complete
@@ -163,7 +163,7 @@ def test_the_log_of_an_old_job_is_complete_at_once(logs: FakeLogs, clock: Clock)
 def test_a_job_that_never_logged_is_complete_too(logs: FakeLogs, clock: Clock) -> None:
     logs.group_from = clock.now + 10_000
     reader = Reader(clock, UNIFORM)
-    reader.log.finish(stamp(clock.now))
+    reader.log.finish(event_time(clock.now))
     assert reader.said(60) == []
     assert reader.log.is_complete
 

@@ -10,7 +10,7 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.hosts import Hosts
-from rsctl.targets.sagemaker.phases import attempt_of, phases_of, state_of
+from rsctl.targets.sagemaker.status_transitions import attempt_of, phases_of, state_of
 from tests.fixtures import real
 
 _START = datetime(2026, 11, 22, tzinfo=timezone.utc)

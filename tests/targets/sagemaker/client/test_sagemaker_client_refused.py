@@ -11,7 +11,7 @@ from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.targets.sagemaker.client import SageMakerService
 
-from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described
+from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_job
 
 
 def refused(pace: Pace | None = None, **changes: Any) -> tuple[ExitCode, Finding]:
@@ -22,7 +22,7 @@ def refused(pace: Pace | None = None, **changes: Any) -> tuple[ExitCode, Finding
 
 
 def test_a_name_of_somebody_else_is_not_ours(sagemaker: FakeSageMaker) -> None:
-    sagemaker.jobs[RUN] = described({**BODY, "Environment": {}})
+    sagemaker.jobs[RUN] = described_job({**BODY, "Environment": {}})
     code, finding = refused()
     assert (code, finding.code, finding.path) == (ExitCode.REFUSED, "name-taken", "name")
     assert finding.message == (

@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.targets.managed.service import Fact
-from rsctl.targets.sagemaker.place import parse
+from rsctl.targets.sagemaker.job_address import parse
 from rsctl.targets.sagemaker.status import status_of
 
 from .fake_sagemaker import FakeSageMaker, transitions

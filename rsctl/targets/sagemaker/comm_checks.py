@@ -26,7 +26,7 @@ _AWS_ACCOUNTS = frozenset({"763104351884", "658645717510"})
 """Those of AWS's deep-learning containers and of its model-parallel images."""
 
 
-def gradient_findings(fleet: Fleet) -> Iterator[Finding]:
+def comm_findings(fleet: Fleet) -> Iterator[Finding]:
     """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
     job = fleet.job
     yield from tls_findings(job, bool(fleet.reducers))

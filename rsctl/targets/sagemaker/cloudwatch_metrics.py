@@ -15,8 +15,8 @@ from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.stream.events import MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Unreachable
-from rsctl.targets.sagemaker.described import stamp
-from rsctl.targets.sagemaker.phases import present
+from rsctl.targets.sagemaker.description import event_time
+from rsctl.targets.sagemaker.status_transitions import present
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 """Where the machines' metrics are, each with the dimension Host=JOB/algo-N."""
@@ -54,7 +54,7 @@ class _Query(NamedTuple):
         return {"Id": identity, "MetricStat": stat, "ReturnData": True}
 
 
-class Measurements:
+class CloudWatchMetrics:
     """Reads the metrics of one job, each value once."""
 
     def __init__(self, aws: Aws, job: str) -> None:
@@ -134,5 +134,8 @@ class Measurements:
             if until is None or moment > until:
                 self._until[query.host, query.metric] = moment
                 yield MetricEvent(
-                    time=stamp(moment), replica=query.replica, name=query.name, value=float(value)
+                    time=event_time(moment),
+                    replica=query.replica,
+                    name=query.name,
+                    value=float(value),
                 )

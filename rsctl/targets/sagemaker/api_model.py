@@ -2,7 +2,7 @@
 
 botocore checks types, required members and minima before it sends. Patterns, enums and maxima are
 in its model too, but only the service checks them: here they are known before anything is sent.
-`model.json` is made by model_update.py.
+`api_model.json` is made by api_model_update.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Optional
 
 import msgspec
 
-FILE = Path(__file__).with_name("model.json")
+FILE = Path(__file__).with_name("api_model.json")
 ROOT = "CreateTrainingJobRequest"
 
 _LONGEST_SHOWN = 80

@@ -19,7 +19,7 @@ _WHY = {
 }
 
 
-def conclude(
+def record_final_states(
     status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder, recorder: Recorder
 ) -> None:
     """Record the end of every replica, the first failure if there is one, and the job's end."""

@@ -1,7 +1,6 @@
-"""Events of CloudWatch as lines of replicas.
+"""Log lines of CloudWatch, held back until it is known which replica their stream belongs to.
 
-Lines of a stream that has not told whose it is wait here, for a while and up to a number; then
-their host is named by a guess, and they go on.
+They wait for a limited time and up to a limited number; then their host is named by a guess.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rsctl.targets.managed.service import Line
+from rsctl.targets.sagemaker.dedup_window import short
 from rsctl.targets.sagemaker.hosts import Hosts
-from rsctl.targets.sagemaker.window import short
 
 _PATIENCE = 60.0
 _MOST_HELD = 2000
@@ -39,7 +38,7 @@ class Event(NamedTuple):
         return cls(str(identity), stream, moment, int(entry.get("ingestionTime", moment)), text)
 
 
-class Lines:
+class PendingLogLines:
     """Turns events into lines, in the order in which they come.
 
     `patience_factor` scales how many seconds a line waits for its host's name.
@@ -64,7 +63,7 @@ class Lines:
         return [*self._release(stream), *_lines(event, replica)]
 
     def overdue(self) -> list[Line]:
-        """Lines that have waited for too long."""
+        """PendingLogLines that have waited for too long."""
         now = self._clock()
         late = [stream for stream, since in self._since.items() if now - since >= self._patience]
         return [line for stream in late for line in self._release(stream)]

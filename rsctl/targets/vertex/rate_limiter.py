@@ -1,4 +1,4 @@
-"""When the next request for log entries may be made.
+"""Rate limits of requests for log entries: of one job, and of all jobs of a project.
 
 Cloud Logging answers 60 such requests a minute for a whole project, whoever makes them, and that
 cannot be raised. One job's log takes at most half of it, and all jobs that a process watches take
@@ -25,8 +25,8 @@ _OF_PROJECT, _OF_LIVE_JOBS = 56, 44
 """Requests within any minute for all jobs of a project, and for those that still go on."""
 
 
-class ProjectBudget:
-    """What all jobs of a project may ask for, as far as this process asks. Times as in Budget."""
+class ProjectRateLimiter:
+    """Limits what this process asks for all jobs of a project. Times as in RateLimiter."""
 
     def __init__(self, factor: float) -> None:
         self._minute = 60.0 * factor
@@ -43,16 +43,19 @@ class ProjectBudget:
         self._spent.append(now)
 
 
-_projects: dict[tuple[str, float], ProjectBudget] = {}
+_projects: dict[tuple[str, float], ProjectRateLimiter] = {}
 
 
-def project_budget(project: str, factor: float) -> ProjectBudget:
-    """The budget that this process has for a project, whichever job it is for."""
-    return _projects.setdefault((project, factor), ProjectBudget(factor))
+def project_rate_limiter(project: str, factor: float) -> ProjectRateLimiter:
+    """The limiter that this process has for a project, whichever job a request is for."""
+    return _projects.setdefault((project, factor), ProjectRateLimiter(factor))
 
 
-class Budget:
-    """Times are in seconds of the caller's clock; `factor` scales all waits."""
+class RateLimiter:
+    """Limits the requests for one job's log, fewer while nothing new comes or after refusals.
+
+    Times are in seconds of the caller's clock; `factor` scales all waits.
+    """
 
     def __init__(self, factor: float, now: float) -> None:
         self._factor = factor
@@ -87,7 +90,7 @@ class Budget:
         self._wait = min(self._wait * 1.4, longest)
 
     def refused(self, now: float) -> None:
-        """Too many requests, by this process or by others: make way."""
+        """Too many requests, by this process or by others: back off."""
         self._refusals += 1
         self._rate = max(self._rate / 2, _LEAST_PER_MINUTE)
         bound = min(_FIRST_BACKOFF * 2.0 ** (self._refusals - 1), _LONGEST_BACKOFF)

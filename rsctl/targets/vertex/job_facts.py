@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from rsctl.stream.text import seconds_in_words
 from rsctl.targets.managed.service import Fact
-from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.replicas import replica_of
-from rsctl.targets.vertex.stamps import seconds_of
+from rsctl.targets.vertex.timestamps import seconds_of
 
 
 def facts_of(job: dict[str, Any], address: Address, at: float) -> list[Fact]:

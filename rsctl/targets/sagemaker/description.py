@@ -29,14 +29,14 @@ _OF_REQUEST = (
 )
 
 
-def stamp(value: Any) -> str:
+def event_time(value: Any) -> str:
     """A time as boto3 gives it, in the form of an event's; the present if it is not there."""
     if not isinstance(value, datetime):
         return now()
     return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def described(answer: Answer, region: str, run: str | None) -> Described:
+def describe_job(answer: Answer, region: str, run: str | None) -> Described:
     """The job. What its request has under the name of a secret is left out."""
     body = {key: answer[key] for key in _OF_REQUEST if key in answer}
     for key in ("Environment", "HyperParameters"):
@@ -44,7 +44,7 @@ def described(answer: Answer, region: str, run: str | None) -> Described:
             body[key] = {name: _shown(name, value) for name, value in body[key].items()}
     return Described(
         name=str(answer.get("TrainingJobName", "")),
-        created=stamp(answer.get("CreationTime")),
+        created=event_time(answer.get("CreationTime")),
         pools=pools_of(answer),
         run=run,
         request={"operation": "CreateTrainingJob", "region": region, "body": body},

@@ -13,7 +13,7 @@ from rsctl.targets.managed.service import CloudJob, JobStatus
 _WAITING = (JobState.QUEUED, JobState.STARTING)
 
 
-class Queue:
+class StatusPoller:
     """Asks how the job is; one that waits for longer than it may is cancelled, and has expired."""
 
     def __init__(self, folder: RunFolder, job: CloudJob, progress: Progress) -> None:

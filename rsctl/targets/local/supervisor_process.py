@@ -31,7 +31,7 @@ def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -
     """
     with folder.supervisor_log.open("ab") as log, _cancels_kept():
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "rsctl.targets.local.daemon", folder.run, str(lock)],
+            [sys.executable, "-m", "rsctl.targets.local.supervisor_process", folder.run, str(lock)],
             env=own_environment(),
             stdin=subprocess.PIPE,
             stdout=log,

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 _WORTH_CORRECTING = 2.0  # seconds; an HTTP date has whole ones
 
 
-class Clock:
+class ServerClock:
     """Seconds since 1970, at an even pace, corrected by the dates of Google's answers."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class Clock:
         """The present."""
         return time.monotonic() + self._ahead
 
-    def heard(self, date: str | None) -> None:
+    def correct(self, date: str | None) -> None:
         """An answer has come with this `Date`."""
         try:
             told = parsedate_to_datetime(date or "").timestamp()

@@ -11,10 +11,10 @@ from rsctl.findings import Finding, JobState, error, warning
 from rsctl.stream.events import Failure, now
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
-from rsctl.targets.vertex.jobfacts import facts_of
-from rsctl.targets.vertex.place import Address
+from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_facts import facts_of
 from rsctl.targets.vertex.replicas import replica_of, replicas_of_pool
-from rsctl.targets.vertex.stamps import event_time, seconds_of
+from rsctl.targets.vertex.timestamps import event_time, seconds_of
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
 _LONG_QUEUE = 300.0

@@ -8,7 +8,7 @@ from time import monotonic
 from rsctl.clients.pace import Pace
 
 
-class Due:
+class PollTimer:
     """Something that is asked now and then: first at once, then after waits that grow.
 
     Waits are in seconds, and scaled by the pace's factor.

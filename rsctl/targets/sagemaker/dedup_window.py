@@ -32,7 +32,7 @@ _ID_BYTES = 6  # enough to tell the events of one slice apart
 _Low = tuple[int, frozenset[bytes]]
 
 
-class Window:
+class DedupWindow:
     """Times are milliseconds since 1970, as CloudWatch has them.
 
     Ids are kept as hashes, in slices of a tenth of a second. `floor` is the time from which on all

@@ -1,4 +1,4 @@
-"""`python -m rsctl.targets.sagemaker.model_update`: writes model.json from the installed botocore.
+"""`python -m rsctl.targets.sagemaker.api_model_update` makes api_model.json from botocore.
 
 The whole model of SageMaker is 5 MB; a plan needs the shapes of one call, and no botocore.
 """
@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from rsctl.targets.sagemaker.model import FILE, ROOT
+from rsctl.targets.sagemaker.api_model import FILE, ROOT
 
 _KEPT = ("type", "required", "enum", "min", "max", "pattern")
 
 
 def from_botocore() -> dict[str, Any]:
-    """What model.json says, by the botocore that is installed."""
+    """What api_model.json says, by the botocore that is installed."""
     import botocore
     from botocore.loaders import Loader
 
@@ -43,7 +43,7 @@ def _keep(name: str, shapes: dict[str, Any], kept: dict[str, Any]) -> None:
 
 
 def as_text(model: dict[str, Any]) -> str:
-    """The text of model.json, one shape a line."""
+    """The text of api_model.json, one shape a line."""
     lines = [
         f"{msgspec.json.encode(name).decode()}:{msgspec.json.encode(shape).decode()}"
         for name, shape in model["shapes"].items()

@@ -15,7 +15,7 @@ _FOR_OTHERS = re.compile(r"amd64|x86[_-]?64", re.IGNORECASE)
 _REMEDY = "build one for linux/arm64 and give it as image.uri, or take another machine"
 
 
-def arm_findings(
+def architecture_findings(
     job: Job, worker: Machine | None, own_reducers: Machine | None
 ) -> Iterator[Finding]:
     """What the workers' image cannot be; `own_reducers` is the machine of rsctl's reducers.

@@ -1,4 +1,4 @@
-"""Which entries of a log have been given: all up to a time, and of the later ones those noted here.
+"""Deduplication of log entries that are read again: which of the recent ones have been given.
 
 Entries may become visible later than others that are younger. So what is recent is read again, and
 told from what was given before by hashes of 64 bits.
@@ -23,8 +23,11 @@ _UNKNOWN = ""  # the time of an entry that another reader noted
 _FORGOTTEN = 4 * MOST
 
 
-class Window:
-    """`settled` is the time before which all has been given, in the form of `stamps.full`."""
+class DedupWindow:
+    """The entries that have been given already.
+
+    `settled` is the time before which all has been given, with nine digits as `nanosecond_time`.
+    """
 
     def __init__(self, cursor: Mapping[str, Any], created: str) -> None:
         self.settled: str = str(cursor.get("settled") or created)

@@ -11,7 +11,7 @@ from rsctl.stream.journal import JournalCopy
 from rsctl.targets.managed.service import Line
 
 
-class Copies:
+class LogMirror:
     """Opens a replica's journal when its first line comes. Sizes in bytes."""
 
     def __init__(self, folder: RunFolder, sizes: Mapping[str, int]) -> None:

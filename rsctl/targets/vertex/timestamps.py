@@ -15,7 +15,7 @@ from rsctl.stream.events import TIME_LENGTH
 _FORM = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(?:Z|\+00:00)", re.ASCII)
 
 
-def full(text: Any) -> str | None:
+def nanosecond_time(text: Any) -> str | None:
     """A time with nine digits; None if it is not one."""
     found = _FORM.fullmatch(text) if isinstance(text, str) else None
     if found is None:
@@ -25,11 +25,11 @@ def full(text: Any) -> str | None:
 
 def event_time(text: Any) -> str | None:
     """A time as events have it; None if it is not one."""
-    stamp = full(text)
+    stamp = nanosecond_time(text)
     return stamp and f"{stamp[: TIME_LENGTH - 1]}Z"
 
 
-def at(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """Seconds since 1970 as a time with nine digits."""
     whole = datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{whole}.{int((seconds - int(seconds)) * 1e9):09}Z"
@@ -37,7 +37,7 @@ def at(seconds: float) -> str:
 
 def seconds_of(text: Any) -> float | None:
     """Seconds since 1970, to the microsecond; None if it is no time."""
-    stamp = full(text)
+    stamp = nanosecond_time(text)
     if stamp is None:
         return None
     try:

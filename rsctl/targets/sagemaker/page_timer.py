@@ -18,7 +18,7 @@ _FIRST_TROUBLE, _LONGEST_TROUBLE = 2.0, 30.0
 _DEEP = 60.0
 
 
-class Rhythm:
+class PageTimer:
     """Waits in seconds, scaled by `factor`. The first request is due at once."""
 
     def __init__(self, factor: float, clock: Callable[[], float]) -> None:

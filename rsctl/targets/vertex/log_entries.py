@@ -10,7 +10,7 @@ from typing import Any
 from rsctl.stream.events import Stream
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.replicas import replica_of
-from rsctl.targets.vertex.stamps import event_time, full
+from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
 
 _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _OF_THE_AGENT = frozenset(
@@ -22,14 +22,14 @@ _SEVERITIES = {"WARNING": "warning", **dict.fromkeys(_FROM_STDERR, "error")}
 _DEEPEST = 20
 
 
-def place_in_time(entry: dict[str, Any]) -> tuple[str, str]:
+def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
     """The time, with nine digits, and the insert id, which together tell an entry from all others.
 
     Raises ValueError for what is no entry.
     """
     if not isinstance(entry, dict):
         raise ValueError("not an object")
-    time = full(entry.get("timestamp")) or full(entry.get("receiveTimestamp"))
+    time = nanosecond_time(entry.get("timestamp")) or nanosecond_time(entry.get("receiveTimestamp"))
     if time is None:
         raise ValueError("no time")
     insert_id = entry.get("insertId")

@@ -1,4 +1,4 @@
-"""Whether Reduction Server is at work. Pure.
+"""Whether Reduction Server is in use, by the traffic of its reducers and the log of NCCL. Pure.
 
 Google documents no line of a log that says so. What the reducers receive does, whatever the logs
 say; a line about the plugin tells why they receive nothing.
@@ -18,7 +18,7 @@ from rsctl.targets.vertex.replicas import has_googles_reducers
 NAME = "reduction_server"
 
 _RECEIVED, _SENT = "network.received_bytes_per_s", "network.sent_bytes_per_s"
-_WORKING = 1e6
+_LEAST_TRAFFIC = 1e6
 """Bytes a second that all workers together send at least if gradients travel at all."""
 
 _SHARE = 0.1
@@ -26,7 +26,7 @@ _SHARE = 0.1
 Reduction Server it is nearly all of it, without it next to nothing."""
 
 _WRONG_PLUGIN, _NO_PLUGIN, _NETWORK_BOUND = "wrong-plugin", "no-plugin", "network-bound"
-_IN_WORDS = {
+_REASONS = {
     _WRONG_PLUGIN: "NCCL has loaded Fast Socket, which has no Reduction Server",
     _NO_PLUGIN: "NCCL finds no network plugin in the image",
 }
@@ -36,7 +36,7 @@ _REMEDY = (
 )
 
 
-class _Engaged(NamedTuple):
+class _Status(NamedTuple):
     is_engaged: Optional[bool]
     why: str
     text: str
@@ -45,7 +45,7 @@ class _Engaged(NamedTuple):
 
 
 def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
-    """What a line of a worker's log tells; `has_reducers` if the job has Google's.
+    """What a line of a worker's log shows of the plugin; `has_reducers` if the job has Google's.
 
     The lines are NCCL's, which it prints with NCCL_DEBUG=INFO, and those of Google's plugin.
     """
@@ -53,10 +53,10 @@ def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
     if "NET/" not in text and "network bound" not in text:
         return None
     if has_reducers and ("NET/FastSocket plugin initialized" in text or "NET/FastSocket :" in text):
-        return warning(_WRONG_PLUGIN, _IN_WORDS[_WRONG_PLUGIN], _REMEDY, "image.transport")
+        return warning(_WRONG_PLUGIN, _REASONS[_WRONG_PLUGIN], _REMEDY, "image.transport")
     is_missing = "No plugin found" in text or "Could not find: libnccl-net" in text
     if has_reducers and "NET/Plugin" in text and is_missing:
-        return warning(_NO_PLUGIN, _IN_WORDS[_NO_PLUGIN], _REMEDY, "image.transport")
+        return warning(_NO_PLUGIN, _REASONS[_NO_PLUGIN], _REMEDY, "image.transport")
     if "This training job might be network bound" in text and not has_reducers:
         message = "Google's network plugin says that the network may be what limits this job"
         remedy = "try Reduction Server: reducers.count: auto"
@@ -64,7 +64,9 @@ def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
     return None
 
 
-def engaged(measured: Measured, plan: Mapping[str, Any], noticed: Iterable[Finding]) -> list[Fact]:
+def reduction_server_facts(
+    measured: Measured, plan: Mapping[str, Any], noticed: Iterable[Finding]
+) -> list[Fact]:
     """The fact `reduction_server` of a job that has Google's reducers, or should try them.
 
     Its value is {engaged: true | false | null, why, received_bytes_per_s, share}: what the reducers
@@ -76,31 +78,31 @@ def engaged(measured: Measured, plan: Mapping[str, Any], noticed: Iterable[Findi
         if _NETWORK_BOUND not in codes:
             return []
         text = "not used, though the network may be what limits this job; try reducers.count: auto"
-        return [_fact(_Engaged(False, _NETWORK_BOUND, text))]
-    return [_fact(_judged(measured, codes))]
+        return [_fact(_Status(False, _NETWORK_BOUND, text))]
+    return [_fact(_judge(measured, codes))]
 
 
-def _judged(measured: Measured, codes: set[str]) -> _Engaged:
+def _judge(measured: Measured, codes: set[str]) -> _Status:
     received = _figures(measured, "reducer-", _RECEIVED)
     sent = _figures(measured, "worker-", _SENT)
-    known = next((code for code in _IN_WORDS if code in codes), None)
+    known = next((code for code in _REASONS if code in codes), None)
     if not received or not sent:
         if known:
-            return _Engaged(False, known, f"not engaged: {_IN_WORDS[known]}")
-        return _Engaged(None, "unmeasured", "not known yet: nothing has been measured")
+            return _Status(False, known, f"not engaged: {_REASONS[known]}")
+        return _Status(None, "unmeasured", "not known yet: nothing has been measured")
     total, share = sum(received), sum(received) / max(sum(sent), 1.0)
-    if sum(sent) < _WORKING:
-        return _Engaged(None, "idle", "not known yet: the workers send next to nothing", total)
+    if sum(sent) < _LEAST_TRAFFIC:
+        return _Status(None, "idle", "not known yet: the workers send next to nothing", total)
     if share >= _SHARE:
         idle = sum(one < _SHARE * total / len(received) for one in received)
         text = f"engaged: the reducers receive {bytes_in_words(int(total))}/s"
         text += f", {min(share, 1.0):.0%} of what the workers send"
         text += f"; {idle} of {len(received)} reducers receive next to nothing" if idle else ""
-        return _Engaged(True, "traffic", text, total, share)
+        return _Status(True, "traffic", text, total, share)
     text = f"not engaged: the workers send {bytes_in_words(int(sum(sent)))}/s, the reducers receive"
     text += " next to nothing"
-    text += f"; {_IN_WORDS[known]}" if known else "; look for NET/ in the log with NCCL_DEBUG=INFO"
-    return _Engaged(False, known or "no-traffic", text, total, share)
+    text += f"; {_REASONS[known]}" if known else "; look for NET/ in the log with NCCL_DEBUG=INFO"
+    return _Status(False, known or "no-traffic", text, total, share)
 
 
 def _figures(measured: Measured, role: str, name: str) -> list[float]:
@@ -111,7 +113,7 @@ def _figures(measured: Measured, role: str, name: str) -> list[float]:
     ]
 
 
-def _fact(found: _Engaged) -> Fact:
+def _fact(found: _Status) -> Fact:
     value = {
         "engaged": found.is_engaged,
         "why": found.why,

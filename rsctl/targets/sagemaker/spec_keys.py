@@ -1,0 +1,131 @@
+"""Which key of the spec a field of the request comes from, and what to do when it is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rsctl.spec.job import Job
+from rsctl.targets.sagemaker.channels import PACKAGE, REDUCERS
+
+OPTIONS = "targets.sagemaker"
+OVERLAY = f"{OPTIONS}.overlay"
+
+Path = tuple[str | int, ...]
+
+
+class SpecKey(NamedTuple):
+    """A key path of the spec, and the remedy for what is wrong there."""
+
+    path: str
+    remedy: str
+
+
+_CORRECT = "correct it"
+_ARN = "give its ARN in full"
+_FIELDS: dict[str, SpecKey] = {
+    "TrainingJobName": SpecKey("name", _CORRECT),
+    "RoleArn": SpecKey(
+        f"{OPTIONS}.role", "give an ARN such as arn:aws:iam::123456789012:role/train"
+    ),
+    "AlgorithmSpecification.TrainingImage": SpecKey("image", "name an image in ECR"),
+    "AlgorithmSpecification.TrainingImageConfig": SpecKey(f"{OPTIONS}.registry_credentials", _ARN),
+    "AlgorithmSpecification.MetricDefinitions": SpecKey("metrics", _CORRECT),
+    "AlgorithmSpecification.ContainerEntrypoint": SpecKey("run.command", "make the words shorter"),
+    "AlgorithmSpecification.ContainerArguments": SpecKey(
+        "run.args", "put what is long into a file of the image, or use launcher once"
+    ),
+    "HyperParameters": SpecKey(
+        f"{OPTIONS}.hyperparameters", "shorten them, and run.args, which may need some too"
+    ),
+    "InputDataConfig": SpecKey("inputs", "bring some together under one prefix"),
+    "AlgorithmSpecification.TrainingInputMode": SpecKey(f"{OPTIONS}.input_mode", _CORRECT),
+    "OutputDataConfig": SpecKey("outputs", f"give s3://BUCKET/FOLDER, or {OPTIONS}.staging"),
+    "OutputDataConfig.KmsKeyId": SpecKey(f"{OPTIONS}.output_kms_key", _CORRECT),
+    "CheckpointConfig": SpecKey("checkpoints", _CORRECT),
+    "ResourceConfig": SpecKey("workers", _CORRECT),
+    "ResourceConfig.InstanceType": SpecKey("workers.machine", "take another machine"),
+    "ResourceConfig.InstanceCount": SpecKey("workers.count", _CORRECT),
+    "ResourceConfig.VolumeSizeInGB": SpecKey("workers.disk", _CORRECT),
+    "ResourceConfig.VolumeKmsKeyId": SpecKey(f"{OPTIONS}.volume_kms_key", _CORRECT),
+    "ResourceConfig.KeepAlivePeriodInSeconds": SpecKey(f"{OPTIONS}.keep_alive", "at most 6h"),
+    "ResourceConfig.TrainingPlanArn": SpecKey(f"{OPTIONS}.training_plan", _ARN),
+    "ResourceConfig.InstancePlacementConfig": SpecKey(f"{OPTIONS}.placement", _CORRECT),
+    "VpcConfig.Subnets": SpecKey(f"{OPTIONS}.subnets", "subnets and security_groups go together"),
+    "VpcConfig.SecurityGroupIds": SpecKey(
+        f"{OPTIONS}.security_groups", "subnets and security_groups go together"
+    ),
+    "StoppingCondition.MaxRuntimeInSeconds": SpecKey("limits.timeout", "at most 28d"),
+    "StoppingCondition.MaxPendingTimeInSeconds": SpecKey("limits.queue", "from 30m to 28d"),
+    "StoppingCondition.MaxWaitTimeInSeconds": SpecKey("limits.queue", _CORRECT),
+    "EnableManagedSpotTraining": SpecKey("limits.spot", _CORRECT),
+    "RetryStrategy": SpecKey("limits.retries", "from 0 to 30"),
+    "Environment": SpecKey(
+        "run.env", "remove some or shorten them; a long value fits into a file of the image"
+    ),
+    "TensorBoardOutputConfig": SpecKey(f"{OPTIONS}.tensorboard", _CORRECT),
+    "ExperimentConfig": SpecKey(f"{OPTIONS}.experiment", _CORRECT),
+    "MlflowConfig": SpecKey(f"{OPTIONS}.mlflow", _CORRECT),
+    "Tags": SpecKey(f"{OPTIONS}.tags", _CORRECT),
+}
+
+
+def spec_key_of(path: Path, body: dict[str, Any], job: Job) -> SpecKey:
+    """The key that a field of a body comes from, as closely as can be said."""
+    listed = _listed(path, body, job)
+    if listed is not None:
+        return listed
+    names = [part for part in path if isinstance(part, str)]
+    for end in range(len(names), 0, -1):
+        found = _FIELDS.get(".".join(names[:end]))
+        if found is not None:
+            return _below(found, names[end:], job)
+    return SpecKey(OVERLAY, _CORRECT)
+
+
+def _below(found: SpecKey, rest: list[str], job: Job) -> SpecKey:
+    """The entry of a mapping, if the user wrote it."""
+    written: set[str] = set()
+    if found.path == "run.env":
+        written = set(job.run.env)
+    elif found.path == f"{OPTIONS}.hyperparameters":
+        written = set(job.targets.sagemaker.hyperparameters)
+    is_own = bool(rest) and rest[0] in written
+    return found._replace(path=f"{found.path}.{rest[0]}") if is_own else found
+
+
+def _listed(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
+    """For an item of a list, the key that it was made of."""
+    if len(path) > 1 and path[0] in ("InputDataConfig", "Tags"):
+        return _channel(path, body, job) if path[0] == "InputDataConfig" else _tag(path, body, job)
+    if path[:2] == ("ResourceConfig", "InstanceGroups") and len(path) > 3:
+        group = _item(body, path[:3]).get("InstanceGroupName")
+        pool = "reducers" if group == REDUCERS else "workers"
+        key = {"InstanceType": "machine", "InstanceCount": "count"}.get(str(path[3]))
+        return SpecKey(f"{pool}.{key}", _CORRECT) if key else None
+    return None
+
+
+def _channel(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
+    options = job.targets.sagemaker
+    name = str(_item(body, path[:2]).get("ChannelName"))
+    if name in options.file_systems:
+        return SpecKey(f"{OPTIONS}.file_systems.{name}", _CORRECT)
+    if name in job.inputs:
+        is_plain = name not in options.channels or path[-1] in ("S3Uri", "ChannelName")
+        key = f"inputs.{name}" if is_plain else f"{OPTIONS}.channels.{name}"
+        return SpecKey(key, _CORRECT)
+    if name == PACKAGE:
+        return SpecKey(f"{OPTIONS}.staging", _CORRECT)
+    return None
+
+
+def _tag(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
+    key = _item(body, path[:2]).get("Key")
+    is_own = key in job.targets.sagemaker.tags
+    return SpecKey(f"{OPTIONS}.tags.{key}", _CORRECT) if is_own else None
+
+
+def _item(body: Any, path: Path) -> dict[str, Any]:
+    for part in path:
+        body = body[part]
+    return body if isinstance(body, dict) else {}
