@@ -1,4 +1,4 @@
-"""One run of a bench while it goes on: looked at, its folder read, ended when asked to."""
+"""One run of a bench while it goes on: its state polled, its folder read, cancelled on request."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ActiveRun:
         self.trial = trial
         self.run: Run | None = None
         self.is_over = False
-        self.due = 0.0
+        self.poll_at = 0.0
         self._target, self._store = target, store
         self._tail: RunReader | None = None
         self._cursor: Cursor = {}
         self._codes: set[str] = set()
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._cancel_at = 0.0
         self._is_drained_late = is_drained_late
 
@@ -51,19 +51,19 @@ class ActiveRun:
         """Whether it ended for want of machines."""
         return bool(self._codes & CAPACITY)
 
-    def look(self) -> list[Finding]:
-        """See how it is; returns what is in the way of seeing it, each thing once."""
+    def poll(self) -> list[Finding]:
+        """Ask its target for its state; returns what prevents an answer, each problem once."""
         problems: list[Finding] = []
         try:
             self.is_over = self._target.look(self.trial.run)
         except RsctlError as problem:
-            problems = [f for f in problem.findings if f.message not in self._said]
-            self._said |= {finding.message for finding in problems}
+            problems = [f for f in problem.findings if f.message not in self._reported]
+            self._reported |= {finding.message for finding in problems}
         self.run = self._store.get(self.trial.run)
         return problems
 
-    def look_at_record(self, trial: Trial) -> None:
-        """See what another process wrote down of it."""
+    def update_from(self, trial: Trial) -> None:
+        """Take over what another process recorded of it."""
         self.trial, self.is_over = trial, trial.state.is_final
         self.run = self._store.get(trial.run)
 
@@ -87,7 +87,7 @@ class ActiveRun:
         try:
             self._target.cancel(self.trial.run)
         except RsctlError as problem:
-            self._said |= {finding.message for finding in problem.findings}
+            self._reported |= {finding.message for finding in problem.findings}
 
     def close(self) -> None:
         """Close its files."""

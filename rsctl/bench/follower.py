@@ -13,26 +13,26 @@ from rsctl.clients.pace import Pace
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
 
-_LOOK_SECONDS, _LOOK_SECONDS_EACH = 0.1, 0.02
+_POLL_SECONDS, _POLL_SECONDS_EACH = 0.1, 0.02
 _SLICE_SECONDS = 0.1
-"""So long looks may take before other work has its turn: a cloud answers each in tens of ms."""
+"""Seconds for polls before submissions have their turn: a cloud answers each in tens of ms."""
 
 
 class Follower:
-    """The runs that go on; `note` writes down how a trial is.
+    """The runs that go on; `note` records the state of a trial.
 
-    Who only watches a bench leaves looking at its runs to its driver.
+    Who only watches a bench leaves polling its runs to its driver.
     """
 
     def __init__(
-        self, target: Target, store: Store, watcher: BenchObserver, note: Callable[[Trial], None]
+        self, target: Target, store: Store, observer: BenchObserver, note: Callable[[Trial], None]
     ) -> None:
-        self._target, self._store, self._watcher = target, store, watcher
+        self._target, self._store, self._observer = target, store, observer
         self._note = note
         self._active: dict[str, ActiveRun] = {}
         quota = QUOTAS.get(target.name)
         factor = Pace.of_environment().factor
-        self._seconds_each = 60.0 / quota.looks * factor if quota else _LOOK_SECONDS_EACH
+        self._seconds_each = 60.0 / quota.polls * factor if quota else _POLL_SECONDS_EACH
 
     def __len__(self) -> int:
         return len(self._active)
@@ -47,35 +47,35 @@ class Follower:
         if trial.run not in self._active:
             is_in_cloud = self._target.name in QUOTAS
             self._active[trial.run] = ActiveRun(trial, self._target, self._store, is_in_cloud)
-            self._watcher.submitted(trial)
+            self._observer.submitted(trial)
         return self._active[trial.run]
 
     def follow(self, record: Bench | None) -> Iterator[ActiveRun]:
-        """Look at the runs that are due, and tell what they have; those that are over.
+        """Poll the runs whose turn it is and show their events; returns those that are over.
 
-        With `record`, they are over when that says so.
+        With `record`, their states are taken from it, and no target is asked.
         """
-        every = max(_LOOK_SECONDS, len(self._active) * self._seconds_each)
+        every = max(_POLL_SECONDS, len(self._active) * self._seconds_each)
         trials = {trial.run: trial for trial in record.trials} if record else {}
         until = monotonic() + _SLICE_SECONDS
-        for active in sorted(self._active.values(), key=lambda active: active.due):
-            if not active.due <= monotonic() < until:
+        for active in sorted(self._active.values(), key=lambda active: active.poll_at):
+            if not active.poll_at <= monotonic() < until:
                 return
-            active.due = monotonic() + every
+            active.poll_at = monotonic() + every
             if record is None:
-                for finding in active.look():
-                    self._watcher.finding(finding)
+                for finding in active.poll():
+                    self._observer.finding(finding)
                 self._note_state(active)
             else:
-                active.look_at_record(trials.get(active.trial.run, active.trial))
+                active.update_from(trials.get(active.trial.run, active.trial))
             if events := active.read():
-                self._watcher.events(active.trial, events)
+                self._observer.events(active.trial, events)
             if active.is_over:
                 self.drop(active.trial.run)
                 yield active
 
     def _note_state(self, active: ActiveRun) -> None:
-        """Write down what it does now; its end is not written down before all of it is here."""
+        """Record its state; its end is recorded when all of its log is here."""
         state = active.run.state if active.run else active.trial.state
         if state is not active.trial.state and not state.is_final:
             active.trial.state = state

@@ -1,4 +1,4 @@
-"""What who watches a bench is told."""
+"""What a view of a bench gets to show: runs, events, figures, findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class BenchObserver(Protocol):
         """The bench is taken up; so many runs are left to do, by another process if driven."""
 
     def building(self) -> AbstractContextManager[Show]:
-        """An image is about to be looked for, and built if it is not there."""
+        """An image is about to be looked up, and built if it is not there."""
         ...
 
     def submitted(self, trial: Trial) -> None:
@@ -41,7 +41,7 @@ class BenchObserver(Protocol):
 
 
 class NullObserver:
-    """Watches without a word."""
+    """Shows nothing."""
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
         """See BenchObserver."""

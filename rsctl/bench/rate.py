@@ -19,10 +19,10 @@ _MARGIN = 0.1
 
 
 class Quota(NamedTuple):
-    """What a target takes: submissions a minute, and looks at all jobs of a bench a minute."""
+    """What a target takes: submissions a minute, and polls of all jobs of a bench a minute."""
 
     submissions: int
-    looks: float
+    polls: float
 
 
 QUOTAS = {

@@ -39,9 +39,14 @@ class Trial(msgspec.Struct, kw_only=True):
     reason: Optional[str] = None
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Which share of the bench it is a try at: cell and repetition."""
+    def slot(self) -> tuple[int, int]:
+        """The repetition of the bench that it is a try at: cell and repetition."""
         return self.cell, self.repetition
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """Cell, repetition and attempt, which no other trial of the bench has."""
+        return self.cell, self.repetition, self.attempt
 
 
 class Bench(msgspec.Struct, kw_only=True):
@@ -72,8 +77,8 @@ class Bench(msgspec.Struct, kw_only=True):
 
     def latest(self) -> dict[tuple[int, int], Trial]:
         """The attempt that counts of each repetition, by cell and repetition; in that order."""
-        by_attempt = sorted(self.trials, key=lambda trial: (*trial.place, trial.attempt))
-        return {trial.place: trial for trial in by_attempt}
+        by_attempt = sorted(self.trials, key=lambda trial: trial.key)
+        return {trial.slot: trial for trial in by_attempt}
 
     def runs_of(self, cell: int, succeeded: bool = True) -> list[str]:
         """The run of each repetition of a cell, in their order; only those that succeeded, or all.

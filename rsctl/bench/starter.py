@@ -11,7 +11,7 @@ from rsctl.bench.backoff import Backoff
 from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
 from rsctl.bench.rate import submission_rate
 from rsctl.bench.records import Bench, Benches, Trial
-from rsctl.bench.schedule import Place, next_trial
+from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.summary import format_value
 from rsctl.clients.pace import Pace
@@ -39,7 +39,7 @@ class Starter:
     def __init__(self, prepared: PreparedBench, benches: Benches, parallel: int) -> None:
         self.problem: RsctlError | None = None
         self._prepared, self._benches, self._parallel = prepared, benches, parallel
-        self._queue: deque[Place] = deque()
+        self._queue: deque[Slot] = deque()
         self._again: deque[Trial] = deque()
         self._sending: dict[str, tuple[Trial, SubmitThread]] = {}
         account = _account(prepared.cells[0].plan)
@@ -48,9 +48,9 @@ class Starter:
         factor = Pace.of_environment().factor
         self.backoff = Backoff(float(queue) if queue else None, factor)
 
-    def fill(self, places: Iterable[Place], unsent: Iterable[Trial]) -> None:
-        """What is to be run: trials that were written down but not sent, then places."""
-        self._queue.extend(places)
+    def add(self, slots: Iterable[Slot], unsent: Iterable[Trial]) -> None:
+        """What is to be run: trials that were recorded but not sent, then slots."""
+        self._queue.extend(slots)
         self._again.extend(unsent)
 
     def cells(self) -> list[BenchCell]:
@@ -68,9 +68,9 @@ class Starter:
         """How many submissions are on their way."""
         return len(self._sending)
 
-    def put_first(self, place: Place) -> None:
-        """A place is to be run once more, before all others."""
-        self._queue.appendleft(place)
+    def put_first(self, slot: Slot) -> None:
+        """A slot is to be run once more, before all others."""
+        self._queue.appendleft(slot)
 
     def stop(self, problem: RsctlError | None = None) -> None:
         """Start nothing more."""

@@ -26,7 +26,7 @@ def bench_argument(function: F) -> F:
 
 def shown(bench: Bench) -> dict[str, Any]:
     """A bench as `-o json` prints it, without the file it was made from."""
-    trials = sorted(bench.trials, key=lambda trial: (*trial.place, trial.attempt))
+    trials = sorted(bench.trials, key=lambda trial: trial.key)
     return {
         "bench": bench.bench,
         "name": bench.name,

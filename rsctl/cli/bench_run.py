@@ -138,7 +138,7 @@ def drive(
             bench,
             parallel=how.parallel,
             fail_fast=how.fail_fast,
-            watcher=view,
+            observer=view,
             stop=lambda: _wish(interrupts, how),
         )
     except KeyboardInterrupt:

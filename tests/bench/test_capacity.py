@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.bench import backoff, run
+from rsctl.bench import backoff
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
 from rsctl.bench.records import Bench, Benches
@@ -68,7 +68,7 @@ def on(
     folder: Path, refusals: list[RsctlError | None], *settings: str, **options: Any
 ) -> tuple[Cloudlike, Callable[[], Bench], Recording]:
     """The folder's job on such a target, ready to be run."""
-    target, watcher = Cloudlike(refusals), Recording()
+    target, observer = Cloudlike(refusals), Recording()
 
     def prepared() -> PreparedBench:
         made = prepared_at(folder, *settings)
@@ -81,9 +81,9 @@ def on(
     def start() -> Bench:
         ready = prepared()
         bench = Benches(Store()).claim(ready.new_bench(1))
-        return run_bench(ready, bench, watcher=watcher, **options)
+        return run_bench(ready, bench, observer=observer, **options)
 
-    return target, start, watcher
+    return target, start, observer
 
 
 @pytest.fixture(autouse=True)
@@ -110,23 +110,23 @@ def test_cells_share_one_image_that_is_built_once(ledger: Path) -> None:
 
 def test_a_refusal_for_want_of_quota_is_tried_again_under_the_same_run(ledger: Path) -> None:
     """It is told, and no failure."""
-    target, start, watcher = on(ledger.parent, [QUOTA, QUOTA])
+    target, start, observer = on(ledger.parent, [QUOTA, QUOTA])
     bench = start()
     assert bench.state is JobState.SUCCEEDED
     assert len(target.submitted) == 5
     assert len(set(target.submitted)) == 3
     assert ran(ledger) == {"a": 1, "b": 1, "c": 1}
-    assert [f.split(";")[0] for f in watcher.findings] == ["no more than that"] * 2
+    assert [f.split(";")[0] for f in observer.findings] == ["no more than that"] * 2
 
 
 def test_quota_that_never_comes_fails_in_the_end(ledger: Path) -> None:
     """Where no run of the bench could make room any more."""
-    target, start, watcher = on(ledger.parent, [QUOTA] * 1000)
+    target, start, observer = on(ledger.parent, [QUOTA] * 1000)
     bench = start()
     assert {trial.state for trial in bench.trials} == {JobState.FAILED}
     assert bench.exit_code is ExitCode.REFUSED
     assert not ledger.exists()
-    assert watcher.findings[-1] == "no more than that"
+    assert observer.findings[-1] == "no more than that"
     run = Store().get(target.submitted[-1])
     assert run is not None
     assert run.reason == "no more than that"
@@ -134,11 +134,11 @@ def test_quota_that_never_comes_fails_in_the_end(ledger: Path) -> None:
 
 def test_a_refused_cell_leaves_the_others_alone(ledger: Path) -> None:
     """The exit code is that of the refusal."""
-    _, start, watcher = on(ledger.parent, [DENIED])
+    _, start, observer = on(ledger.parent, [DENIED])
     bench = start()
     assert bench.exit_code is ExitCode.REFUSED
     assert ran(ledger) == {"b": 1, "c": 1}
-    assert watcher.findings == ["not you"]
+    assert observer.findings == ["not you"]
 
 
 def test_without_credentials_nothing_more_is_tried(ledger: Path) -> None:
@@ -158,11 +158,11 @@ def test_a_run_that_got_no_machines_is_tried_again(
     """As another attempt, three in all."""
     Path(f"{ledger}.b").touch()
     monkeypatch.setattr("rsctl.bench.active_run.ActiveRun.lacked_machines", True)
-    _, start, watcher = on(ledger.parent, [])
+    _, start, observer = on(ledger.parent, [])
     bench = start()
-    assert ran(ledger) == {"a": 1, "b": run._CAPACITY_TRIES, "c": 1}
+    assert ran(ledger) == {"a": 1, "b": 3, "c": 1}
     assert [t.attempt for t in bench.trials] == [0, 0, 1, 2, 0]
-    assert watcher.states.count(JobState.FAILED) == run._CAPACITY_TRIES
+    assert observer.states.count(JobState.FAILED) == 3
 
 
 def test_waits_double_and_end_unless_others_run() -> None:

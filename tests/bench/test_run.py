@@ -68,7 +68,7 @@ class Recording:
 
     def submitted(self, trial: Trial) -> None:
         """See BenchObserver."""
-        self.order.append(trial.place)
+        self.order.append(trial.slot)
 
     def events(self, trial: Trial, events: list[Event]) -> None:
         """See BenchObserver."""
@@ -108,21 +108,21 @@ def ran(ledger: Path) -> Counter[str]:
 
 def start(folder: Path, repeat: int, **options: Any) -> tuple[Bench, Recording]:
     """Run a bench of the folder's job."""
-    prepared, watcher = prepared_at(folder), Recording()
+    prepared, observer = prepared_at(folder), Recording()
     bench = Benches(Store()).claim(prepared.new_bench(repeat))
-    return run_bench(prepared, bench, watcher=watcher, **options), watcher
+    return run_bench(prepared, bench, observer=observer, **options), observer
 
 
 def test_every_cell_is_run_its_share_in_balanced_order(ledger: Path) -> None:
     """And each run has its figures when it has ended; there is nothing left for another call."""
-    bench, watcher = start(ledger.parent, repeat=2)
-    assert watcher.order == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1)]
-    assert watcher.values == [104.0] * 6
+    bench, observer = start(ledger.parent, repeat=2)
+    assert observer.order == [(0, 0), (1, 0), (2, 0), (2, 1), (1, 1), (0, 1)]
+    assert observer.values == [104.0] * 6
     assert ran(ledger) == {"a": 2, "b": 2, "c": 2}
     assert (bench.state, bench.exit_code, bench.is_complete) == (JobState.SUCCEEDED, 0, True)
     assert [len(bench.runs_of(cell)) for cell in range(3)] == [2, 2, 2]
-    again, watcher = start(ledger.parent, repeat=1)
-    assert (again.bench, watcher.todo, watcher.order) == (bench.bench, [0], [])
+    again, observer = start(ledger.parent, repeat=1)
+    assert (again.bench, observer.todo, observer.order) == (bench.bench, [0], [])
     assert start(ledger.parent, repeat=3)[1].todo == [3]
 
 
@@ -130,12 +130,12 @@ def test_what_failed_is_run_again_by_the_next_call_and_nothing_else(ledger: Path
     """The failed runs stay in the record as earlier attempts."""
     trap = Path(f"{ledger}.b")
     trap.touch()
-    bench, watcher = start(ledger.parent, repeat=2)
+    bench, observer = start(ledger.parent, repeat=2)
     assert (bench.state, bench.exit_code) == (JobState.FAILED, ExitCode.JOB_FAILED)
-    assert watcher.states.count(JobState.FAILED) == 2
+    assert observer.states.count(JobState.FAILED) == 2
     trap.unlink()
-    bench, watcher = start(ledger.parent, repeat=2)
-    assert (watcher.todo, bench.state) == ([2], JobState.SUCCEEDED)
+    bench, observer = start(ledger.parent, repeat=2)
+    assert (observer.todo, bench.state) == ([2], JobState.SUCCEEDED)
     assert ran(ledger) == {"a": 2, "b": 4, "c": 2}
     assert [t.attempt for t in bench.trials] == [0, 0, 0, 1, 0, 1, 0, 0]
 
@@ -151,15 +151,15 @@ def test_fail_fast_starts_nothing_more(ledger: Path) -> None:
 def test_a_cancelled_bench_ends_its_runs(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And the next call runs them again."""
     monkeypatch.setenv("SECONDS_OF_WORK", "60")
-    prepared, watcher = prepared_at(ledger.parent), Recording()
+    prepared, observer = prepared_at(ledger.parent), Recording()
     bench = Benches(Store()).claim(prepared.new_bench(1))
 
     def stop() -> Any:
         return "cancel" if ledger.exists() else None
 
-    bench = run_bench(prepared, bench, watcher=watcher, stop=stop)
+    bench = run_bench(prepared, bench, observer=observer, stop=stop)
     assert (bench.state, bench.exit_code) == (JobState.RUNNING, ExitCode.CANCELLED)
-    assert watcher.states == [JobState.CANCELLED]
+    assert observer.states == [JobState.CANCELLED]
 
 
 def test_files_that_change_stop_a_bench_and_make_another_one(ledger: Path) -> None:

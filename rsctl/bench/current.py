@@ -1,0 +1,61 @@
+"""A bench while it goes on: its record as the store has it, and what this process writes to it."""
+
+from __future__ import annotations
+
+from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.bench.schedule import Slot, TrialKeys, pending, unsuccessful
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.store import Store
+from rsctl.stream.events import now
+
+
+class CurrentBench:
+    """The record of a bench, read again by `reload`.
+
+    `retried` are the trials that are repeated because they had ended badly when this process began.
+    """
+
+    def __init__(self, store: Store, bench: Bench) -> None:
+        self.store, self.benches = store, Benches(store)
+        self.record = bench
+        self.retried: TrialKeys = unsuccessful(bench)
+
+    def reload(self) -> Bench:
+        """The record as it is now. Raises RsctlError if somebody removed it."""
+        found = self.benches.get(self.record.bench)
+        if found is None:
+            finding = error("bench", f"{self.record.bench} was forgotten while it ran")
+            raise RsctlError(ExitCode.USAGE, finding)
+        self.record = found
+        return found
+
+    def unfinished(self) -> list[Trial]:
+        """The trials that were begun and have not ended."""
+        return [t for t in self.record.latest().values() if not t.state.is_final]
+
+    def pending(self) -> list[Slot]:
+        """What is still to be run, in order."""
+        return pending(self.record, self.retried)
+
+    def retry(self, trial: Trial) -> None:
+        """Repeat a trial that has ended badly."""
+        self.retried |= {trial.key}
+
+    def note(self, trial: Trial) -> None:
+        """Record a trial's state."""
+        self.benches.note(self.record.bench, trial)
+
+    def conclude(self, trial: Trial, state: JobState, code: int, reason: str | None) -> None:
+        """Record a trial's end."""
+        trial.state, trial.exit_code, trial.reason = state, code, reason
+        self.note(trial)
+
+    def add_image(self, tag: str, reference: str) -> None:
+        """Record by which reference the image of a tag is submitted from now on."""
+        self.benches.have_image(self.record.bench, tag, reference)
+        self.record.images[tag] = reference
+
+    def enter(self, state: JobState) -> None:
+        """Record that the bench is in a state from now on."""
+        self.benches.enter(self.record.bench, state, now() if state.is_final else None)
+        self.record.state = state

@@ -1,0 +1,42 @@
+"""Takes over the trials that an earlier driver of a bench has begun."""
+
+from __future__ import annotations
+
+from rsctl.bench.current import CurrentBench
+from rsctl.bench.follower import Follower
+from rsctl.bench.outcomes import Outcomes
+from rsctl.bench.rate import QUOTAS
+from rsctl.bench.records import Trial
+from rsctl.findings import JobState
+from rsctl.runs.store import Store
+
+
+def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> list[Trial]:
+    """Follow those that go on and record those that have ended meanwhile.
+
+    Returns those that were recorded, but perhaps not sent.
+    """
+    unsent = []
+    for trial in current.unfinished():
+        if _may_be_unsent(current.store, trial.run):
+            follower.drop(trial.run)
+            unsent.append(trial)
+            continue
+        active = follower.add(trial)
+        active.trial = trial
+        active.poll()
+        if active.is_over:
+            follower.drop(trial.run)
+            outcomes.record_end(active, is_driver=True)
+            if trial.state is not JobState.SUCCEEDED:
+                current.retry(trial)
+    return unsent
+
+
+def _may_be_unsent(store: Store, run: str) -> bool:
+    """Whether a run may have no job yet: a second submission then finds the first's."""
+    known = store.get(run)
+    if known is None:
+        return True
+    is_in_cloud = known.target in QUOTAS and not known.state.is_final
+    return is_in_cloud and known.url == f"{known.target}://{run}"
