@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rsctl.doctor.google import google_checks, needed_quotas, signed_in
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, route
 from rsctl.targets.base import Pool
 

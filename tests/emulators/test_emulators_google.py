@@ -13,7 +13,7 @@ from google.auth import default
 from google.auth.exceptions import RefreshError
 from google.auth.transport.requests import AuthorizedSession
 
-from rsctl.emulators.google import GoogleAccess
+from rsctl.emulators.google.emulator import GoogleAccess
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 BUILDS = "/v1/projects/rehearsal/locations/us-central1/builds"

@@ -9,7 +9,7 @@ import base64
 import secrets
 import time
 
-from rsctl.emulators.aws import AwsEmulator, Parameters, Service
+from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
 from rsctl.emulators.nodes import Runner
 
 _TOKEN_SECONDS = 12 * 3600

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rsctl.emulators.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.sagemaker.channels import place_of
 from rsctl.emulators.sagemaker.files import Found, files, links, store
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.sagemaker.files import copy_to, make_folder
 from rsctl.emulators.sagemaker.hosts import Host
 

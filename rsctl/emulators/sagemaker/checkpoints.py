@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rsctl.emulators.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.sagemaker.channels import place_of
 from rsctl.emulators.sagemaker.files import copy_to, files, make_folder, store
 

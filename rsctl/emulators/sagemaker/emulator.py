@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator
+from rsctl.emulators.aws.emulator import AwsEmulator
+from rsctl.emulators.aws.s3 import S3
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.control import Control, Words
 from rsctl.emulators.http import Refused, Request
 from rsctl.emulators.lives import Lives
 from rsctl.emulators.nodes import Runner
-from rsctl.emulators.s3 import S3
-from rsctl.emulators.s3_objects import InFolder
 from rsctl.emulators.sagemaker.account import Account
 from rsctl.emulators.sagemaker.behaviour import Behaviour
 from rsctl.emulators.sagemaker.jobs import Jobs

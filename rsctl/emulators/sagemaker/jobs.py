@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator, Parameters, Service
+from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.http import Refused
 from rsctl.emulators.nodes import Runner
-from rsctl.emulators.s3_objects import InFolder
 from rsctl.emulators.sagemaker import listing, quotas, rules, updates
 from rsctl.emulators.sagemaker.artifacts import model_uri
 from rsctl.emulators.sagemaker.behaviour import Behaviour

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from rsctl.emulators.aws import Parameters
+from rsctl.emulators.aws.emulator import Parameters
 from rsctl.emulators.sagemaker.pools import Pools
 from rsctl.emulators.sagemaker.record import Record
 from rsctl.emulators.sagemaker.tokens import place_in, token_of

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator, Parameters, Service
+from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
 from rsctl.emulators.http import Refused
 from rsctl.emulators.rates import Rate
 from rsctl.emulators.sagemaker.behaviour import Behaviour

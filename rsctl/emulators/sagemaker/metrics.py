@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator, Parameters, Service
+from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
 from rsctl.emulators.sagemaker.behaviour import Behaviour
 from rsctl.emulators.sagemaker.measurements import Measurements, Series
 

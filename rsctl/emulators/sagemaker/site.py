@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.nodes import Runner
-from rsctl.emulators.s3_objects import InFolder
 from rsctl.emulators.sagemaker.behaviour import Behaviour
 from rsctl.emulators.sagemaker.logbook import Logbook
 from rsctl.emulators.sagemaker.measurements import Measurements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.emulators.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import InFolder
 from rsctl.emulators.sagemaker import channels
 from rsctl.emulators.sagemaker.artifacts import Artifacts
 from rsctl.emulators.sagemaker.checkpoints import Checkpoints

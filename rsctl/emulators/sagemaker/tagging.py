@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rsctl.emulators.aws import AwsEmulator, Handler, Parameters
+from rsctl.emulators.aws.emulator import AwsEmulator, Handler, Parameters
 from rsctl.emulators.sagemaker.record import Record
 
 _MOST = 50

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.cloudstorage import CloudStorage
 from rsctl.emulators.control import Control, Words
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.cloudstorage import CloudStorage
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.lives import Lives
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.scratch import ScratchFolder

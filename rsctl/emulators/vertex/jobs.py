@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
 from rsctl.emulators.rates import Rate
 from rsctl.emulators.vertex.behaviour import Behaviour

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import count, islice
 from typing import Any
 
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, Route, route
 from rsctl.emulators.rates import Rate
 from rsctl.emulators.vertex.behaviour import Behaviour

@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, Route, route
 from rsctl.emulators.vertex.filters import (
     And,

@@ -9,7 +9,7 @@ import pytest
 from google.cloud.devtools.cloudbuild_v1.types import cloudbuild
 from google.protobuf import json_format
 
-from rsctl.emulators.aws_models import problems, service_model
+from rsctl.emulators.aws.models import problems, service_model
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.remote import cloud_builder, cloudbuild_request, codebuild_request
 from rsctl.image.remote.cloudbuild import CloudBuild

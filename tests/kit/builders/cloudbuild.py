@@ -10,8 +10,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.cloudstorage import CloudStorage
-from rsctl.emulators.google import GoogleEmulator
+from rsctl.emulators.google.cloudstorage import CloudStorage
+from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, route
 from rsctl.emulators.scratch import ScratchFolder
 from tests.kit.builders.cloudbuild_check import problems, substituted

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator, Service
-from rsctl.emulators.s3 import S3
+from rsctl.emulators.aws.emulator import AwsEmulator, Service
+from rsctl.emulators.aws.s3 import S3
 from rsctl.emulators.scratch import ScratchFolder
 from tests.kit.builders.buildspec import Buildspec, run_phases
 from tests.kit.builders.cloudwatch import CloudWatchLogs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators import aws_models
+from rsctl.emulators.aws import models as aws_models
 from rsctl.targets.managed.fill import filled
 from rsctl.targets.sagemaker import api_model, api_model_update
 from rsctl.targets.sagemaker.api_model import Problem, problems

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.clients.pace import PACE
-from rsctl.emulators.aws import AwsEmulator
+from rsctl.emulators.aws.emulator import AwsEmulator
 
 from .fake_logs import Clock, FakeLogs
 from .fake_sagemaker import FakeSageMaker

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
-from rsctl.emulators.aws import AwsEmulator, Service
-from rsctl.emulators.aws_models import problems, service_model
+from rsctl.emulators.aws.emulator import AwsEmulator, Service
+from rsctl.emulators.aws.models import problems, service_model
 from rsctl.emulators.http import Reply, Request
 
 GROUP = "/aws/sagemaker/TrainingJobs"

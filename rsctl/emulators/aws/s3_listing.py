@@ -8,7 +8,7 @@ from typing import NamedTuple, Union
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from rsctl.emulators.s3_objects import Facts, Objects
+from rsctl.emulators.aws.s3_objects import Facts, Objects
 
 _MOST = 1000
 

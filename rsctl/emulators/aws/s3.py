@@ -10,10 +10,10 @@ from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape, unescape
 
-from rsctl.emulators.aws import error_xml
+from rsctl.emulators.aws.emulator import error_xml
+from rsctl.emulators.aws.s3_listing import listing, stamp
+from rsctl.emulators.aws.s3_objects import Facts, InMemory, Objects
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
-from rsctl.emulators.s3_listing import listing, stamp
-from rsctl.emulators.s3_objects import Facts, InMemory, Objects
 
 _XML = {"Content-Type": "application/xml"}
 _SPACE = "http://s3.amazonaws.com/doc/2006-03-01/"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
-from rsctl.emulators.aws_models import problems, service_model
+from rsctl.emulators.aws.models import problems, service_model
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, Route
 
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([a-z0-9-]+)/([a-z0-9]+)/")

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional, Protocol
 
-from rsctl.emulators.cloudstorage_folder import Buckets
+from rsctl.emulators.google.cloudstorage_folder import Buckets
 
 _FOR_ALL = 0o666
 

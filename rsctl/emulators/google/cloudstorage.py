@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.cloudstorage_folder import Buckets
-from rsctl.emulators.cloudstorage_multipart import multipart_related
+from rsctl.emulators.google.cloudstorage_folder import Buckets
+from rsctl.emulators.google.cloudstorage_multipart import multipart_related
 from rsctl.emulators.http import Emulator, Reply, Request, Route, route
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")

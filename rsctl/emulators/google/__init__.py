@@ -1,0 +1,1 @@
+"""What the emulators of Google Cloud services share: credentials, errors, Cloud Storage."""
