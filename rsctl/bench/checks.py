@@ -91,15 +91,15 @@ def make_cases(baseline: Results, candidate: Results, floors: Mapping[str, Floor
 
 def _case(baseline: Results, candidate: Results, name: str, floor: Floor, cell: Cell) -> Case:
     before, after = baseline.find(name, cell), candidate.find(name, cell)
-    told = [series for series in (after, before) if series is not None]
+    known = [series for series in (after, before) if series is not None]
     check = Check(
         metric=name,
         cell=cell,
         verdict=Verdict.NO_DATA,
         floor=floor.amount,
         is_relative=floor.is_relative,
-        unit=next((series.unit for series in told if series.unit), None),
-        goal=next((series.goal for series in told if series.goal), None),
+        unit=next((series.unit for series in known if series.unit), None),
+        goal=next((series.goal for series in known if series.goal), None),
     )
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:

@@ -93,9 +93,9 @@ def _metric(sides: Sequence[Results], name: str) -> list[Compared]:
 def _cell(
     series: Sequence[Series | None], name: str, cell: Cell, sides: Sequence[Results]
 ) -> tuple[Compared, Stratum | None]:
-    told = next(s for s in series if s is not None)
+    known = next(s for s in series if s is not None)
     compared = Compared(
-        name=name, unit=told.unit, goal=told.goal, cell=cell, sides=[_side(s) for s in series]
+        name=name, unit=known.unit, goal=known.goal, cell=cell, sides=[_side(s) for s in series]
     )
     first, last = series[0], series[-1]
     if len(series) < 2:

@@ -21,8 +21,8 @@ _CLOUDS = ("vertex", "sagemaker")
 def cost_of(run: Run) -> tuple[float | None, str | None]:
     """US dollars of a run, so far if it goes on; or None and why it is not known.
 
-    SageMaker tells the seconds it bills, spot discount included; elsewhere it is the time from the
-    start of the work, on demand.
+    SageMaker reports the seconds it bills, spot discount included; elsewhere it is the time from
+    running to the end, on demand.
     """
     if run.target not in _CLOUDS or is_rehearsed(run.run):
         return None, "machines of one's own have no price"

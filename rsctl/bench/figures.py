@@ -1,7 +1,7 @@
 """Figures of a run: one number a metric, aggregated over the run's steady part.
 
 Besides the metrics of the job there are those of the run itself, named `run.…`: the seconds of its
-phases, its cost, the bytes of its gradients. What a run lacks has no value, and says why.
+phases, its cost, the bytes of its gradients. What a run lacks has no value and a reason.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Figure(msgspec.Struct, kw_only=True):
 
 
 def figures(store: Store, run: Run) -> dict[str, Figure]:
-    """The figures of a run by name: the job's metrics as declared, others that it logged, its own.
+    """The figures of a run by name: of the metrics declared, of others logged, and of the run itself.
 
-    They are what is known so far, whatever the run's state: who decides by them must look at that.
+    They are what is known so far, whatever the run's state: who decides by them must check that.
     """
     logged = _logged(store, run.run)
     names = [*run.metrics_spec, *(name for name in logged if name not in run.metrics_spec)]
@@ -55,8 +55,8 @@ def figures(store: Store, run: Run) -> dict[str, Figure]:
         name: _figure(logged.get(name, {}), run.metrics_spec.get(name, MetricSpec()))
         for name in names
     }
-    own = _own(store, run, list(logged.values()))
-    return {**found, **{name: figure for name, figure in own.items() if name not in found}}
+    measured = _of_run(store, run, list(logged.values()))
+    return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
 
 
 def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Figure:
@@ -83,10 +83,10 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
 def quantile(values: Sequence[float], part: float) -> float:
     """The quantile of finite values, interpolated between neighbours; 0.5 is the median."""
     ordered = sorted(values)
-    place = part * (len(ordered) - 1)
-    low = math.floor(place)
+    position = part * (len(ordered) - 1)
+    low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -118,22 +118,22 @@ def _logged(store: Store, run: str) -> dict[str, Series]:
     return found
 
 
-def _own(store: Store, run: Run, logged: list[Series]) -> dict[str, Figure]:
+def _of_run(store: Store, run: Run, logged: list[Series]) -> dict[str, Figure]:
     """What is measured of every run."""
     first = min((events[0].time for series in logged for events in series.values()), default=None)
-    own = {
+    measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
     steps = step_seconds([events for series in logged for events in series.values()])
-    own["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
+    measured["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
     if not steps:
-        own["run.step"].reason = "the log tells no steps: give a metric's regex a group `step`"
-    own["run.cost"] = _once(*_unit(cost_of(run)))
+        measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"
+    measured["run.cost"] = _once(*_unit(cost_of(run)))
     travel = gradients_of(store, run)
     why = None if travel else "no gradients went over reducers"
-    own["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
-    return own
+    measured["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
+    return measured
 
 
 def _unit(cost: tuple[float | None, str | None]) -> tuple[float | None, str, str | None]:

@@ -98,7 +98,7 @@ def run_print(store: Store, run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     """What must be equal, and what may differ, of one run."""
     replicas = versions_of(store, run.run)
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
-    fixed = {"target": run.target, **_pools(run.plan), **_work(run.plan)}
+    fixed = {"target": run.target, **_pools(run.plan), **_arguments(run.plan)}
     shown: dict[str, Any] = {}
     if run.target in _LOCAL:
         machine = [versions[name] for name in _OF_THE_MACHINE if name in versions]
@@ -114,7 +114,7 @@ def run_print(store: Store, run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The prints of runs that should be alike as one; where they differ it says so."""
+    """The prints of runs that should be alike as one; values that differ are joined."""
     values: dict[str, list[Any]] = {}
     for one in prints:
         for name, value in one.items():
@@ -150,17 +150,17 @@ def _machine(versions: Mapping[str, str]) -> str:
     return ", ".join(filter(None, [versions.get("cpu"), cores, versions.get("gpu")]))
 
 
-def _work(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the first worker, as its request has them."""
-    words = next(_argument_lists(plan.get("request")), None)
-    return {"arguments": " ".join(words)} if words else {}
+    arguments = next(_argument_lists(plan.get("request")), None)
+    return {"arguments": " ".join(arguments)} if arguments else {}
 
 
 def _argument_lists(request: Any) -> Iterator[list[str]]:
-    """Every list of words of a request that is a command line, less the program before it."""
+    """Every list of texts of a request that is a command line, less the program before it."""
     if isinstance(request, Mapping):
         for name, value in request.items():
-            if name in _ARGUMENTS and _is_words(value):
+            if name in _ARGUMENTS and _is_texts(value):
                 yield value[value.index("--launcher") :] if "--launcher" in value else value
             elif name == "HyperParameters" and isinstance(value, Mapping):
                 yield [f"{key}={value[key]}" for key in sorted(value)]
@@ -174,7 +174,7 @@ def _argument_lists(request: Any) -> Iterator[list[str]]:
 _ARGUMENTS = frozenset({"argv", "args", "command", "ContainerArguments", "containerArguments"})
 
 
-def _is_words(value: Any) -> bool:
+def _is_texts(value: Any) -> bool:
     return bool(value) and isinstance(value, list) and all(isinstance(v, str) for v in value)
 
 
@@ -187,7 +187,7 @@ def _environment(env: Mapping[str, Optional[str]]) -> dict[str, str]:
 
 
 def _known_to_both(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the machine where one side does not know it: older runs have not told it."""
+    """Without the machine where one side does not know it: older runs did not record it."""
     return {name: value for name, value in one.items() if name != "machine" or name in other}
 
 

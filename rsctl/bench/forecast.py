@@ -1,4 +1,4 @@
-"""What a gate's repetitions can detect, and what they cost, said before they run."""
+"""What a gate's repetitions can detect, and what they cost, for display before they run."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Forecast(NamedTuple):
             return f"{runs}{again} can show no regression, however large: --repeat {least} could"
         if self.noise is None or self.detectable is None or self.passes is None:
             return f"{runs}, {self.floor} allowed; the noise is not known, nor what they detect"
-        words = (
+        text = (
             f"{runs}, noise {100 * self.noise:.2g} %: they find a regression of "
             f"{100 * self.detectable:.2g} % in 80 % of cases"
         )
         if self.passes > self.floor.amount:
-            words += (
+            text += (
                 f"; {self.floor} is less than this noise lets pass: repeat more often, or allow "
                 f"{100 * self.passes:.2g} %"
             )
-        return words
+        return text
 
 
 def forecast(
@@ -74,16 +74,16 @@ def forecast(
 def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
     """What the runs take, by those of the baseline: `30 runs, about 0:42:00 of runs, 12 USD`."""
     runs = len(cells) * repeat
-    words = [f"{runs} runs"]
+    parts = [f"{runs} runs"]
     seconds = _total(baseline, "run.time", cells, repeat)
     dollars = _total(baseline, "run.cost", cells, repeat)
     if seconds is not None:
-        words.append(f"about {seconds_in_words(seconds)} of work one after the other")
+        parts.append(f"about {seconds_in_words(seconds)} of work one after the other")
     if dollars is not None:
-        words.append(f"about {number_in_words(dollars)} USD")
+        parts.append(f"about {number_in_words(dollars)} USD")
     if seconds is None and dollars is None:
-        words.append("what they cost is not known before the first")
-    return ", ".join(words)
+        parts.append("what they cost is not known before the first")
+    return ", ".join(parts)
 
 
 def _of_metric(

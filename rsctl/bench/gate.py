@@ -48,10 +48,10 @@ class Gate(msgspec.Struct, kw_only=True):
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:
-    """Raises RsctlError if nobody says of a metric whether more or less of it is better."""
+    """Raises RsctlError if nobody has declared of a metric whether more or less of it is better."""
     for name in floors:
-        told = {s.goal for side in sides for s in side.series if s.name == name}
-        if told and told == {None}:
+        goals = {s.goal for side in sides for s in side.series if s.name == name}
+        if goals and goals == {None}:
             message = f"nobody says whether more or less of {name} is better"
             remedy = f"set metrics.{name}.goal: max or min in the job file, and measure again"
             raise RsctlError(ExitCode.USAGE, error("goal", message, remedy))

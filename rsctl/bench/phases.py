@@ -38,13 +38,13 @@ def phases_of(run: Run, first_value: str | None) -> dict[str, Measured]:
 
 
 def step_seconds(series: Iterable[Sequence[MetricEvent]]) -> list[float]:
-    """Seconds of each step after the warm-up, by the series that tells the most steps."""
+    """Seconds of each step after the warm-up, by the series that has the most steps."""
     best: list[float] = []
     for events in series:
-        told = [m for m in events if m.step is not None]
+        with_steps = [m for m in events if m.step is not None]
         durations = [
             seconds / steps
-            for before, after in pairwise(told)
+            for before, after in pairwise(with_steps)
             if (steps := (after.step or 0) - (before.step or 0)) > 0
             and (seconds := _seconds(before.time, after.time)) is not None
         ]
@@ -54,8 +54,8 @@ def step_seconds(series: Iterable[Sequence[MetricEvent]]) -> list[float]:
 
 def _states(run: str) -> list[StateEvent]:
     """The states of the job itself, as its folder has them."""
-    told = StateReader(RunFolder(run).states).read()
-    return [e for e in told if isinstance(e, StateEvent) and e.replica is None]
+    events = StateReader(RunFolder(run).states).read()
+    return [e for e in events if isinstance(e, StateEvent) and e.replica is None]
 
 
 def _first(events: Iterable[StateEvent], state: JobState) -> str | None:

@@ -82,12 +82,12 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
 
     Raises RsctlError with all that is wrong with any of them.
     """
-    place = choose_target(document, target)
+    chosen = choose_target(document, target)
     document.require_job()
     cells, findings, wrong = [], list(document.findings), []
     for values, one in cells_of(document):
         try:
-            plan, job = make_plan(one, place, placeholder(_name(one)))
+            plan, job = make_plan(one, chosen, placeholder(_name(one)))
         except RsctlError as problem:
             wrong += [finding for finding in problem.findings if finding not in wrong]
             continue
@@ -100,7 +100,7 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
-    return PreparedBench(document, settings, place, cells, findings)
+    return PreparedBench(document, settings, chosen, cells, findings)
 
 
 def reopen(bench: Bench) -> PreparedBench:

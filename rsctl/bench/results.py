@@ -152,7 +152,7 @@ def _add_cell(
     cell: Cell,
     wanted: int,
 ) -> None:
-    told: list[dict[str, Figure] | None] = []
+    found: list[dict[str, Figure] | None] = []
     prints, lost, runs = [], [], []
     spec: Run | None = None
     for trial in trials:
@@ -164,22 +164,22 @@ def _add_cell(
             prints.append(fixed)
             shown.append(may_differ)
         if run is None or trial.state is not JobState.SUCCEEDED:
-            told.append(None)
+            found.append(None)
             lost.append(_why(trial))
             continue
-        told.append(figures(store, run))
+        found.append(figures(store, run))
     missing = wanted - len(trials)
     if missing > 0:
         lost.append(f"{missing} of {wanted} repetitions have not run")
-        told += [None] * missing
-    known = [figure for figure in told if figure]
+        found += [None] * missing
+    known = [figure for figure in found if figure]
     names = dict.fromkeys([*(spec.metrics_spec if spec else {}), *(n for f in known for n in f)])
     results.cells.append(CellRuns(cell=cell, runs=runs, wanted=wanted, lost=lost))
     results.fingerprint.cells.append(CellPrint(cell, merged(prints)))
     if spec is not None:
         results.fingerprint.metrics |= definitions(spec.metrics_spec)
     results.series += [
-        _series(name, cell, [f.get(name) if f else None for f in told], lost, spec)
+        _series(name, cell, [f.get(name) if f else None for f in found], lost, spec)
         for name in names
     ]
 
@@ -190,9 +190,9 @@ def _trials(bench: Bench, cell: int, repetitions: range) -> list[Trial]:
 
 
 def _series(
-    name: str, cell: Cell, told: list[Optional[Figure]], lost: list[str], run: Run | None
+    name: str, cell: Cell, figures_of: list[Optional[Figure]], lost: list[str], run: Run | None
 ) -> Series:
-    there = [figure for figure in told if figure is not None]
+    there = [figure for figure in figures_of if figure is not None]
     spec = run.metrics_spec.get(name) if run else None
     reasons = [figure.reason for figure in there if figure.value is None and figure.reason]
     return Series(
@@ -200,7 +200,7 @@ def _series(
         unit=next((f.unit for f in there if f.unit), spec.unit if spec else None),
         goal=next((f.goal for f in there if f.goal), spec.goal if spec else None),
         cell=cell,
-        values=[figure.value if figure else None for figure in told],
+        values=[figure.value if figure else None for figure in figures_of],
         reasons=list(dict.fromkeys([*lost, *reasons])),
     )
 

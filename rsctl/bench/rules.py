@@ -36,13 +36,13 @@ def rules_of(
     for text in max_regression:
         name, _, amount = text.partition("=")
         floors[name] = _floor(name, amount)
-    told = block.get("baseline")
+    from_file = block.get("baseline")
     return Rules(
-        baseline=baseline or told,
+        baseline=baseline or from_file,
         floors=floors,
         repeat=repeat or block.get("repeat"),
         confirm=int(block.get("confirm") or 0) if confirm is None else confirm,
-        is_from_file=baseline is None and told is not None,
+        is_from_file=baseline is None and from_file is not None,
     )
 
 

@@ -9,14 +9,14 @@ from rsctl.spec.units import Warmup
 from rsctl.stream.events import MetricEvent, seconds_between
 
 _LEAST = 5
-"""A series must have so many values for `auto` to look for a transient; else none is cut off."""
+"""A series must have so many values for `auto` to search for a transient; else none is cut off."""
 
 
 def steady(series: Sequence[MetricEvent], warmup: str) -> Sequence[MetricEvent]:
     """The values after the warm-up, of one metric of one replica in the order of their arrival.
 
-    `20 steps` cuts off what belongs to the first 20 steps from the first one that is told; where
-    the log tells no steps, the first 20 values. `30s` counts from the first value. `auto` is
+    `20 steps` cuts off what belongs to the first 20 steps from the first one that is logged; where
+    the log has no steps, the first 20 values. `30s` counts from the first value. `auto` is
     `transient`.
     """
     if not series:

@@ -48,7 +48,7 @@ class SubmitThread:
             pass
         except RsctlError as problem:
             self.problem = problem
-        except Exception as problem:  # noqa: BLE001 - the bench tells it; a thread cannot
+        except Exception as problem:  # noqa: BLE001 - the bench shows it; a thread cannot
             message = f"the submission broke down: {type(problem).__name__}: {problem}"
             self.problem = RsctlError(ExitCode.ENVIRONMENT, error("bug", message, "report it"))
         finally:

@@ -8,7 +8,8 @@ import sys
 
 import click
 
-from rsctl.bench.baseline import is_place, read_baseline
+from rsctl.bench.baseline import read_baseline
+from rsctl.bench.baseline_files import is_location
 from rsctl.bench.compare import ONE_RUN, Compared, Comparison, compare
 from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
@@ -58,7 +59,7 @@ def command(sides: tuple[str, ...], metrics: tuple[str, ...], output: str) -> in
 
 def load(store: Store, reference: str, folder: str = ".") -> Results:
     """The results of a run, a bench or a baseline. Raises RsctlError."""
-    if is_place(reference):
+    if is_location(reference):
         return read_baseline(reference, folder)
     found = find_source(store, reference)
     if isinstance(found, Bench):

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from rsctl.bench.baseline import is_place, make_baseline, write_baseline
+from rsctl.bench.baseline import make_baseline, write_baseline
+from rsctl.bench.baseline_files import is_location
 from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.formats.junit import runs_name
 from rsctl.bench.gate import Gate, confirm, evaluate
@@ -177,7 +178,7 @@ def _confirmed(
 def _update(store: Store, source: Source, rules: Rules) -> int:
     """Write the baseline of what is measured now."""
     place = rules.baseline
-    if place is None or not (is_place(place) or place.endswith(".json")):
+    if place is None or not (is_location(place) or place.endswith(".json")):
         remedy = "give --baseline FILE.json, gs://… or s3://…"
         raise RsctlError(ExitCode.USAGE, error("baseline", "nowhere to write it to", remedy))
     folder = source.folder if rules.is_from_file else "."

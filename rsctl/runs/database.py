@@ -1,4 +1,4 @@
-"""One SQLite file in WAL mode, also on a full disk, and what goes wrong with it in words."""
+"""One SQLite file in WAL mode, readable on a full disk too; its errors become findings."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Database:
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Turn what goes wrong with the database into words for the user."""
+        """Turn errors of the database into findings."""
         try:
             yield
         except (sqlite3.Error, OSError, msgspec.MsgspecError) as problem:

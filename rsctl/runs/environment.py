@@ -13,7 +13,7 @@ _CONTRACT = frozenset(
 
 
 def belongs_to_contract(name: str) -> bool:
-    """Whether a variable tells a process its place in a job; another job must not inherit it."""
+    """Whether a variable gives a process its rank or role in a job; no other job may inherit it."""
     return name.startswith(("RSCTL_", "TORCHELASTIC_")) or name in _CONTRACT
 
 

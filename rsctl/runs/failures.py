@@ -22,7 +22,7 @@ _TOGETHER_SECONDS = 2.0
 
 
 def exit_report(line: LogEvent) -> Failure | None:
-    """The failure that a rank's `exit` line tells of: it has the true time, rank and signal.
+    """The failure in a rank's `exit` line, which has the true time, rank and signal.
 
     Any program of the job can print such a line, so what is not of its form is left out.
     """
@@ -40,7 +40,7 @@ def exit_report(line: LogEvent) -> Failure | None:
 
 
 def _time_in(record: Mapping[str, object]) -> str | None:
-    """When a rank says that it ended; None if that is no time."""
+    """When a rank ended by its own report; None if that is no time."""
     time = record.get("time")
     try:
         parse_time(str(time))
@@ -50,7 +50,7 @@ def _time_in(record: Mapping[str, object]) -> str | None:
 
 
 def runtime_finding(line: LogEvent) -> Finding | None:
-    """The finding that a line of the runtime tells.
+    """The finding in a line of the runtime; None for other lines.
 
     Any program of the job can print such a line: its texts become one line each, and it cannot
     point into a file of the user's.
@@ -59,12 +59,12 @@ def runtime_finding(line: LogEvent) -> Finding | None:
     if not record or record["rsctl"] != "finding":
         return None
     try:
-        told = msgspec.convert(record, Finding)
+        reported = msgspec.convert(record, Finding)
     except msgspec.ValidationError:
         return None
-    remedy = told.remedy and _short(told.remedy)
-    code, message = _short(told.code), _short(told.message)
-    return Finding(severity=told.severity, code=code, message=message, remedy=remedy)
+    remedy = reported.remedy and _short(reported.remedy)
+    code, message = _short(reported.code), _short(reported.message)
+    return Finding(severity=reported.severity, code=code, message=message, remedy=remedy)
 
 
 def _short(text: str) -> str:
@@ -93,7 +93,7 @@ def first_failure(
 def _seconds_apart(first: Failure, second: Failure) -> float:
     try:
         return seconds_between(first.time, second.time)
-    except ValueError:  # a time is the runtime's own word
+    except ValueError:  # a time that the job's own output gives
         return 0.0
 
 

@@ -1,4 +1,7 @@
-"""How a run ended, in a file whose space is taken before it starts: a full disk cannot hide it."""
+"""The final state of a run in a file whose space is reserved before it starts.
+
+So a full disk cannot lose it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _LONGEST_REASON = 800  # characters; each takes at most four bytes
 
 
 def reserve(run: str) -> None:
-    """Take the space, unless it is taken; without any the end cannot be kept here."""
+    """Reserve the space, unless it is; without any the state cannot be kept here."""
     with suppress(OSError):
         file = os.open(_path(run), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.write(file, b" " * _BYTES)
@@ -36,7 +39,7 @@ def write(run: str, event: StateEvent) -> None:
 
 
 def final_state(run: str) -> StateEvent | None:
-    """How the run ended; None if it has not, or that was not kept."""
+    """The final state; None if the run has not ended, or that was not kept."""
     try:
         event = msgspec.json.decode(_path(run).read_bytes(), type=StateEvent)
     except (OSError, msgspec.DecodeError):
@@ -45,7 +48,7 @@ def final_state(run: str) -> StateEvent | None:
 
 
 def with_final_state(run: Run) -> Run:
-    """The run with its end, should that be missing in the store, which a full disk may cause."""
+    """The run with its final state, should the store lack it, which a full disk may cause."""
     ended = None if run.state.is_final else final_state(run.run)
     if ended is None:
         return run

@@ -1,4 +1,4 @@
-"""What was found while a run went on, to be told again afterwards."""
+"""The findings of a run, read back from its folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import FindingEvent, StateEvent
 
 INCOMPLETE_LOG = frozenset({"disk-full", "log-lost"})
-"""The codes of findings that say that the log is not complete."""
+"""Codes of findings by which the log is not complete."""
 
 _MARK = b'"type":"finding"'
 

@@ -1,10 +1,10 @@
-"""The folder of a run: what is in it, and the lock that says whether somebody looks after it.
+"""The folder of a run: its files, and the lock that its supervisor holds.
 
-That is a supervisor, or for a job in a cloud the command that collects its log.
+For a job in a cloud the supervisor is the command that collects its log.
 
-submission.json   what the supervisor was told to run (no secrets)
+submission.json   the run description: what the supervisor runs (no secrets)
 supervisor.lock   held while the supervisor lives; its text is the supervisor's process id
-supervisor.log    what the supervisor itself had to say; normally empty
+supervisor.log    what the supervisor itself printed; normally empty
 outcome.json      the end of the job, as a copy for which there is space on a full disk
 states.log        the states of the job and its replicas, one JSON event a line
 REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
@@ -43,9 +43,9 @@ class RestartLimit(NamedTuple):
 
 
 class RunDescription(msgspec.Struct, kw_only=True):
-    """What a supervisor runs. Times in seconds.
+    """What a supervisor runs, written down in `submission.json`. Times in seconds.
 
-    `may_lose_reducers` says that the workers go on by themselves when a reducer is lost. `queue`
+    With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `queue`
     is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
     restarted too often, if the service does not see to that itself.
     """
@@ -81,7 +81,7 @@ class RunFolder:
         self._description.write_bytes(msgspec.json.encode(description))
 
     def begin(self, description: RunDescription) -> int | None:
-        """Make the folder and take its lock; None if somebody looks after the run already.
+        """Make the folder and take its lock; None if the run is supervised already.
 
         Raises RsctlError if the folder cannot be written.
         """
@@ -94,7 +94,7 @@ class RunFolder:
             raise unwritable(self.path, problem) from None
 
     def description(self) -> RunDescription:
-        """What was submitted. Raises OSError or msgspec.DecodeError."""
+        """The run description. Raises OSError or msgspec.DecodeError."""
         return msgspec.json.decode(self._description.read_bytes(), type=RunDescription)
 
     def replicas(self) -> list[str]:
@@ -112,11 +112,11 @@ class RunFolder:
         """Take the run's lock; returns its file descriptor, which a supervisor may inherit.
 
         A lock belongs to the open file, so it is held until the last process that has it ends,
-        however it ends. Raises BlockingIOError if somebody looks after the run already.
+        however it ends. Raises BlockingIOError if the run is supervised already.
         """
         deadline = monotonic() + _PROBE_SECONDS
         while (file := try_lock(self._lock_path)) is None:
-            # It may be somebody who only looks, and is gone in a moment.
+            # It may be a check of the lock, which is over in a moment.
             if monotonic() > deadline:
                 raise BlockingIOError
             sleep(_PROBE_SECONDS / 20)
@@ -124,7 +124,7 @@ class RunFolder:
         return file
 
     def claim(self, lock: int, supervisor: int) -> None:
-        """Write the process id of who looks after the run into the lock, in one piece."""
+        """Write the supervisor's process id into the lock, in one piece."""
         write_holder(lock, supervisor)
 
     def is_supervised(self) -> bool:

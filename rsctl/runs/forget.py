@@ -1,4 +1,4 @@
-"""Gives up a run: its record and its folder go, what the job itself has written stays."""
+"""Removes a run: its record and its folder go, outputs and checkpoints stay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _THE_JOBS_OWN = ("outputs", "checkpoints")
 def forget(store: Store, run: str) -> list[Path]:
     """Remove a run from the store and its folder; returns the folders with files that stay.
 
-    Raises RsctlError if somebody looks after the run, or something cannot be removed.
+    Raises RsctlError if the run is supervised, or something cannot be removed.
     """
     folder = RunFolder(run)
     if folder.path.is_dir() and folder.is_supervised():

@@ -1,4 +1,4 @@
-"""Where rsctl keeps its runs on this machine."""
+"""RSCTL_HOME: the folder of runs and store, and files for this user alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def home() -> Path:
 
 
 def is_rehearsed(run: str) -> bool:
-    """Whether this machine plays the cloud of a run."""
+    """Whether a run is a rehearsal: its cloud is an emulator."""
     return (run_directory(run) / "rehearsal.json").exists()
 
 

@@ -51,7 +51,7 @@ def ends_job(event: Event) -> bool:
 
 
 class RunReader:
-    """Everything that a run's folder tells from a cursor on; advances the cursor as it reads.
+    """The events in a run's folder from a cursor on, in order; advances the cursor as it reads.
 
     `ended` says that the last read knew of the job's end, so that it held nothing back.
     """

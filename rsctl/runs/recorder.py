@@ -1,4 +1,4 @@
-"""What is written down of a run while it goes on: states, findings, the first failure, metrics."""
+"""Records states, findings, the first failure and metrics of a run while it goes on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Recorder:
     """Writes to the run's `states.log` and to the store.
 
     A file of a megabyte is kept as a reserve. When the disk is full it is given up, so that at
-    least the end of the run can be told.
+    least the end of the run can be recorded.
     """
 
     def __init__(self, folder: RunFolder, store: Store) -> None:
@@ -39,9 +39,9 @@ class Recorder:
         self._reserve = folder.path / "reserve"
         self._metrics: list[MetricEvent] = []
         self._flushed = monotonic()
-        self._told_of: set[str | None] = set()
+        self._reported: set[str | None] = set()
         self.attempt = 1
-        _fill(self._reserve)
+        _reserve_space(self._reserve)
         final_state.reserve(folder.run)
 
     def state(
@@ -67,14 +67,14 @@ class Recorder:
         self._append(event)
 
     def finding(self, finding: Finding, replica: str | None = None) -> None:
-        """Something the user has to know."""
-        self._told_of.add(finding.path)
+        """A problem or remark for the user."""
+        self._reported.add(finding.path)
         self._append(FindingEvent(time=now(), finding=finding, replica=replica))
 
     def metrics_ended(self, metrics: Mapping[str, MetricSpec], is_success: bool) -> None:
-        """Tell what is wrong with the metrics of a run that is about to end.
+        """Report what is wrong with the metrics of a run that is about to end.
 
-        Of a regex that was told to be wrong before, it is known why it has found nothing.
+        Of a regex that was reported before, it is known why it has found nothing.
         """
         self.flush()
         try:
@@ -82,7 +82,7 @@ class Recorder:
         except sqlite3.Error:  # nothing is known of them then
             return
         for finding in metric_findings(metrics, last, is_success):
-            if finding.path not in self._told_of:
+            if finding.path not in self._reported:
                 self.finding(finding)
 
     def failure(self, failure: Failure) -> None:
@@ -90,11 +90,11 @@ class Recorder:
         self._save(lambda: self._store.record_failure(self._run, failure))
 
     def attempt_ended(self, attempt: Attempt) -> None:
-        """An attempt is followed by another one; told again, the last counts."""
+        """An attempt is followed by another one; recorded again, the last counts."""
         self._save(lambda: self._store.record_attempt(self._run, attempt))
 
     def versions(self, replica: str, versions: dict[str, str]) -> None:
-        """What a replica says that it runs on."""
+        """What a replica runs on, by its own report."""
         self._save(lambda: keep_versions(self._store, self._run, replica, versions))
 
     def metrics(self, metrics: Iterable[MetricEvent]) -> None:
@@ -118,11 +118,11 @@ class Recorder:
     def disk_full(self) -> None:
         """Called once, when output can no longer be kept: the reserve is given up for the rest."""
         self._reserve.unlink(missing_ok=True)
-        place = self._reserve.parent
+        folder = self._reserve.parent
         self.finding(
             warning(
                 "disk-full",
-                f"the disk of {place} is full: logs are incomplete from here on, the job goes on",
+                f"the disk of {folder} is full: logs are incomplete from here on, the job goes on",
                 "free some space, or set RSCTL_HOME to a larger disk",
             )
         )
@@ -149,7 +149,7 @@ class Recorder:
                     print(f"{now()} cannot write: {problem}", file=sys.stderr, flush=True)
 
 
-def _fill(path: Path) -> None:
+def _reserve_space(path: Path) -> None:
     try:
         path.write_bytes(bytes(_RESERVE_BYTES))
     except OSError:

@@ -1,4 +1,4 @@
-"""What the store knows of one run."""
+"""A run, its replicas and its facts, as the store has them."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Store(Database):
     def record(self, run: str, event: StateEvent) -> None:
         """Record that a run or one of its replicas entered a state.
 
-        A final state stays; told again, it may have another reason. Only a failure may prove to
+        A final state stays; recorded again, it may have another reason. Only a failure may prove to
         have been the end of a time limit, which a cloud may say later.
         """
         if event.replica is None:
@@ -107,7 +107,7 @@ class Store(Database):
         self._write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
 
     def record_attempt(self, run: str, attempt: Attempt) -> None:
-        """Record a start of the job that was followed by another; told again, the last counts."""
+        """Record a start of the job that was followed by another; recorded again, the last counts."""
         self._write(
             "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?)",
             *(run, attempt.attempt, attempt.ended, attempt.reason),

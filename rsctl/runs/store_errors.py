@@ -1,4 +1,4 @@
-"""What goes wrong with the store, in words for the user."""
+"""Errors of the store as findings."""
 
 from __future__ import annotations
 

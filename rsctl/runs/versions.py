@@ -1,4 +1,4 @@
-"""What the replicas of a run ran on, as their runtime said at the start."""
+"""Versions and machine of each replica of a run, as its runtime reports them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import structured
 
 KNOWN = ("rsctl", "python", "torch", "nccl", "driver", "gpu", "cpu", "cores", "kernel")
-"""What a `versions` line may tell."""
+"""The names that a `versions` line may have."""
 
 _LONGEST = 200
 
 
 def reported_versions(line: LogEvent) -> dict[str, str] | None:
-    """What a line of the runtime tells of its node; None for other lines.
+    """The versions in a line of the runtime; None for other lines.
 
     Any program can print such a line: what is no known name or no text is left out.
     """
@@ -29,7 +29,7 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
 
 
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:
-    """Record what a replica runs on; the last word counts. Raises StoreError."""
+    """Record what a replica runs on; the last report counts. Raises StoreError."""
     text = msgspec.json.encode(versions).decode()
     with store.transaction() as db:
         db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, ?)", (run, replica, text))

@@ -11,11 +11,11 @@ import pytest
 
 from rsctl.bench.baseline import (
     encode_baseline,
-    is_place,
     make_baseline,
     read_baseline,
     write_baseline,
 )
+from rsctl.bench.baseline_files import is_location
 from rsctl.bench.fingerprint import CellPrint, Fingerprint
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.findings import ExitCode, RsctlError
@@ -177,5 +177,5 @@ def test_what_git_does_not_have(repository: Path, place: str, message: str) -> N
         ("job-bench-7f3k2a", False),
     ],
 )
-def test_places(reference: str, is_one: bool) -> None:
-    assert is_place(reference) is is_one
+def test_locations(reference: str, is_one: bool) -> None:
+    assert is_location(reference) is is_one

@@ -1,7 +1,7 @@
 """GitHub Actions: annotations by workflow commands, and the step summary.
 
 A step shows 10 annotations of each kind and a job 50 (zizmor#634), so that the worst come first
-and the last one tells how many there are more. A step summary over 1 MiB is refused whole.
+and the last one gives the number of those left out. A step summary over 1 MiB is refused whole.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _of_check(check: Check, file: str | None) -> str:
 
 
 def _command(kind: str, title: str, message: str, file: str | None) -> str:
-    place = f"file={_property(file)}," if file else ""
-    return f"::{kind} {place}title={_property(title)}::{_data(message)}"
+    location = f"file={_property(file)}," if file else ""
+    return f"::{kind} {location}title={_property(title)}::{_data(message)}"
 
 
 def _data(value: str) -> str:

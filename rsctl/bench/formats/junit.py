@@ -43,8 +43,8 @@ def before(name: str, cells: Iterable[str], checks: Iterable[str]) -> str:
 
 
 def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: bool = False) -> str:
-    """The file at the end; without a gate only the cells' runs. `tolerant`: what could not be told
-    counts as passed, as for --allow-inconclusive.
+    """The file at the end; without a gate only the cells' runs. `tolerant`: undecided checks
+    count as passed, as for --allow-inconclusive.
     """
     suites = [("runs", [_runs(cell) for cell in cells])]
     if gate is not None:

@@ -55,8 +55,8 @@ def _labels(series: Series) -> str:
         name = _NOT_IN_NAMES.sub("_", key)
         name = f"_{name}" if name[:1].isdigit() else name
         labels[name] = f"{labels[name]},{value}" if name in labels else str(value)
-    told = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-    return f"{{{told}}}" if told else ""
+    labels_text = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+    return f"{{{labels_text}}}" if labels_text else ""
 
 
 def _escaped(value: str) -> str:

@@ -1,4 +1,4 @@
-"""A gate and its checks in words, for people."""
+"""Text of a gate and its checks, for people."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def headline(gate: Gate) -> str:
         for verdict in WORST_FIRST
         if (number := sum(check.verdict is verdict for check in gate.checks))
     ]
-    told = f" ({', '.join(counts)})" if len(gate.checks) > 1 else ""
-    return clean_line(f"{gate.candidate} against {gate.baseline}: {_HEADLINES[gate.verdict]}{told}")
+    counted = f" ({', '.join(counts)})" if len(gate.checks) > 1 else ""
+    return clean_line(
+        f"{gate.candidate} against {gate.baseline}: {_HEADLINES[gate.verdict]}{counted}"
+    )
 
 
 def worst_first(gate: Gate) -> list[Check]:
@@ -38,8 +40,8 @@ def worst_first(gate: Gate) -> list[Check]:
 
 def format_check(check: Check) -> str:
     """What a check found, in one line."""
-    words = [part for part in (_values(check), _effect(check), check.reason) if part]
-    return clean_line("; ".join(words) or check.verdict.value)
+    parts = [part for part in (_values(check), _effect(check), check.reason) if part]
+    return clean_line("; ".join(parts) or check.verdict.value)
 
 
 def format_effect(check: Check) -> str:
