@@ -45,7 +45,7 @@ class Figure(msgspec.Struct, kw_only=True):
 
 
 def figures(store: Store, run: Run) -> dict[str, Figure]:
-    """The figures of a run by name: of the metrics declared, of others logged, and of the run itself.
+    """The figures of a run by name: metrics that are declared, others logged, those of the run.
 
     They are what is known so far, whatever the run's state: who decides by them must check that.
     """

@@ -107,7 +107,7 @@ class Store(Database):
         self._write("UPDATE runs SET first_failure=? WHERE id=?", _json(failure), run)
 
     def record_attempt(self, run: str, attempt: Attempt) -> None:
-        """Record a start of the job that was followed by another; recorded again, the last counts."""
+        """Record a start of the job that another one followed; recorded again, the last counts."""
         self._write(
             "INSERT OR REPLACE INTO attempts VALUES (?, ?, ?, ?, ?)",
             *(run, attempt.attempt, attempt.ended, attempt.reason),
