@@ -30,29 +30,29 @@ def secret(name: str) -> Code:
     return Code("token" if name == TOKEN else f"os.environ[{_literal(name)}]")
 
 
-def carry_out(value: Any, functions: Mapping[str, Any]) -> Any:
+def execute(value: Any, functions: Mapping[str, Any]) -> Any:
     """The value with all calls in it made; `functions` are the SDK's by name."""
     if isinstance(value, Call):
-        arguments = {k: carry_out(v, functions) for k, v in value.arguments.items()}
+        arguments = {k: execute(v, functions) for k, v in value.arguments.items()}
         return functions[value.function](**arguments)
     if isinstance(value, dict):
-        return {key: carry_out(item, functions) for key, item in value.items()}
+        return {key: execute(item, functions) for key, item in value.items()}
     if isinstance(value, list):
-        return [carry_out(item, functions) for item in value]
+        return [execute(item, functions) for item in value]
     return value
 
 
-def written(value: Any, indent: int = 0) -> str:
+def python_code(value: Any, indent: int = 0) -> str:
     """The value as Python, on one line if it fits and is simple, else one item a line.
 
-    Raises ValueError for what `unwritable` finds: printed as it is, it would be somebody's code.
+    Raises ValueError for what `invalid_names` finds: printed as it is, it would be somebody's code.
     """
-    if wrong := next(unwritable(value), None):
+    if wrong := next(invalid_names(value), None):
         raise ValueError(f"{wrong} is no name in Python")
-    return _written(value, indent)
+    return _python_code(value, indent)
 
 
-def unwritable(value: Any) -> Iterator[str]:
+def invalid_names(value: Any) -> Iterator[str]:
     """The functions and arguments that no call in Python can have, in quotes.
 
     They are keys of a request, which an overlay may have given any text.
@@ -64,10 +64,10 @@ def unwritable(value: Any) -> Iterator[str]:
         value = value.arguments
     if isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from unwritable(item)
+            yield from invalid_names(item)
 
 
-def _written(value: Any, indent: int) -> str:
+def _python_code(value: Any, indent: int) -> str:
     if isinstance(value, Code):
         return value.text
     if not isinstance(value, (Call, dict, list)):
@@ -127,13 +127,13 @@ def snake_keys(value: Any) -> Any:
 def _joined(value: Any, indent: int, between: str, before: str, after: str) -> str:
     if isinstance(value, Call):
         opening, closing = f"{value.function}(", ")"
-        items = [f"{k}={_written(v, indent)}" for k, v in value.arguments.items()]
+        items = [f"{k}={_python_code(v, indent)}" for k, v in value.arguments.items()]
     elif isinstance(value, dict):
         opening, closing = "{", "}"
-        items = [f"{_literal(k)}: {_written(v, indent)}" for k, v in value.items()]
+        items = [f"{_literal(k)}: {_python_code(v, indent)}" for k, v in value.items()]
     else:
         opening, closing = "[", "]"
-        items = [_written(item, indent) for item in value]
+        items = [_python_code(item, indent) for item in value]
     if not items:
         return opening + closing
     return f"{opening}{before}{between.join(items)}{after}{closing}"

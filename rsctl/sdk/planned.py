@@ -49,7 +49,7 @@ def missing_sdk(package: str) -> RsctlError:
 
 
 def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
-    """What to say of fields of a request that an SDK has no words for."""
-    message = f"{sdk} has no words for {', '.join(fields)}"
+    """What to say of fields of a request that an SDK cannot express."""
+    message = f"{sdk} cannot express {', '.join(fields)}"
     remedy = "submit the job with rsctl, which sends the request itself, or take them out"
     return RsctlError(ExitCode.REFUSED, error("sdk", message, remedy))

@@ -2,7 +2,7 @@
 
 An image of ours is called as SageMaker calls one by default, with the word `train`: `rsctl-launch`
 then reads its arguments from the hyperparameters. So nothing of the SDK's own drivers is in the
-container, and a reducer group works too, which the SDK's Torchrun has no words for. What another
+container, and a reducer group works too, which the SDK's Torchrun cannot express. What another
 image is to start is a SourceCode, see `source_code`.
 """
 
@@ -15,16 +15,16 @@ from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.sdk.calls import (
     Call,
     Code,
-    carry_out,
+    execute,
     has_code,
     imports,
+    invalid_names,
     names_in,
+    python_code,
     secret,
     snake,
     snake_keys,
-    unwritable,
 )
-from rsctl.sdk.calls import written as as_written
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.sdk.source_code import is_package, source_code
 from rsctl.spec.job import Job
@@ -85,15 +85,15 @@ def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     body = filled(plan.request["body"], None, None, secrets(spec, has_reducers))
     calls = _calls(plan, spec, body)
     functions = _functions(calls)
-    trainer: Any = carry_out(calls.trainer, functions)
+    trainer: Any = execute(calls.trainer, functions)
     for setter, argument in calls.setters:
-        getattr(trainer, setter)(carry_out(argument, functions))
+        getattr(trainer, setter)(execute(argument, functions))
     result: ModelTrainer = trainer
     return result
 
 
 def code(plan: Plan, job: Job) -> str:
-    """The plan's request as Python. Raises RsctlError for fields that the SDK has no words for."""
+    """The plan's request as Python. Raises RsctlError for fields that the SDK cannot express."""
     calls = _calls(plan, job, _with_code(plan.request["body"]))
     standard = [name for name in ("os", "secrets") if has_code(calls.trainer, f"{name}.")]
     by_module: dict[str, set[str]] = {}
@@ -102,8 +102,8 @@ def code(plan: Plan, job: Job) -> str:
     lines = [f'"""What `rsctl submit` sends for {plan.run}, by the SageMaker SDK."""', ""]
     lines += [f"import {name}" for name in standard] + [""] * bool(standard)
     lines += ["import boto3", *imports(by_module)]
-    lines += ["", f"trainer = {as_written(calls.trainer)}"]
-    lines += [f"trainer.{setter}({as_written(argument)})" for setter, argument in calls.setters]
+    lines += ["", f"trainer = {python_code(calls.trainer)}"]
+    lines += [f"trainer.{setter}({python_code(argument)})" for setter, argument in calls.setters]
     return "\n".join([*lines, "trainer.train()"]) + "\n"
 
 
@@ -121,7 +121,7 @@ class _Calls(NamedTuple):
 
 def _calls(plan: Plan, job: Job, body: dict[str, Any]) -> _Calls:
     """Raises RsctlError for what a ModelTrainer cannot say."""
-    if unsaid := list(_unsaid(body)):
+    if unsaid := list(_unsupported(body)):
         raise inexpressible(_CLASS, unsaid)
     setters: list[tuple[str, Any]] = [
         (setter, Call(key, snake_keys(body[key])))
@@ -134,13 +134,13 @@ def _calls(plan: Plan, job: Job, body: dict[str, Any]) -> _Calls:
         setters.append(("with_metric_definitions", each))
     source = source_code(plan, job, body)
     trainer = Call(_CLASS, _arguments(body, plan.request["region"], job, source))
-    if wrong := list(unwritable([trainer, *(argument for _, argument in setters)])):
+    if wrong := list(invalid_names([trainer, *(argument for _, argument in setters)])):
         raise inexpressible(_CLASS, wrong)
     return _Calls(trainer, setters)
 
 
-def _unsaid(body: dict[str, Any]) -> Iterator[str]:
-    """The fields of a request that a ModelTrainer has no words for."""
+def _unsupported(body: dict[str, Any]) -> Iterator[str]:
+    """The fields of a request that a ModelTrainer cannot express."""
     for key in body["AlgorithmSpecification"]:
         if key not in _ALGORITHM:
             yield f"AlgorithmSpecification.{key}"
@@ -180,10 +180,10 @@ def _session(region: str, job: Job | None) -> Call:
     arguments: dict[str, Any] = {"boto_session": Call(_BOTO, {"region_name": region})}
     staging = job.targets.sagemaker.staging if job else None
     if staging:
-        place = staging_of(staging)
-        arguments["default_bucket"] = place.bucket
-        if place.folder:
-            arguments["default_bucket_prefix"] = place.folder.strip("/")
+        parts = staging_of(staging)
+        arguments["default_bucket"] = parts.bucket
+        if parts.folder:
+            arguments["default_bucket_prefix"] = parts.folder.strip("/")
     return Call("Session", arguments)
 
 
@@ -250,7 +250,7 @@ def _functions(calls: _Calls) -> dict[str, Any]:
 
 
 def _with_code(body: dict[str, Any]) -> dict[str, Any]:
-    """The body, with code in the places of secrets."""
+    """The body, with code in place of secrets."""
     hidden = {name: secret(name) for name, value in body["Environment"].items() if value is None}
     hidden = {n: Code("secrets.token_hex()") if c.text == "token" else c for n, c in hidden.items()}
     return {**body, "Environment": {**body["Environment"], **hidden}}

@@ -42,7 +42,7 @@ def source_code(plan: Plan, job: Job, body: dict[str, Any]) -> Call | None:
     if entry:
         return Call("SourceCode", _started([*entry, *arguments]))
     if arguments:
-        raise _unsaid("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
+        raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
     return None
 
 
@@ -53,14 +53,14 @@ def is_package(channel: dict[str, Any]) -> bool:
 
 def _of_source(plan: Plan, job: Job, arguments: list[str]) -> Call:
     if needs := list(_ours(plan, job)):
-        raise _unsaid(f"image.source beside image.uri with {' and '.join(needs)}")
-    words = user_command(job)
+        raise _unsupported(f"image.source beside image.uri with {' and '.join(needs)}")
+    user = user_command(job)
     if job.run.launcher == "torchrun":
         command = f"{_TORCHRUN} --nproc_per_node={ranks_in(arguments) or 1}"
         command += " --no-python" if job.run.command is not None else ""
-        started = {"command": command, "args": words}
+        started = {"command": command, "args": user}
     else:
-        started = _started(words if job.run.command is not None else ["python3", *words])
+        started = _started(user if job.run.command is not None else ["python3", *user])
     return Call("SourceCode", {"source_dir": str(job.image.source), **started})
 
 
@@ -72,12 +72,12 @@ def _ours(plan: Plan, job: Job) -> Iterator[str]:
         yield "comm"
 
 
-def _started(words: list[str]) -> dict[str, Any]:
+def _started(command: list[str]) -> dict[str, Any]:
     """The SDK splits `command` at spaces, and quotes `args` for the shell."""
-    if shlex.quote(words[0]) != words[0]:
-        words = ["env", *words]
-    return {"command": words[0], **({"args": words[1:]} if words[1:] else {})}
+    if shlex.quote(command[0]) != command[0]:
+        command = ["env", *command]
+    return {"command": command[0], **({"args": command[1:]} if command[1:] else {})}
 
 
-def _unsaid(what: str) -> RsctlError:
+def _unsupported(what: str) -> RsctlError:
     return inexpressible("ModelTrainer", [what])

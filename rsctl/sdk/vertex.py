@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.package import is_packaged
-from rsctl.sdk.calls import Call, carry_out, has_code, secret, snake_keys, written
+from rsctl.sdk.calls import Call, execute, has_code, python_code, secret, snake_keys
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
@@ -43,7 +43,7 @@ _BY_LAST_PART = frozenset({"experiment", "experimentRun"})
 def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     """A job file, or a job, as a CustomJob that is not submitted yet: call `.run()` or `.submit()`.
 
-    It is the whole request, also where the SDK's own arguments have no words for a field. Raises
+    It is the whole request, also where the SDK's own arguments cannot express a field. Raises
     RsctlError with what is wrong with the job, or if the SDK is not installed.
     """
     plan, spec = planned(job, "vertex", run)
@@ -51,7 +51,7 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     try:
         from google.cloud.aiplatform_v1.types import CustomJob
 
-        from rsctl.sdk.vertex_job import KeptCustomJob
+        from rsctl.sdk.vertex_job import RawCustomJob
     except ImportError:
         raise missing_sdk(_SDK) from None
     from google.protobuf import json_format
@@ -62,14 +62,14 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     # The constructor insists on a bucket; what is sent is the request, with or without one.
     arguments = {"staging_bucket": "gs://not-sent", **_constructor(plan, body)}
     call = Call(_CLASS, arguments)
-    made: Any = carry_out(call, {_CLASS: KeptCustomJob})
-    made.keep(CustomJob.wrap(message))
+    made: Any = execute(call, {_CLASS: RawCustomJob})
+    made.set_request(CustomJob.wrap(message))
     result: aiplatform.CustomJob = made
     return result
 
 
 def code(plan: Plan, job: Job) -> str:
-    """The plan's request as Python. Raises RsctlError for fields that the SDK has no words for."""
+    """The plan's request as Python. Raises RsctlError for fields that the SDK cannot express."""
     _require_image(job)
     body = _with_code(plan.request["body"])
     if not body["jobSpec"].get("baseOutputDirectory"):
@@ -85,7 +85,7 @@ def code(plan: Plan, job: Job) -> str:
     lines += ["from google.cloud import aiplatform", ""]
     if "secrets" in standard:
         lines.append("token = secrets.token_hex()  # by which workers and reducers know each other")
-    return "\n".join([*lines, f"job = {written(made)}", written(run)]) + "\n"
+    return "\n".join([*lines, f"job = {python_code(made)}", python_code(run)]) + "\n"
 
 
 def _require_image(job: Job) -> None:
@@ -127,7 +127,7 @@ def _pool(pool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run_arguments(spec: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of CustomJob.run. Raises RsctlError for what it cannot be told."""
+    """The arguments of CustomJob.run. Raises RsctlError for what has no argument there."""
     named = {"workerPoolSpecs", "baseOutputDirectory", "scheduling", *_RUN}
     scheduling = spec.get("scheduling", {})
     unnamed = [f"jobSpec.{key}" for key in spec if key not in named]
@@ -153,7 +153,7 @@ def _scheduling(scheduling: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _with_code(body: Any) -> Any:
-    """The body, with code in the places of secrets."""
+    """The body, with code in place of secrets."""
     if isinstance(body, list):
         return [_with_code(item) for item in body]
     if not isinstance(body, dict):

@@ -7,17 +7,17 @@ from typing import Any
 from google.cloud import aiplatform
 
 
-class KeptCustomJob(aiplatform.CustomJob):
-    """A CustomJob that sends the whole of a request, whatever `.run()` is told beyond it."""
+class RawCustomJob(aiplatform.CustomJob):
+    """A CustomJob that sends the whole of a request, whatever arguments `.run()` gets."""
 
-    def keep(self, message: Any) -> None:
+    def set_request(self, message: Any) -> None:
         """Send this `aiplatform_v1.CustomJob`."""
         self._gca_resource = message
 
     def _get_experiment_and_run_resource_name(  # type: ignore[override]
         self, experiment: Any = None, experiment_run: Any = None
     ) -> Any:
-        """What `.submit()` is not told stays as it is; the SDK's own would clear it."""
+        """What `.submit()` gets no argument for stays as it is; the SDK's own would clear it."""
         if experiment is None:
             return self.job_spec.experiment, self.job_spec.experiment_run
         return super()._get_experiment_and_run_resource_name(experiment, experiment_run)

@@ -12,7 +12,7 @@ import pytest
 
 from rsctl.findings import RsctlError
 from rsctl.sdk import sagemaker, vertex
-from rsctl.sdk.calls import Call, Code, snake, written
+from rsctl.sdk.calls import Call, Code, python_code, snake
 
 from .conftest import SAGEMAKER, VERTEX, PlanOf
 
@@ -141,10 +141,10 @@ def test_words_that_only_look_like_code_import_nothing(plan_of: PlanOf) -> None:
 
 def test_what_an_sdk_has_no_words_for(plan_of: PlanOf) -> None:
     text = VERTEX.replace("a@b.example", "a@b.example, dashboard_access: true")
-    with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run has no words for jobSpec\."):
+    with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run cannot express jobSpec\."):
         vertex.code(*plan_of("vertex", text))
     text = SAGEMAKER.replace('train"', 'train", experiment: {experiment: e}')
-    with pytest.raises(RsctlError, match="ModelTrainer has no words for ExperimentConfig"):
+    with pytest.raises(RsctlError, match="ModelTrainer cannot express ExperimentConfig"):
         sagemaker.code(*plan_of("sagemaker", text))
 
 
@@ -225,15 +225,15 @@ def test_local_source_in_a_foreign_image_is_uploaded_by_rsctl_alone(plan_of: Pla
     text = VERTEX.replace("i:1}", "i:1, source: source}").replace(
         "region:", "staging: gs://bucket/staging, region:"
     )
-    with pytest.raises(RsctlError, match=r"has no words for image\.source beside image\.uri"):
+    with pytest.raises(RsctlError, match=r"cannot express image\.source beside image\.uri"):
         vertex.code(*plan_of("vertex", text))
 
 
 def test_values_as_python() -> None:
-    assert written({"a": [1, "it's", None], "b": Call("f", {"x": Code("os.sep")})}) == (
+    assert python_code({"a": [1, "it's", None], "b": Call("f", {"x": Code("os.sep")})}) == (
         '{"a": [1, "it\'s", None], "b": f(x=os.sep)}'
     )
-    assert written(Call("f", {})) == "f()"
+    assert python_code(Call("f", {})) == "f()"
     assert [snake(n) for n in ("S3OutputPath", "enableWebAccess", "VolumeSizeInGB")] == [
         "s3_output_path",
         "enable_web_access",
@@ -256,17 +256,17 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
         plan, job = plan_of("sagemaker", SAGEMAKER)
         body = {**plan.request["body"], **overlay}
         plan.request["body"].update(body)
-        with pytest.raises(RsctlError, match="ModelTrainer has no words for '"):
+        with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
             sagemaker.code(plan, job)
     channel = {"ChannelName": "a", "DataSource": {HOSTILE: {"a": 1}}}
     plan.request["body"].pop("CheckpointConfig")
     plan.request["body"]["InputDataConfig"] = [channel]
-    with pytest.raises(RsctlError, match="ModelTrainer has no words for '"):
+    with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
         sagemaker.code(plan, job)
     with pytest.raises(ValueError, match="no name in Python"):
-        written([{"a": Call("f", {HOSTILE: 1})}])
+        python_code([{"a": Call("f", {HOSTILE: 1})}])
     with pytest.raises(ValueError, match="no name in Python"):
-        written(Call("f(); g", {}))
+        python_code(Call("f(); g", {}))
 
 
 def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None:
