@@ -1,4 +1,4 @@
-"""How the binding to PyTorch reaches a script: by torch's autoload, or in front of the script."""
+"""Loads the binding to PyTorch into a script: by torch's autoload, or by a wrapper command."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 import sys
 from collections.abc import Mapping
 
-from rsctl.runtime.refusal import CONFIGURATION, ENVIRONMENT, Refusal
+from rsctl.runtime.errors import CONFIGURATION, ENVIRONMENT, LaunchError
 
 _FIRST_AUTOLOAD = (2, 5)
 _PYTHON = [sys.executable, "-u"]
 
 
-def require(environ: Mapping[str, str]) -> None:
-    """Raises Refusal where torch would not load the binding, which nothing else would notice."""
+def require_autoload(environ: Mapping[str, str]) -> None:
+    """Raises LaunchError where torch would silently not load the binding."""
     if environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
-        raise Refusal(
+        raise LaunchError(
             CONFIGURATION,
             "binding-off",
             "reducers and comm: reach the script by torch's autoload, and "
@@ -24,7 +24,7 @@ def require(environ: Mapping[str, str]) -> None:
         )
     found = _torch_version()
     if _is_old(found) and not _wants_smddp(environ):
-        raise Refusal(
+        raise LaunchError(
             ENVIRONMENT,
             "binding-off",
             f"reducers and comm: reach the script by torch's autoload, which torch {found} "
@@ -33,22 +33,22 @@ def require(environ: Mapping[str, str]) -> None:
         )
 
 
-def attached(command: list[str], environ: Mapping[str, str]) -> list[str]:
-    """The command, by way of attach.py where that must load the binding.
+def wrap_command(command: list[str], environ: Mapping[str, str]) -> list[str]:
+    """The command, started by run_with_binding.py where torch has no autoload.
 
-    SageMaker's data parallel library ends at torch 2.4, which has no autoload. Raises Refusal for
-    a command that is no Python script, into which nothing can be loaded.
+    SageMaker's data parallel library ends at torch 2.4, which has no autoload. Raises LaunchError
+    for a command that is no Python script, into which nothing can be loaded.
     """
     if not _wants_smddp(environ) or not _is_old(_torch_version()):
         return command
     if command[:2] != _PYTHON:
-        raise Refusal(
+        raise LaunchError(
             CONFIGURATION,
             "binding-off",
             f"comm.backend: smddp reaches only Python scripts with torch {_torch_version()}",
             "Use run.script or run.module in place of run.command.",
         )
-    return [*_PYTHON, "-m", "rsctl.runtime.attach", *command[2:]]
+    return [*_PYTHON, "-m", "rsctl.runtime.run_with_binding", *command[2:]]
 
 
 def _wants_smddp(environ: Mapping[str, str]) -> bool:

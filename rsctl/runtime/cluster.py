@@ -1,13 +1,15 @@
-"""Who am I, and who are the others: one answer, whatever platform gives it."""
+"""The nodes of a job and which of them this one is, the same on every platform.
+
+`platforms.read_cluster` reads it from the platform's contract.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rsctl.runtime.refusal import USAGE, Refusal
+from rsctl.runtime.errors import USAGE, LaunchError
 from rsctl.runtime.settings import number
 
 DEFAULT_PORT = 29500
@@ -20,10 +22,11 @@ LOCAL = "local"
 """The platform of rsctl's own targets, and of containers that were started by hand."""
 
 RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
-"""Where SageMaker tells a container its place."""
+"""Where SageMaker describes the cluster to a container."""
 
-_ROLES = ("worker", "reducer")
-_REMEDY = "rsctl sets it; do not set it in run.env or in the image."
+REMEDY = "rsctl sets it; do not set it in run.env or in the image."
+"""For a variable of rsctl's own that makes no sense."""
+
 _LOCAL_TARGETS = ("process", "compose")
 
 
@@ -34,7 +37,7 @@ class Cluster:
     `index` counts within the role. `workers` and `reducers` are host names or addresses.
     `interface` is the network interface that leads to the others, or None where nobody knows.
     `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
-    does. `platform` is whose contract said so: `local`, `vertex` or `sagemaker`.
+    does. `platform` is whose contract this was read from: `local`, `vertex` or `sagemaker`.
     """
 
     role: str
@@ -45,33 +48,6 @@ class Cluster:
     port: int
     reducer_ports: tuple[int, ...] = ()
     platform: str = LOCAL
-
-    @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Cluster:
-        """Read the contract of the platform that this process finds itself on.
-
-        RSCTL_TARGET says which that is; without it, the first that is there. Raises Refusal if
-        there is none, or if it makes no sense.
-        """
-        # Each node pays only for the contract of its own platform.
-        platform = platform_of(environ)
-        if platform == "vertex":
-            from rsctl.runtime import cluster_vertex
-
-            return cluster_vertex.read(environ)
-        if platform == "sagemaker":
-            from rsctl.runtime import cluster_sagemaker
-
-            return cluster_sagemaker.read(environ)
-        if "RSCTL_CLUSTER" in environ:
-            return _from_rsctl(environ)
-        raise Refusal(
-            USAGE,
-            "cluster-missing",
-            "RSCTL_CLUSTER is not set, so this node does not know its place in the job",
-            "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER as "
-            'in {"role": "worker", "index": 0, "workers": ["localhost"], "reducers": []}.',
-        )
 
     @property
     def replica(self) -> str:
@@ -98,8 +74,8 @@ class Cluster:
     @property
     def reducer_addresses(self) -> str:
         """`host:port` of each reducer, with commas between: what RSCTL_REDUCERS has."""
-        places = zip(self.reducers, self.reducer_ports, strict=True)
-        return ",".join(f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in places)
+        addresses = zip(self.reducers, self.reducer_ports, strict=True)
+        return ",".join(f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in addresses)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -108,7 +84,10 @@ class Cluster:
 
 
 def platform_of(environ: Mapping[str, str]) -> str:
-    """Whose contract counts here: `vertex`, `sagemaker`, or `local` for rsctl's own."""
+    """The platform of this node: `vertex`, `sagemaker`, or `local` for rsctl's own targets.
+
+    RSCTL_TARGET decides; without it, the first contract that is there.
+    """
     target = environ.get("RSCTL_TARGET", "")
     if target in ("vertex", "sagemaker"):
         return target
@@ -129,64 +108,19 @@ def rendezvous_port(environ: Mapping[str, str]) -> int:
     return int(number(environ, "RSCTL_PORT", DEFAULT_PORT))
 
 
-def _from_rsctl(environ: Mapping[str, str]) -> Cluster:
-    """The contract of rsctl's local targets: RSCTL_CLUSTER, RSCTL_PORT and RSCTL_REDUCER_PORTS."""
-    try:
-        fields = json.loads(environ["RSCTL_CLUSTER"])
-    except ValueError as error:
-        raise _invalid(f"is not JSON: {error}") from error
-    if not isinstance(fields, dict):
-        raise _invalid("is not a JSON object")
-    role, index, interface = fields.get("role"), fields.get("index"), fields.get("interface")
-    pools = {name: _hosts(fields, f"{name}s") for name in _ROLES}
-    if role not in _ROLES:
-        raise _invalid(f"has the role {role!r}; roles are {' and '.join(_ROLES)}")
-    if not pools["worker"]:
-        raise _invalid("has no workers")
-    if type(index) is not int or not 0 <= index < len(pools[role]):
-        raise _invalid(f"has the index {index!r}, and {len(pools[role])} {role}s")
-    if interface is not None and not isinstance(interface, str):
-        raise _invalid(f"has the interface {interface!r}, which is no name")
-    return Cluster(
-        role=role,
-        index=index,
-        workers=pools["worker"],
-        reducers=pools["reducer"],
-        interface=interface or None,
-        port=rendezvous_port(environ),
-        reducer_ports=reducer_ports(environ, len(pools["reducer"])),
-    )
-
-
 def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
     """RSCTL_REDUCER_PORTS: numbers with commas between, where reducers share one host.
 
-    Raises Refusal if they are not one for each reducer.
+    Raises LaunchError if they are not one for each reducer.
     """
     if not environ.get("RSCTL_REDUCER_PORTS"):
         return (REDUCER_PORT,) * count
     texts = environ["RSCTL_REDUCER_PORTS"].split(",")
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise Refusal(
+        raise LaunchError(
             USAGE,
             "cluster-invalid",
             f"the cluster has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
-            _REMEDY,
+            REMEDY,
         )
     return tuple(map(int, texts))
-
-
-def _hosts(fields: dict[str, object], key: str) -> tuple[str, ...]:
-    hosts = fields.get(key, [])
-    if isinstance(hosts, list) and all(isinstance(host, str) and host for host in hosts):
-        return tuple(hosts)
-    raise _invalid(f"has {key} that are no list of host names")
-
-
-def _invalid(problem: str) -> Refusal:
-    return Refusal(
-        USAGE,
-        "cluster-invalid",
-        f"RSCTL_CLUSTER {problem}",
-        _REMEDY,
-    )

@@ -26,15 +26,15 @@ from rsctl.runtime.cluster import (
     rendezvous_port,
     sagemaker_path,
 )
-from rsctl.runtime.refusal import USAGE, Refusal
+from rsctl.runtime.errors import USAGE, LaunchError
 
 WORKERS, REDUCERS = "workers", "reducers"
 """The groups of a job that has reducers."""
 
-_ALONE = "homogeneousCluster"
+_SINGLE_GROUP = "homogeneousCluster"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 class Resources(NamedTuple):
@@ -48,7 +48,7 @@ class Resources(NamedTuple):
 
 
 def read(environ: Mapping[str, str]) -> Cluster:
-    """This node's place. Raises Refusal that says what in the file makes no sense."""
+    """The cluster. Raises LaunchError with what in the file makes no sense."""
     found = resources(environ)
     groups = found.groups
     name = WORKERS if len(groups) > 1 else found.group
@@ -71,13 +71,13 @@ def read(environ: Mapping[str, str]) -> Cluster:
 
 
 def resources(environ: Mapping[str, str]) -> Resources:
-    """Read and check the file. Raises Refusal."""
+    """Read and check the file. Raises LaunchError."""
     fields = _parsed(sagemaker_path(environ, RESOURCE_CONFIG))
     host = fields.get("current_host")
     if not isinstance(host, str) or not _HOST.fullmatch(host):
         raise _invalid(f"has the current_host {_shown(host)}, which is no host name")
     groups = _groups(fields)
-    group = _own_group(fields, groups, host)
+    group = _current_group(fields, groups, host)
     interface = fields.get("network_interface_name")
     if interface is not None and not (
         isinstance(interface, str) and _INTERFACE.fullmatch(interface)
@@ -90,9 +90,9 @@ def resources(environ: Mapping[str, str]) -> Resources:
 def _parsed(path: str) -> dict[str, object]:
     try:
         with open(path, "rb") as file:
-            fields = json.loads(file.read(_MOST_BYTES))
+            fields = json.loads(file.read(_MAX_BYTES))
     except OSError as error:
-        raise Refusal(
+        raise LaunchError(
             USAGE,
             "cluster-missing",
             f"RSCTL_TARGET is sagemaker, and {path} cannot be read: {error.strerror}",
@@ -112,15 +112,15 @@ def _groups(fields: dict[str, object]) -> dict[str, tuple[str, ...]]:
     if not isinstance(entries, list):
         raise _invalid("has instance_groups that are no list")
     if not entries:
-        return {_ALONE: _hosts(fields.get("hosts"), "hosts")}
+        return {_SINGLE_GROUP: _hosts(fields.get("hosts"), "hosts")}
     groups: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         name = entry.get("instance_group_name") if isinstance(entry, dict) else None
         if not isinstance(name, str) or not name or name in groups:
             raise _invalid(f"has a group of the name {_shown(name)}")
         groups[name] = _hosts(entry.get("hosts"), f"hosts of group {name[:64]!r}")
-    everyone = [host for hosts in groups.values() for host in hosts]
-    if len(set(everyone)) < len(everyone):
+    all_hosts = [host for hosts in groups.values() for host in hosts]
+    if len(set(all_hosts)) < len(all_hosts):
         raise _invalid("has a host in more than one group")
     return groups
 
@@ -128,9 +128,9 @@ def _groups(fields: dict[str, object]) -> dict[str, tuple[str, ...]]:
 def _hosts(hosts: object, what: str) -> tuple[str, ...]:
     if not isinstance(hosts, list) or not hosts:
         raise _invalid(f"has {what} that are no list of host names")
-    strange = [host for host in hosts if not (isinstance(host, str) and _HOST.fullmatch(host))]
-    if strange:
-        raise _invalid(f"has {_shown(strange[0])} among the {what}")
+    invalid = [host for host in hosts if not (isinstance(host, str) and _HOST.fullmatch(host))]
+    if invalid:
+        raise _invalid(f"has {_shown(invalid[0])} among the {what}")
     if len(set(hosts)) < len(hosts):
         raise _invalid(f"has a host twice among the {what}")
     return tuple(sorted(hosts, key=_numbers))
@@ -142,13 +142,13 @@ def _numbers(host: str) -> list[tuple[int, str]]:
     return [(int(number or 0), text) for number, text in parts]
 
 
-def _own_group(fields: dict[str, object], groups: dict[str, tuple[str, ...]], host: str) -> str:
+def _current_group(fields: dict[str, object], groups: dict[str, tuple[str, ...]], host: str) -> str:
     member = next((name for name, hosts in groups.items() if host in hosts), None)
     if member is None:
         raise _invalid(f"has the current_host {host}, which is in no group and not among the hosts")
-    said = fields.get("current_group_name") or fields.get("current_instance_group") or member
-    if said != member and (len(groups) > 1 or fields.get("instance_groups")):
-        raise _invalid(f"has {host} in group {member}, and {_shown(said)} as the current group")
+    given = fields.get("current_group_name") or fields.get("current_instance_group") or member
+    if given != member and (len(groups) > 1 or fields.get("instance_groups")):
+        raise _invalid(f"has {host} in group {member}, and {_shown(given)} as the current group")
     return member
 
 
@@ -156,8 +156,8 @@ def _shown(value: object) -> str:
     return repr(value)[:80]
 
 
-def _invalid(problem: str) -> Refusal:
-    return Refusal(
+def _invalid(problem: str) -> LaunchError:
+    return LaunchError(
         USAGE,
         "cluster-invalid",
         f"{RESOURCE_CONFIG} {problem}",

@@ -3,13 +3,13 @@
     {"cluster": {"workerpool0": ["HOST:2222"], "workerpool1": [...], "workerpool2": [...]},
      "environment": "cloud", "task": {"type": "workerpool1", "index": 0}, "job": ...}
 
-A job of one replica says `chief` for workerpool0, in the cluster and in the task. `job` may be a
+A job of one replica has `chief` for workerpool0, in the cluster and in the task. `job` may be a
 JSON string, and there may be further keys, such as `open_ports`: nothing here needs them. Real
 values with their sources: tests/fixtures/real/vertex_cluster_spec.json.
 
 Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers. Those of pool 2 are ours
 only where RSCTL_REDUCER_KIND is `rsctl`; else they are Google's, or a user's parameter servers,
-who find their way by themselves. Source: "Distributed training" of the platform's documentation.
+which read CLUSTER_SPEC themselves. Source: "Distributed training" of the platform's documentation.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ import re
 from collections.abc import Mapping
 
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import USAGE, Refusal
+from rsctl.runtime.errors import USAGE, LaunchError
 
 _CHIEF, _WORKERS, _REDUCERS = "workerpool0", "workerpool1", "workerpool2"
 _ONLY = "chief"
 """What a job of one replica calls workerpool0."""
 
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]{2,45}\]")
-_Place = tuple[str, int]
+_Address = tuple[str, int]
 
 
 def read(environ: Mapping[str, str]) -> Cluster:
-    """This node's place. Raises Refusal that says what in CLUSTER_SPEC makes no sense."""
+    """The cluster. Raises LaunchError with what in CLUSTER_SPEC makes no sense."""
     fields = _object(_parsed(environ), "")
     pools = _pools(_object(fields.get("cluster"), "cluster"))
-    places = {name: _places(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS)}
-    if len(places[_CHIEF]) != 1:
-        raise _invalid(f"has {len(places[_CHIEF])} hosts in {_CHIEF}, which is for the chief alone")
-    workers = places[_CHIEF] + places[_WORKERS]
-    reducers = places[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
+    addresses = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS)}
+    if len(addresses[_CHIEF]) != 1:
+        raise _invalid(
+            f"has {len(addresses[_CHIEF])} hosts in {_CHIEF}, which is for the chief alone"
+        )
+    workers = addresses[_CHIEF] + addresses[_WORKERS]
+    reducers = addresses[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
     _require_different(workers + reducers)
-    role, index = _role(_object(fields.get("task"), "task"), places)
+    role, index = _role(_object(fields.get("task"), "task"), addresses)
     if role == "reducer" and not reducers:
         raise _foreign(f"{_REDUCERS} has no reducers of rsctl's")
     return Cluster(
@@ -57,11 +59,11 @@ def read(environ: Mapping[str, str]) -> Cluster:
 def _parsed(environ: Mapping[str, str]) -> object:
     text = environ.get("CLUSTER_SPEC")
     if not text:
-        raise Refusal(
+        raise LaunchError(
             USAGE,
             "cluster-missing",
             "RSCTL_TARGET is vertex, and CLUSTER_SPEC is not set, so this node does not know its "
-            "place in the job",
+            "role and the other nodes",
             "Start the job with `rsctl submit`; to start a container by hand, set RSCTL_CLUSTER "
             "and RSCTL_TARGET=compose.",
         )
@@ -86,15 +88,15 @@ def _pools(cluster: dict[str, object]) -> dict[str, object]:
     return {**cluster, _CHIEF: cluster[_ONLY]}
 
 
-def _places(pools: dict[str, object], name: str) -> tuple[_Place, ...]:
+def _addresses(pools: dict[str, object], name: str) -> tuple[_Address, ...]:
     """The hosts and ports of a pool; a pool that was left empty may be missing."""
     entries = pools.get(name) or []
     if not isinstance(entries, list):
         raise _invalid(f"has {name} that is no list")
-    return tuple(_place(entry, name) for entry in entries)
+    return tuple(_address(entry, name) for entry in entries)
 
 
-def _place(entry: object, pool: str) -> _Place:
+def _address(entry: object, pool: str) -> _Address:
     host, _, port = entry.rpartition(":") if isinstance(entry, str) else ("", "", "")
     is_port = port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 1 << 16
     if not is_port or not _HOST.fullmatch(host):
@@ -102,37 +104,37 @@ def _place(entry: object, pool: str) -> _Place:
     return host.strip("[]"), int(port)
 
 
-def _require_different(places: tuple[_Place, ...]) -> None:
-    twice = next((place for place in places if places.count(place) > 1), None)
+def _require_different(addresses: tuple[_Address, ...]) -> None:
+    twice = next((address for address in addresses if addresses.count(address) > 1), None)
     if twice is not None:
         raise _invalid(f"names {twice[0]}:{twice[1]} twice")
 
 
-def _role(task: dict[str, object], places: dict[str, tuple[_Place, ...]]) -> tuple[str, int]:
+def _role(task: dict[str, object], addresses: dict[str, tuple[_Address, ...]]) -> tuple[str, int]:
     """Role and index within it, from pool and index within that."""
     pool, index = task.get("type"), task.get("index")
     pool = _CHIEF if pool == _ONLY else pool
-    if not isinstance(pool, str) or pool not in places:
+    if not isinstance(pool, str) or pool not in addresses:
         raise _foreign(f"this node is in {str(pool)[:80]!r}")
-    if type(index) is not int or not 0 <= index < len(places[pool]):
-        hosts = len(places[pool])
+    if type(index) is not int or not 0 <= index < len(addresses[pool]):
+        hosts = len(addresses[pool])
         raise _invalid(f"has the task index {str(index)[:80]}, and {hosts} hosts in {pool}")
     if pool == _REDUCERS:
         return "reducer", index
     return "worker", index + (1 if pool == _WORKERS else 0)
 
 
-def _foreign(problem: str) -> Refusal:
-    return Refusal(
+def _foreign(problem: str) -> LaunchError:
+    return LaunchError(
         USAGE,
         "cluster-foreign",
-        f"rsctl-launch has no work here: {problem}",
+        f"rsctl-launch has nothing to run here: {problem}",
         f"Give nodes beyond {_CHIEF} and {_WORKERS} an image and a command of their own.",
     )
 
 
-def _invalid(problem: str) -> Refusal:
-    return Refusal(
+def _invalid(problem: str) -> LaunchError:
+    return LaunchError(
         USAGE,
         "cluster-invalid",
         f"CLUSTER_SPEC {problem}",

@@ -1,4 +1,4 @@
-"""What a node adds to the environment that its platform gave it. What is set already stays."""
+"""The environment variables that a node adds to those of its platform. What is set stays."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rsctl.runtime.settings import number
 _WRITTEN = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR")
 
 
-def of_node(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of what this node starts: who it is, and what its platform needs besides.
+def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of what this node starts: its replica, and what its platform needs besides.
 
-    Pools of a cloud share one environment, so that only the node itself can say who it is. Makes
-    the folders that a worker's script writes to. Raises Refusal if the platform's own files make
-    no sense.
+    Pools of a cloud share one environment, so that only the node itself knows its replica. Makes
+    the folders that a worker's script writes to. Raises LaunchError if the platform's own files
+    make no sense.
     """
-    who = {"RSCTL_ROLE": cluster.role, "RSCTL_REPLICA": cluster.replica}
+    replica = {"RSCTL_ROLE": cluster.role, "RSCTL_REPLICA": cluster.replica}
     if cluster.platform == LOCAL:
-        return {**environ, **who}
+        return {**environ, **replica}
     defaults = {"RSCTL_TARGET": cluster.platform}
     if cluster.role == "worker":
         _make_folders(environ)
@@ -35,17 +35,17 @@ def of_node(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         if cluster.role == "worker":
             defaults |= sagemaker_env.variables(cluster, environ)
     path = failure_file(environ)
-    return {**defaults, **environ, **who, **({FAILURE_FILE: path} if path else {})}
+    return {**defaults, **environ, **replica, **({FAILURE_FILE: path} if path else {})}
 
 
 def _make_folders(environ: Mapping[str, str]) -> None:
     """The folders that scripts write to, which are there on local targets."""
     for name in _WRITTEN:
         if environ.get(name):
-            with suppress(OSError):  # a script that writes there will say it better
+            with suppress(OSError):  # a script that writes there fails with a better message
                 os.makedirs(environ[name], exist_ok=True)
 
 
-def patience(cluster: Cluster, environ: Mapping[str, str]) -> float:
-    """Seconds that this node waits for the others to be there. Raises Refusal."""
-    return number(environ, "RSCTL_RESOLVE_SECONDS", platform(cluster.platform).patience)
+def peer_timeout(cluster: Cluster, environ: Mapping[str, str]) -> float:
+    """Seconds that this node waits for the others to start. Raises LaunchError."""
+    return number(environ, "RSCTL_RESOLVE_SECONDS", platform(cluster.platform).peer_timeout)

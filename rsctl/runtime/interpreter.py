@@ -1,5 +1,7 @@
-"""Whether this Python can run the rest. What a launch loads before that must parse on Python 3.7:
-bases that old are in use, and their users are to read a finding and not a SyntaxError.
+"""Checks that this Python can run the runtime.
+
+What a launch loads before that must parse on Python 3.7: bases that old are in use, and their
+users are to read a finding and not a SyntaxError.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`rsctl-launch`: a node's first process, and the check of the image that it is in.
+"""`rsctl-launch`: the first process of a node, which runs its part of a job or checks its image.
 
 Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--python] [--fill N] -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
@@ -14,28 +14,28 @@ import os
 import sys
 
 from rsctl.runtime import interpreter, rank
-from rsctl.runtime.refusal import ENVIRONMENT, Refusal
+from rsctl.runtime.errors import ENVIRONMENT, LaunchError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says and return the exit code; refusal.py has those of its own."""
+    """Run the command line and return the exit code; errors.py has those of the launcher itself."""
     outdated = interpreter.too_old()
     if outdated is not None:
         rank.emit("finding", outdated)
         return ENVIRONMENT
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        from rsctl.runtime import carried, node
+        from rsctl.runtime import launch_arguments, node
 
-        options = _parse(carried.arguments(given, os.environ))
+        options = _parse(launch_arguments.read_arguments(given, os.environ))
         if options.check:
             from rsctl.runtime.check import command
     except ImportError as error:
         rank.emit("finding", interpreter.incomplete(error))
         return ENVIRONMENT
-    except Refusal as refusal:
-        rank.emit("finding", refusal.finding())
-        return refusal.exit_code
+    except LaunchError as error:
+        rank.emit("finding", error.finding())
+        return error.exit_code
     if options.check:
         return command.main(options.transport or "none", options.launcher)
     return node.main(options)
@@ -66,7 +66,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         type=int,
         default=0,
         metavar="N",
-        help="in the last N words of COMMAND {outputs}, {checkpoints}, {inputs.NAME} are folders",
+        help="replace {outputs}, {checkpoints}, {inputs.NAME} in the last N arguments",
     )
     parser.add_argument(
         "--check",
@@ -76,7 +76,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--transport",
         choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
-        help="what --check is to prove of how gradients travel (default: none)",
+        help="the transport of gradients that --check is to prove (default: none)",
     )
     # Split by hand: what argparse makes of `--` differs between versions of Python.
     end = arguments.index("--") if "--" in arguments else len(arguments)

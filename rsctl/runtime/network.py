@@ -1,4 +1,4 @@
-"""Which of this node's network interfaces leads to the others. IPv4, and Linux only."""
+"""The network interface by which this node reaches the others: IPv4, and Linux only."""
 
 from __future__ import annotations
 
@@ -8,9 +8,43 @@ import struct
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+
+from rsctl.runtime.cluster import LOCAL, Cluster
+from rsctl.runtime.rank import emit
 
 _SIOCGIFADDR = 0x8915
 _ANY_PORT = 9
+
+
+def named_interface(cluster: Cluster) -> str | None:
+    """The interface that the platform names; None, with a finding, if this node does not have it.
+
+    rsctl's own targets name only interfaces that exist.
+    """
+    name = cluster.interface
+    if name is None or cluster.platform == LOCAL or name in interface_names():
+        return name
+    finding = {
+        "severity": "warning",
+        "code": "interface-missing",
+        "message": f"{cluster.platform} names the network interface {name}, and this node has "
+        f"{', '.join(interface_names())}; the one that leads to the other nodes is used",
+        "remedy": "Set GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME in run.env if that is wrong.",
+    }
+    emit("finding", finding)
+    return None
+
+
+def with_interface(cluster: Cluster) -> Cluster:
+    """The cluster with the interface that leads to the others, where a cloud has named none.
+
+    Their names must resolve by now.
+    """
+    if cluster.platform == LOCAL or cluster.interface is not None:
+        return cluster
+    others = [host for host in cluster.hosts if host != cluster.own_host]
+    return replace(cluster, interface=interface_towards(others))
 
 
 def interface_names() -> list[str]:

@@ -13,26 +13,27 @@ from types import FrameType
 from typing import NoReturn
 
 from rsctl.runtime import (
-    endings,
     environment,
-    gathering,
-    leftovers,
-    placeholders,
-    processes,
+    exit_report,
+    liveness_client,
+    liveness_server,
+    lost_files,
+    path_placeholders,
+    process_spec,
+    process_tree,
     rank,
-    work,
 )
 from rsctl.runtime.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.runtime.cluster import LOCAL, Cluster
-from rsctl.runtime.interfaces import named_interface, with_interface
-from rsctl.runtime.network import is_loopback
-from rsctl.runtime.peers import meet, wait_for_listeners, wait_for_names
-from rsctl.runtime.platforms import platform
-from rsctl.runtime.refusal import ENVIRONMENT, Refusal
+from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.network import is_loopback, named_interface, with_interface
+from rsctl.runtime.peers import wait_at_barrier, wait_for_listeners, wait_for_names
+from rsctl.runtime.platforms import platform, read_cluster
+from rsctl.runtime.process_spec import ProcessSpec
 from rsctl.runtime.settings import number
-from rsctl.runtime.shape import Network, shape
 from rsctl.runtime.telemetry import start_telemetry
-from rsctl.runtime.versions import Report
+from rsctl.runtime.traffic_control import NetworkLimits, limit_network
+from rsctl.runtime.versions import VersionReport
 
 _TELEMETRY_SECONDS = 10
 
@@ -40,44 +41,47 @@ _TELEMETRY_SECONDS = 10
 def main(options: argparse.Namespace) -> int:
     """Run this node's part of the job and return the exit code of its command.
 
-    Where the job cannot start, a `finding` line says why; refusal.py has the exit codes.
+    Where the job cannot start, it prints a `finding` line; errors.py has the exit codes.
     """
     try:
         return _launch(options, os.environ)
-    except Refusal as refusal:
-        rank.emit("finding", refusal.finding())
-        endings.tell_platform(os.environ, f"{refusal.message}. {refusal.remedy}")
-        return refusal.exit_code
+    except LaunchError as error:
+        rank.emit("finding", error.finding())
+        exit_report.write_failure(os.environ, f"{error.message}. {error.remedy}")
+        return error.exit_code
 
 
 def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     _end_on_stop_signals()
     if environ.get("RSCTL_TARGET") == "process":
         _end_with_supervisor(environ)
-    endings.forget_last(environ)
-    cluster = Cluster.from_env(environ)
+    exit_report.remove_failure(environ)
+    cluster = read_cluster(environ)
     if platform(cluster.platform).names_nodes:
         rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
-    presence = gathering.attend(cluster, environ)
+    liveness = liveness_client.start_client(cluster, environ)
     try:
-        return _take_part(cluster, options, environ)
+        return _run_checked(cluster, options, environ)
     finally:
-        if presence is not None:
-            presence.leave()
+        if liveness is not None:
+            liveness.close()
 
 
-def _take_part(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    work.require(cluster, options.launcher, environ)
+def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run the node's process; the proof of the image's transport runs beside it and may end it."""
+    process_spec.require_modules(cluster, options.launcher, environ)
     recheck = start_recheck(image_transport(), environ) if cluster.role == "worker" else None
     try:
         code = _run(cluster, recheck, options, environ)
     except SystemExit:
-        if recheck is None or not recheck.says_end():
+        if recheck is None or not recheck.must_end():
             raise
         code = ENVIRONMENT
-    if recheck is not None and recheck.says_end():
+    if recheck is not None and recheck.must_end():
         code = ENVIRONMENT
-        endings.tell_platform(environ, f"{cluster.replica}: the image's transport cannot work here")
+        exit_report.write_failure(
+            environ, f"{cluster.replica}: the image's transport cannot work here"
+        )
     return code
 
 
@@ -88,37 +92,39 @@ def _run(
     environ: Mapping[str, str],
 ) -> int:
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
-    shape(Network.from_env(environ), cluster.interface)
-    cluster = _meet(cluster, environ)
-    job = _work(cluster, options, environment.of_node(cluster, environ))
+    limit_network(NetworkLimits.from_env(environ), cluster.interface)
+    cluster = _wait_for_peers(cluster, environ)
+    job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
 
-    processes.adopt_orphans()
-    words = endings.listen(options.launcher, cluster, environ)
+    process_tree.adopt_orphans()
+    tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
     began = time.time()
-    child = rank.start(job.argv, job.environ, words)
-    watch = gathering.watch(cluster, environ)
+    child = rank.start(job.argv, job.environ, tail)
+    server = liveness_server.start_server(cluster, environ)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
-    report = Report(environ) if telemetry_seconds > 0 else None
+    report = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
-    ending = rank.wait(child)
-    said = words.end() if words is not None else ""
-    is_over = watch is not None and watch.has_ended
-    code = endings.conclude(ending, said, options.launcher, cluster, is_over, environ)
-    if recheck is not None and ending.is_failure:
+    status = rank.wait(child)
+    stderr = tail.end() if tail is not None else ""
+    workers_ended = server is not None and server.has_ended
+    code = exit_report.report_exit(
+        status, stderr, options.launcher, cluster, workers_ended, environ
+    )
+    if recheck is not None and status.is_failure:
         recheck.wait()
     if report is not None:
         report.finish()
-    processes.kill_descendants()
-    has_place = cluster.role == "worker" and "RSCTL_OUTPUT_DIR" in job.environ
-    if code == 0 and has_place and _is_container(cluster, environ):
-        lost = leftovers.finding(os.getcwd(), began, job.environ)
+    process_tree.kill_descendants()
+    has_outputs = cluster.role == "worker" and "RSCTL_OUTPUT_DIR" in job.environ
+    if code == 0 and has_outputs and _is_container(cluster, environ):
+        lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
         if lost is not None:
             rank.emit("finding", lost)
     return code
 
 
-def _meet(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
-    """Wait for the other nodes, and find the interface that leads to them where nobody named one.
+def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
+    """Wait for the other nodes, then find the interface to them if the platform names none.
 
     A reducer that knows its interface waits for nobody: workers come to it. On clouds, nodes start
     minutes apart, longer than scripts wait for reducers.
@@ -126,24 +132,26 @@ def _meet(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
     named = replace(cluster, interface=named_interface(cluster))
     if named.platform != LOCAL and named.role == "reducer" and named.interface is not None:
         return named
-    limit = environment.patience(cluster, environ)
+    timeout = environment.peer_timeout(cluster, environ)
     if len(cluster.hosts) > 1:
-        wait_for_names(cluster.hosts, limit)
+        wait_for_names(cluster.hosts, timeout)
     if "RSCTL_READY" in environ:
         attempt, own = environ.get("RSCTL_ATTEMPT", ""), cluster.own_host
-        meet(environ["RSCTL_READY"], attempt, own, cluster.hosts, limit)
+        wait_at_barrier(environ["RSCTL_READY"], attempt, own, cluster.hosts, timeout)
     if named.platform != LOCAL and named.role == "worker":
-        wait_for_listeners(zip(named.reducers, named.reducer_ports, strict=True), limit)
+        wait_for_listeners(zip(named.reducers, named.reducer_ports, strict=True), timeout)
     return with_interface(named)
 
 
-def _work(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> work.Work:
+def _process_spec(
+    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
+) -> ProcessSpec:
     if cluster.role == "reducer":
-        return work.reducer(cluster, options.processes, environ)
-    command = placeholders.filled(options.command, options.fill, environ)
+        return process_spec.reducer(cluster, options.processes, environ)
+    command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
     if options.launcher == "once":
-        return work.once(cluster, command, environ)
-    return work.torchrun(cluster, options.processes, command, environ)
+        return process_spec.once(cluster, command, environ)
+    return process_spec.torchrun(cluster, options.processes, command, environ)
 
 
 def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
@@ -158,7 +166,7 @@ def _is_container(cluster: Cluster, environ: Mapping[str, str]) -> bool:
 
 
 def _end_on_stop_signals() -> None:
-    """End when told to, until there is a command to pass the signals on to.
+    """End at a stop signal, until there is a command to pass the signals on to.
 
     The kernel does not end a container's first process by a signal that it does not handle.
     """
@@ -171,6 +179,6 @@ def _end_on_stop_signals() -> None:
 
 
 def _end_with_supervisor(environ: Mapping[str, str]) -> None:
-    """Be told to stop when the process that started this replica dies, even by SIGKILL."""
+    """Get SIGTERM when the process that started this replica dies, even by SIGKILL."""
     supervisor = int(number(environ, "RSCTL_PARENT", os.getppid()))
     rank.die_with_parent(signal.SIGTERM, supervisor)

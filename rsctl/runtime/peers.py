@@ -1,4 +1,4 @@
-"""Waiting until the names of all nodes resolve: nodes start in any order."""
+"""Waits until the other nodes are there: nodes start in any order, on clouds minutes apart."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-from rsctl.runtime.refusal import TEMPORARY, Refusal
+from rsctl.runtime.errors import TEMPORARY, LaunchError
 
 _POLL_SECONDS = 0.2
-_PATIENCE_SECONDS = 3.0
+_SILENT_SECONDS = 3.0
 _CONNECT_SECONDS = 3.0
 _NAMES = "the names"
 
@@ -24,18 +24,19 @@ def wait_for_names(
     sleep: Callable[[float], None] = time.sleep,
     what: str = _NAMES,
 ) -> None:
-    """Return when every name resolves; addresses do at once. `what` says what names are.
+    """Return when every name resolves; addresses do at once. `what` is for messages.
 
-    After a few seconds it says on stderr whom it waits for. Raises Refusal after `limit` seconds.
+    After a few seconds it prints to stderr which it waits for. Raises LaunchError after `limit`
+    seconds.
     """
     resolves = resolves or _resolves
-    began, told = clock(), False
+    began, is_reported = clock(), False
     while missing := [name for name in names if not resolves(name)]:
         waited = clock() - began
         if waited >= limit:
             raise _missing(what, missing, limit)
-        if waited >= _PATIENCE_SECONDS and not told:
-            told = True
+        if waited >= _SILENT_SECONDS and not is_reported:
+            is_reported = True
             print(f"rsctl: waiting for {what} {', '.join(missing)}", file=sys.stderr)
         sleep(min(_POLL_SECONDS, limit - waited))
         names = missing
@@ -44,18 +45,20 @@ def wait_for_names(
 def wait_for_listeners(addresses: Iterable[tuple[str, int]], limit: float) -> None:
     """Return when somebody listens at each of these hosts and ports.
 
-    A name may resolve long before anything runs on the machine. Raises Refusal after `limit`
+    A name may resolve long before anything runs on the machine. Raises LaunchError after `limit`
     seconds.
     """
     listening = {f"{host}:{port}": (host, port) for host, port in addresses}
-    wait_for_names(listening, limit, lambda shown: _listens(listening[shown]), what="the reducers")
+    wait_for_names(listening, limit, lambda name: _listens(listening[name]), what="the reducers")
 
 
-def meet(directory: str, attempt: str, own: str, names: Iterable[str], limit: float) -> None:
-    """Return when every node has come this far; `directory` is one that all of them see.
+def wait_at_barrier(
+    directory: str, attempt: str, own: str, names: Iterable[str], limit: float
+) -> None:
+    """Return when every node has called this; `directory` is one that all of them share.
 
     A node's name resolves only while it runs: without this, one that is soon done would be gone
-    before a slower one had looked for it. Raises Refusal after `limit` seconds.
+    before a slower one had looked for it. Raises LaunchError after `limit` seconds.
     """
 
     def mark(name: str) -> str:
@@ -82,10 +85,10 @@ def _listens(address: tuple[str, int]) -> bool:
     return True
 
 
-def _missing(what: str, missing: list[str], limit: float) -> Refusal:
+def _missing(what: str, missing: list[str], limit: float) -> LaunchError:
     is_name = what == _NAMES
     lack = "these nodes have no address" if is_name else f"{what} do not listen"
-    return Refusal(
+    return LaunchError(
         TEMPORARY,
         "peers-unresolved" if is_name else "peers-silent",
         f"after {limit:g} s {lack}: {', '.join(missing)}",

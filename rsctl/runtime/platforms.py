@@ -1,11 +1,11 @@
-"""What differs from platform to platform in how a node starts and ends, as data."""
+"""What differs between platforms: how a node reads its cluster, starts and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rsctl.runtime.cluster import LOCAL, platform_of, sagemaker_path
+from rsctl.runtime.cluster import LOCAL, Cluster, platform_of, sagemaker_path
 
 _SAGEMAKER_FAILURE = "/opt/ml/output/failure"
 
@@ -14,23 +14,23 @@ _SAGEMAKER_FAILURE = "/opt/ml/output/failure"
 class Platform:
     """How nodes start and end on one platform.
 
-    `patience` is how long, in seconds, a node waits for the others to be there: on Vertex each
-    starts as soon as its machine is ready, and others may wait in a queue. `names_nodes` says that
-    the log does not tell who wrote it, so that each node begins with a line that does. Where a job
+    `peer_timeout` is how long, in seconds, a node waits for the others to start: on Vertex each
+    starts as soon as its machine is ready, and others may wait in a queue. `names_nodes` is whether
+    a log line does not name its node, so that each node begins with a line that does. Where a job
     has ended only when all of its containers have, `reducers_end` by themselves.
     """
 
-    patience: float
+    peer_timeout: float
     names_nodes: bool
     reducers_end: bool
 
 
 _PLATFORMS = {
     # The supervisor ends the reducers and reads every replica's own journal.
-    LOCAL: Platform(patience=300, names_nodes=False, reducers_end=False),
+    LOCAL: Platform(peer_timeout=300, names_nodes=False, reducers_end=False),
     # The chief's exit ends the job, whatever else still runs.
-    "vertex": Platform(patience=2700, names_nodes=True, reducers_end=False),
-    "sagemaker": Platform(patience=600, names_nodes=True, reducers_end=True),
+    "vertex": Platform(peer_timeout=2700, names_nodes=True, reducers_end=False),
+    "sagemaker": Platform(peer_timeout=600, names_nodes=True, reducers_end=True),
 }
 
 
@@ -39,8 +39,28 @@ def platform(name: str) -> Platform:
     return _PLATFORMS[name]
 
 
+def read_cluster(environ: Mapping[str, str]) -> Cluster:
+    """The cluster as the contract of this node's platform describes it.
+
+    Raises LaunchError if there is no contract, or if it makes no sense.
+    """
+    # Each node pays only for the contract of its own platform.
+    name = platform_of(environ)
+    if name == "vertex":
+        from rsctl.runtime import cluster_vertex
+
+        return cluster_vertex.read(environ)
+    if name == "sagemaker":
+        from rsctl.runtime import cluster_sagemaker
+
+        return cluster_sagemaker.read(environ)
+    from rsctl.runtime import cluster_local
+
+    return cluster_local.read(environ)
+
+
 def failure_file(environ: Mapping[str, str]) -> str | None:
-    """Where this platform wants to be told why the node failed; None if nowhere."""
+    """Where this platform reads why a node has failed; None if nowhere."""
     if platform_of(environ) != "sagemaker":
         return None
     return sagemaker_path(environ, _SAGEMAKER_FAILURE)

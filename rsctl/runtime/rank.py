@@ -1,4 +1,4 @@
-"""Runs one command as a child of its own, and says how it failed the moment it does.
+"""Runs one command as a child process, passes signals on, and reports a failure at once.
 
     python -I -S rank.py -- COMMAND...
 
@@ -10,8 +10,8 @@ It is the time at which the process ended. A rank that raises an exception print
 closes its connections, and then ends: on a busy machine a peer may overtake it in that last step.
 Where two lines are less than a second apart, the times of the tracebacks decide.
 
-Every rank pays for this file's start, so it starts no thread and imports little. `-I -S` leaves
-it without a path to rsctl: it stands alone, and the rest of the runtime imports from it.
+Every rank pays for this file's start, so it starts no thread and imports little. `-I -S` leaves it
+without a path to rsctl: it imports nothing of rsctl, and the rest of the runtime imports from it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import NoReturn
 
-    from rsctl.runtime.lastwords import LastWords
+    from rsctl.runtime.stderr_tail import StderrTail
 
 LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
@@ -36,43 +36,43 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that tell a job to stop. torchrun passes on the same four."""
 
 FAILURE_FILE = "RSCTL_FAILURE_FILE"
-"""Names the file in which the platform wants to be told why a node failed, if it does."""
+"""The variable with the path of the file from which the platform reads why a node failed."""
 
 _AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
 _PR_SET_PDEATHSIG = 1
 _CANNOT_RUN = 127
 
 
-class Ending:
+class ExitStatus:
     """How a command ended.
 
     `code` is its exit code, 128+n if signal n killed it. `signal` is that signal's name, or None.
-    `told_to_stop` says whether it had been sent a stop signal through us before it ended, `time`
+    `was_stopped` is whether it had been sent a stop signal through us before it ended, `time`
     when it ended, in nanoseconds since 1970. `oom_kills` is how many processes the kernel has
     ended meanwhile for want of memory in this one's memory group, None where that is not known.
     """
 
-    def __init__(self, wait_status: int, told_to_stop: bool, oom_kills: int | None = None) -> None:
+    def __init__(self, wait_status: int, was_stopped: bool, oom_kills: int | None = None) -> None:
         self.oom_kills = oom_kills
         code = os.waitstatus_to_exitcode(wait_status)
         self.code = code if code >= 0 else 128 - code
         self.signal = None if code >= 0 else _signal_name(-code)
-        self.told_to_stop = told_to_stop
+        self.was_stopped = was_stopped
         self.time = time.time_ns()
 
     @property
     def is_failure(self) -> bool:
-        """Whether it failed of its own, and not because it had been told to stop."""
-        return self.code != 0 and not self.told_to_stop
+        """Whether it failed of its own, and not because it had been stopped."""
+        return self.code != 0 and not self.was_stopped
 
 
-def start(command: list[str], environ: Mapping[str, str], words: LastWords | None = None) -> int:
+def start(command: list[str], environ: Mapping[str, str], tail: StderrTail | None = None) -> int:
     """Start a command in a session of its own and return its process id.
 
     A session of its own, so that a signal to our process group reaches it once, through `wait`.
     From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
-    the command when this process dies. A command that cannot be run ends with code 127. `words`
-    keep the end of what it writes to stderr.
+    the command when this process dies. A command that cannot be run ends with code 127. `tail`
+    keeps the end of what it writes to stderr.
     """
     # Some systems forget a SIGCHLD that nobody handles, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -81,42 +81,42 @@ def start(command: list[str], environ: Mapping[str, str], words: LastWords | Non
     _oom_kills_at_start[:] = [oom_kills()]
     child = os.fork()
     if child == 0:
-        _become(command, environ, parent, 2 if words is None else words.writer)
-    if words is not None:
-        words.begin()
+        _exec(command, environ, parent, 2 if tail is None else tail.writer)
+    if tail is not None:
+        tail.begin()
     return child
 
 
-def wait(child: int) -> Ending:
+def wait(child: int) -> ExitStatus:
     """Wait for the child that `start` started, and pass the stop signals on to its group.
 
     Each is passed on once: what a second SIGTERM does to a program that is saving its state is
     seldom what the sender wanted. Also reaps whatever other children this process comes to have.
     """
-    told: set[int] = set()
+    sent: set[int] = set()
     while True:
         received = signal.sigwait(_AWAITED)
         status = _reap(child)
         if status is not None:
-            return Ending(status, bool(told), _oom_kills_since_start())
-        if received != signal.SIGCHLD and received not in told:
-            told.add(received)
-            _tell(child, received)
+            return ExitStatus(status, bool(sent), _oom_kills_since_start())
+        if received != signal.SIGCHLD and received not in sent:
+            sent.add(received)
+            _send(child, received)
 
 
-def report(ending: Ending, rank: int | None, local_rank: int | None) -> None:
+def report_failure(status: ExitStatus, rank: int | None, local_rank: int | None) -> None:
     """Print the `exit` line of a rank, or of a reducer, which has none, that has failed."""
-    seconds, nanoseconds = divmod(ending.time, 10**9)
+    seconds, nanoseconds = divmod(status.time, 10**9)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     emit(
         "exit",
         {
             "rank": rank,
             "local_rank": local_rank,
-            "code": ending.code,
-            "signal": ending.signal,
+            "code": status.code,
+            "signal": status.signal,
             "time": f"{moment}.{nanoseconds // 1000:06d}Z",
-            **({"oom_kills": ending.oom_kills} if ending.signal == "SIGKILL" else {}),
+            **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
         },
     )
 
@@ -124,7 +124,7 @@ def report(ending: Ending, rank: int | None, local_rank: int | None) -> None:
 def oom_kills() -> int | None:
     """How many processes of this one's memory group the kernel has ended for want of memory.
 
-    None where nobody says so: outside Linux, or where the groups cannot be seen. The files are
+    None where that is not known: outside Linux, or where the groups cannot be seen. The files are
     `memory.events` of cgroup v2 and `memory.oom_control` of v1 (kernel, cgroup-v2.rst, memory.rst).
     """
     for path in _memory_groups():
@@ -149,9 +149,9 @@ def _memory_groups() -> list[str]:
     root, paths = "/sys/fs/cgroup", []
     for row in rows:
         if row[1:2] == ["memory"]:
-            paths += [f"{root}/memory{place}/memory.oom_control" for place in (row[2], "")]
+            paths += [f"{root}/memory{group}/memory.oom_control" for group in (row[2], "")]
         elif row[:2] == ["0", ""]:
-            paths += [f"{root}{place}/memory.events" for place in (row[2], "")]
+            paths += [f"{root}{group}/memory.events" for group in (row[2], "")]
     return paths
 
 
@@ -175,7 +175,7 @@ def emit(kind: str, fields: Mapping[str, object]) -> None:
     try:
         os.write(1, line(kind, shortened))
     except OSError:
-        return  # Nobody reads any more; that must not change how the job ends.
+        return  # Nobody reads any more; that must not change the exit code.
 
 
 def line(kind: str, fields: Mapping[str, object]) -> bytes:
@@ -203,7 +203,7 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _become(command: list[str], environ: Mapping[str, str], parent: int, stderr: int) -> NoReturn:
+def _exec(command: list[str], environ: Mapping[str, str], parent: int, stderr: int) -> NoReturn:
     """Turn this new child into the command."""
     try:
         os.dup2(stderr, 2)
@@ -234,7 +234,7 @@ def _reap(child: int) -> int | None:
             status = ended_status
 
 
-def _tell(child: int, signum: int) -> None:
+def _send(child: int, signum: int) -> None:
     try:
         os.killpg(child, signum)
     except OSError:  # It has not made its session yet.
@@ -248,28 +248,28 @@ def _signal_name(signum: int) -> str:
         return f"SIG{signum}"
 
 
-def failure(ending: Ending, place: str) -> str:
-    """How whoever stands in this place failed, in words."""
-    how = f"was killed by {ending.signal}" if ending.signal else "failed"
-    hint = f", {_who_killed(ending)}" if ending.signal == "SIGKILL" else ""
-    return f"{place} {how} (exit code {ending.code}){hint}"
+def format_failure(status: ExitStatus, who: str) -> str:
+    """How a replica or rank failed, as a sentence: `worker-0 failed (exit code 1)`."""
+    how = f"was killed by {status.signal}" if status.signal else "failed"
+    hint = f", {_who_killed(status)}" if status.signal == "SIGKILL" else ""
+    return f"{who} {how} (exit code {status.code}){hint}"
 
 
-def _who_killed(ending: Ending) -> str:
+def _who_killed(status: ExitStatus) -> str:
     """What is known of who sent a SIGKILL."""
-    if ending.oom_kills:
+    if status.oom_kills:
         return "as the kernel ended processes here for want of memory"
-    if ending.oom_kills == 0:
+    if status.oom_kills == 0:
         return "by whom is not known; not by the kernel for want of memory"
     return "by whom is not known"
 
 
-def _last_words() -> ModuleType:
+def _load_stderr_tail() -> ModuleType:
     """The module beside this file; `-I -S` leaves no other way to it."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lastwords.py")
-    spec = spec_from_file_location("lastwords", path)
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stderr_tail.py")
+    spec = spec_from_file_location("stderr_tail", path)
     assert spec is not None  # noqa: S101
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
@@ -281,24 +281,24 @@ def main(command: list[str]) -> int:
     """Run the command as the rank that torchrun's environment says; returns its exit code."""
     die_with_parent(signal.SIGKILL, os.getppid())
     if os.environ.get(FAILURE_FILE):
-        return _main_telling(command, os.environ[FAILURE_FILE])
-    ending = wait(start(command, os.environ))
-    if ending.is_failure:
-        report(ending, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
-    return ending.code
+        return _main_with_failure_file(command, os.environ[FAILURE_FILE])
+    status = wait(start(command, os.environ))
+    if status.is_failure:
+        report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+    return status.code
 
 
-def _main_telling(command: list[str], path: str) -> int:
-    """As main, and leave why the rank failed in a file for the platform."""
-    lastwords = _last_words()
-    words = lastwords.LastWords()
-    ending = wait(start(command, os.environ, words))
-    said = words.end()
-    if ending.is_failure:
-        report(ending, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
-        place = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
-        lastwords.leave(path, failure(ending, place), said)
-    return ending.code
+def _main_with_failure_file(command: list[str], path: str) -> int:
+    """As main, and write why the rank failed to a file for the platform."""
+    stderr_tail = _load_stderr_tail()
+    tail = stderr_tail.StderrTail()
+    status = wait(start(command, os.environ, tail))
+    stderr = tail.end()
+    if status.is_failure:
+        report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+        who = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
+        stderr_tail.write_failure_file(path, format_failure(status, who), stderr)
+    return status.code
 
 
 if __name__ == "__main__":

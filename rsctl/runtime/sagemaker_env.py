@@ -1,8 +1,8 @@
 """The SM_* variables that scripts written for SageMaker read. The platform itself sets none.
 
 AWS's images set them by its sagemaker-training toolkit, and version 3 of the SageMaker SDK by a
-program of its own; these are both's, but for what tells of the toolkit itself. A script finds only
-the workers there, as if reducers did not exist: it counts its ranks by SM_HOSTS.
+program of its own; these are both's, but for variables that describe the toolkit itself. A script
+finds only the workers there, as if reducers did not exist: it counts its ranks by SM_HOSTS.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 from rsctl.runtime import sagemaker_hyperparameters
 from rsctl.runtime.cluster import Cluster, sagemaker_path
 from rsctl.runtime.cluster_sagemaker import resources
-from rsctl.runtime.sagemaker_hyperparameters import in_json
+from rsctl.runtime.sagemaker_hyperparameters import to_json
 
 _CONFIG = "/opt/ml/input/config"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _GPU = re.compile(r"nvidia\d+")
-_MOST_BYTES = 1 << 20
-_LONGEST = (1 << 17) - 512  # bytes: Linux takes 128 KiB for a variable with its name
+_MAX_BYTES = 1 << 20
+_MAX_VARIABLE_BYTES = (1 << 17) - 512  # bytes: Linux takes 128 KiB for a variable with its name
 _FOLDERS = {
     "SM_INPUT_DIR": "/opt/ml/input",
     "SM_INPUT_DATA_DIR": "/opt/ml/input/data",
@@ -38,7 +38,7 @@ _MASTER_PORT = 7777  # the SDK's own, for scripts that start torchrun themselves
 
 
 def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a worker. Makes the folders that scripts write to. Raises Refusal."""
+    """The variables of a worker. Makes the folders that scripts write to. Raises LaunchError."""
     folders = {name: sagemaker_path(environ, path) for name, path in _FOLDERS.items()}
     for name in _WRITTEN:
         _make(folders[name])
@@ -48,7 +48,7 @@ def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         for name in sorted(name for name in inputs if _NAME.fullmatch(name))
     }
     given = _read(environ, "hyperparameters.json")
-    parameters = sagemaker_hyperparameters.decoded(given)
+    parameters = sagemaker_hyperparameters.decode_all(given)
     facts = {**_facts(cluster, environ), "log_level": sagemaker_hyperparameters.log_level(given)}
     whole = {
         **facts,
@@ -67,11 +67,11 @@ def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         "SM_HOST_COUNT": str(len(cluster.workers)),
         "SM_MASTER_ADDR": cluster.workers[0],
         "SM_MASTER_PORT": str(_MASTER_PORT),
-        "SM_INPUT_DATA_CONFIG": in_json(inputs),
-        "SM_CHANNELS": in_json(list(channels)),
+        "SM_INPUT_DATA_CONFIG": to_json(inputs),
+        "SM_CHANNELS": to_json(list(channels)),
         **{f"SM_CHANNEL_{name.upper()}": folder for name, folder in channels.items()},
         **sagemaker_hyperparameters.variables(parameters),
-        "SM_TRAINING_ENV": in_json(whole),
+        "SM_TRAINING_ENV": to_json(whole),
     }
     return {name: text for name, text in found.items() if _fits(text)}
 
@@ -103,19 +103,19 @@ def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
 def _without_reducers(config: dict[str, Any], workers: list[str]) -> dict[str, Any]:
     """The file as of a job that has workers only; `resources` has checked it."""
     groups = config.get("instance_groups") or []
-    own = [group for group in groups if set(group["hosts"]) <= set(workers)]
+    worker_groups = [group for group in groups if set(group["hosts"]) <= set(workers)]
     hosts = [host for host in config.get("hosts") or [] if host in workers]
-    return {**config, **({"instance_groups": own} if groups else {}), "hosts": hosts}
+    return {**config, **({"instance_groups": worker_groups} if groups else {}), "hosts": hosts}
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else in_json(value)
+    return value if isinstance(value, str) else to_json(value)
 
 
 def _fits(text: str) -> bool:
     """Whether a variable can have it: one that is too long would keep the script from starting."""
     try:
-        return "\0" not in text and len(os.fsencode(text)) < _LONGEST
+        return "\0" not in text and len(os.fsencode(text)) < _MAX_VARIABLE_BYTES
     except UnicodeEncodeError:
         return False
 
@@ -124,7 +124,7 @@ def _read(environ: Mapping[str, str], name: str) -> dict[str, Any]:
     """A file of the platform's configuration; empty where it is missing or no JSON object."""
     try:
         with open(sagemaker_path(environ, f"{_CONFIG}/{name}"), "rb") as file:
-            fields = json.loads(file.read(_MOST_BYTES))
+            fields = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
     return fields if isinstance(fields, dict) else {}
@@ -141,4 +141,4 @@ def _make(folder: str) -> None:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError:
-        return  # A script that writes there will say it better.
+        return  # A script that writes there fails with a better message.

@@ -2,7 +2,7 @@
 
 The file has texts only. AWS's sagemaker-training toolkit, and version 3 of the SageMaker SDK, take
 each text for JSON where it is JSON (`"3"` becomes 3), and leave it as it is where it is not. They
-keep from the script what is meant for themselves; so do we.
+hide from the script what is meant for themselves; so do we.
 """
 
 from __future__ import annotations
@@ -14,23 +14,25 @@ from typing import Any
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _LOG_LEVEL = "sagemaker_container_log_level"
-_OWN = re.compile(
+_NOT_THE_SCRIPTS = re.compile(
     r"sagemaker_.*|default_user_module_name|_tuning_objective_metric|rsctl_arguments_\d+"
 )
 """Those of the toolkit, and those that bring `rsctl-launch` its arguments."""
 
 _INFO = 20
-_DEEPEST = 200  # brackets: what is nested deeper than Python's recursion goes cannot be written
+_MAX_DEPTH = 200  # brackets: what is nested deeper than Python's recursion goes cannot be written
 
 
-def decoded(given: Mapping[str, object]) -> dict[str, Any]:
+def decode_all(given: Mapping[str, object]) -> dict[str, Any]:
     """The job's own hyperparameters, each as the JSON that its text is, or as that text."""
-    return {name: _decoded(text) for name, text in given.items() if not _OWN.fullmatch(name)}
+    return {
+        name: _decode(text) for name, text in given.items() if not _NOT_THE_SCRIPTS.fullmatch(name)
+    }
 
 
 def log_level(given: Mapping[str, object]) -> int:
     """The level of Python's logging that the SDK may ask for; INFO unless it does."""
-    level = _decoded(given.get(_LOG_LEVEL))
+    level = _decode(given.get(_LOG_LEVEL))
     return level if type(level) is int else _INFO
 
 
@@ -41,25 +43,25 @@ def variables(hyperparameters: Mapping[str, Any]) -> dict[str, str]:
     can read too: SM_HP_BATCH_SIZE.
     """
     found = {
-        "SM_HPS": in_json(dict(hyperparameters)),
-        "SM_USER_ARGS": in_json(_words(hyperparameters)),
+        "SM_HPS": to_json(dict(hyperparameters)),
+        "SM_USER_ARGS": to_json(_arguments(hyperparameters)),
     }
     for name, value in hyperparameters.items():
         if not _NAME.fullmatch(name):
             continue
-        text = "" if value is None else value if isinstance(value, str) else in_json(value)
+        text = "" if value is None else value if isinstance(value, str) else to_json(value)
         found[f"SM_HP_{name.upper()}"] = text
         found.setdefault(f"SM_HP_{name.upper().replace('-', '_')}", text)
     return found
 
 
-def in_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     """JSON in the form of the toolkit's variables."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _decoded(text: object) -> Any:
-    if not isinstance(text, str) or text.count("[") + text.count("{") > _DEEPEST:
+def _decode(text: object) -> Any:
+    if not isinstance(text, str) or text.count("[") + text.count("{") > _MAX_DEPTH:
         return text
     try:
         return json.loads(text)
@@ -67,15 +69,18 @@ def _decoded(text: object) -> Any:
         return text
 
 
-def _words(hyperparameters: Mapping[str, Any]) -> list[str]:
+def _arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
     """`--epochs 3`, as the toolkit calls a script; `-e 3` where the name has one letter."""
-    words = []
+    arguments = []
     for name, value in sorted(hyperparameters.items()):
-        words += [f"--{name}" if len(name) > 1 else f"-{name}" if name else "", _word(value)]
-    return words
+        arguments += [
+            f"--{name}" if len(name) > 1 else f"-{name}" if name else "",
+            _argument(value),
+        ]
+    return arguments
 
 
-def _word(value: Any) -> str:
+def _argument(value: Any) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}={item}" for key, item in sorted(value.items()))
     return "" if value is None else str(value)

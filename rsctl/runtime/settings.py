@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from rsctl.runtime.refusal import USAGE, Refusal
+from rsctl.runtime.errors import USAGE, LaunchError
 
 
 def number(environ: Mapping[str, str], name: str, default: float) -> float:
     """The variable as a finite number that is not negative; `default` if it is unset or empty.
 
-    Raises Refusal for anything else.
+    Raises LaunchError for anything else.
     """
     text = environ.get(name) or str(default)
     try:
@@ -19,7 +19,7 @@ def number(environ: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise Refusal(
+        raise LaunchError(
             USAGE,
             "environment-invalid",
             f"{name} is {text!r}, not a number of 0 or more",

@@ -1,4 +1,4 @@
-"""What this node uses: one structured line once in a while."""
+"""Telemetry: one structured line every few seconds with what this node uses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rsctl.runtime.nvml import Nvml
-from rsctl.runtime.processes import tree
+from rsctl.runtime.process_tree import tree
 from rsctl.runtime.rank import emit
 
 _NETWORK_COUNTERS = "/proc/self/net/dev"

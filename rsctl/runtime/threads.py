@@ -1,4 +1,4 @@
-"""Threads of the launcher: signals are for its first thread, which decides what they mean."""
+"""Signal masks of the launcher's threads: stop signals are handled by its main thread alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rsctl.runtime.rank import STOP_SIGNALS
 
 
 @contextmanager
-def deaf_to_signals() -> Iterator[None]:
+def stop_signals_blocked() -> Iterator[None]:
     """Threads that are started within never receive a stop signal, nor do those they start."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (*STOP_SIGNALS, signal.SIGCHLD))
     try:

@@ -1,7 +1,7 @@
-"""What this node runs on: the versions of Python, torch, NCCL, driver and rsctl, and its machine.
+"""The versions of Python, torch, NCCL, driver and rsctl on this node, and its machine.
 
-One structured line, `versions`, once the node's work has ended: before that it could land within a
-line of the script. torch is not imported for it: versions come from the metadata of the installed
+One structured line, `versions`, once the node's command has ended: before that it could land within
+a line of the script. torch is not imported for it: versions come from the metadata of the installed
 packages, from the driver's own library, or from NCCL's file.
 """
 
@@ -17,13 +17,13 @@ from rsctl.runtime.nvml import Nvml
 from rsctl.runtime.rank import emit
 
 _NCCL_PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
-_PATIENCE_SECONDS = 5.0
+_TIMEOUT_SECONDS = 5.0
 _CPU_INFO = "/proc/cpuinfo"
 _CPU_NAMES = ("model name", "Model", "Hardware")
 
 
-class Report:
-    """Collects the versions beside the work: some of them lie in large files."""
+class VersionReport:
+    """Collects the versions while the command runs: some of them lie in large files."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._versions: dict[str, str] = {}
@@ -35,7 +35,7 @@ class Report:
 
     def finish(self) -> None:
         """Print the line, after the shortest job too."""
-        self._thread.join(_PATIENCE_SECONDS)
+        self._thread.join(_TIMEOUT_SECONDS)
         if self._versions:
             emit("versions", self._versions)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from rsctl.findings import SECRET, Finding, error, warning
-from rsctl.runtime.placeholders import named
+from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Image, Job, Run, Workers
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
@@ -214,7 +214,7 @@ def _check_placeholders(job: Job) -> Iterator[Finding]:
     words = [
         str(item) for value in values for item in (value if isinstance(value, list) else [value])
     ]
-    for name in named(words):
+    for name in placeholder_names(words):
         if job.run.launcher == "none":
             message = f"launcher none has nothing of ours in the container to fill in {{{name}}}"
             yield error("args", message, "use launcher once, or write the path itself", "run.args")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.runtime.placeholders import named
+from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked, make_identity
@@ -22,7 +22,7 @@ def launch_arguments(job: Job, processes: int) -> list[str]:
         options += ["--processes", str(processes)]
     if job.run.command is None:
         options.append("--python")
-    if named(argument_words(job)):
+    if placeholder_names(argument_words(job)):
         options += ["--fill", str(len(argument_words(job)))]
     return [*options, "--", *user_command(job)]
 

@@ -270,4 +270,4 @@ def test_files_that_go_with_the_container_are_warned_of(rsctl: Rsctl) -> None:
     job = rsctl.write_job(bash="echo 1 > model.pt; echo 1 > $RSCTL_OUTPUT_DIR/kept", **BASE)
     done = rsctl("submit", job, "-t", "compose")
     assert done.exit_code == 0, done.stderr
-    assert "warning: files in /app go with the container: model.pt" in done.stderr
+    assert "warning: files in /app are lost with the container: model.pt" in done.stderr

@@ -23,7 +23,7 @@ from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.root import Root
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import home
-from rsctl.runtime.processes import tree
+from rsctl.runtime.process_tree import tree
 from rsctl.targets.local.ports import MOST, ReservedPort
 
 _MARK = "RSCTL_EMULATED_NODE"

@@ -107,7 +107,7 @@ def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
     rendezvous = nodes.port(workers[0].node, _RENDEZVOUS_PORT) if workers else _RENDEZVOUS_PORT
     if rendezvous != _RENDEZVOUS_PORT:
         env["RSCTL_PORT"] = str(rendezvous)
-    # A reducer's node listens one below its reducer too (rsctl.runtime.presence).
+    # A reducer's node listens one below its reducer too (rsctl.runtime.liveness).
     own = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
     if any(port != _REDUCER_PORT for port in own):
         env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, own))

@@ -1,4 +1,4 @@
-"""Runs what may crash or hang in a process of its own, with a deadline."""
+"""Runs a program that may crash or hang as a child process with a deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 
-class Ended(NamedTuple):
+class ChildResult(NamedTuple):
     """How a child ended: `returncode` is -n if signal n killed it, None if its time was up."""
 
     returncode: int | None
@@ -17,14 +17,14 @@ class Ended(NamedTuple):
     err: str
 
     @property
-    def said_last(self) -> str:
-        """The last line of stderr, or how it ended if it said nothing."""
+    def reason(self) -> str:
+        """The last line of stderr, or how it ended if that is empty."""
         lines = self.err.strip().splitlines()
         return lines[-1].strip() if lines and self.returncode != 0 else self.how
 
     @property
     def how(self) -> str:
-        """How it ended, in words."""
+        """How it ended, as part of a sentence."""
         if self.returncode is None:
             return "did not end in time"
         if self.returncode < 0:
@@ -33,7 +33,7 @@ class Ended(NamedTuple):
         return f"ended with exit code {self.returncode}"
 
 
-def run(argv: list[str], seconds: float) -> Ended:
+def run(argv: list[str], seconds: float) -> ChildResult:
     """Run a program to its end, or kill it and its group after `seconds`.
 
     Raises OSError if it cannot be started.
@@ -49,8 +49,8 @@ def run(argv: list[str], seconds: float) -> Ended:
     ) as process:
         try:
             out, err = process.communicate(timeout=seconds)
-            return Ended(process.returncode, out, err)
+            return ChildResult(process.returncode, out, err)
         except subprocess.TimeoutExpired:
             with suppress(ProcessLookupError):  # It may end just now.
                 os.killpg(process.pid, signal.SIGKILL)
-            return Ended(None, "", "")
+            return ChildResult(None, "", "")

@@ -1,17 +1,17 @@
-"""`rsctl-launch --check`: the last step of an image's build, which fails where a job would."""
+"""`rsctl-launch --check`: proves at the end of an image's build that a job can run in it."""
 
 from __future__ import annotations
 
 import os
 
-from rsctl.runtime import rank, work
+from rsctl.runtime import process_spec, rank
 from rsctl.runtime.check.finding import Finding
 from rsctl.runtime.check.nccl import find_torch
 from rsctl.runtime.check.proof import import_failure, prove, time_limit
 from rsctl.runtime.check.transports import TRANSPORTS
-from rsctl.runtime.refusal import ENVIRONMENT, Refusal
+from rsctl.runtime.errors import ENVIRONMENT, LaunchError
 
-_TORCHRUN = ("torch", "rsctl.runtime.elastic")
+_TORCHRUN = ("torch", "rsctl.runtime.torchrun")
 
 
 def main(transport: str, launcher: str) -> int:
@@ -19,9 +19,9 @@ def main(transport: str, launcher: str) -> int:
     try:
         findings = _check_torch(launcher, time_limit(os.environ))
         proof = prove(TRANSPORTS[transport], os.environ)
-    except Refusal as refusal:
-        rank.emit("finding", refusal.finding())
-        return refusal.exit_code
+    except LaunchError as error:
+        rank.emit("finding", error.finding())
+        return error.exit_code
     findings += proof.findings
     for finding in findings:
         rank.emit("finding", finding._asdict())
@@ -39,8 +39,8 @@ def _check_torch(launcher: str, seconds: float) -> list[Finding]:
         return []
     torch = find_torch()
     if torch is None:
-        refusal = work.no_torch()
-        return [Finding("error", refusal.code, refusal.message, refusal.remedy)]
+        error = process_spec.torch_missing()
+        return [Finding("error", error.code, error.message, error.remedy)]
     failure = import_failure(_TORCHRUN, seconds)
     if failure is None:
         return []

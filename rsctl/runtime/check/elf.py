@@ -1,4 +1,4 @@
-"""What a shared library says of itself, read from its file: nothing is loaded, nothing runs.
+"""Reads a shared library's dependencies from its ELF file: nothing is loaded, nothing runs.
 
 The layout is that of the System V ABI, 64 bits, little-endian: the machines that have GPUs.
 """

@@ -1,4 +1,4 @@
-"""What there is to say to the user, as data; `rank.emit("finding", ...)` prints it."""
+"""Findings of a check of the image; `rank.emit("finding", ...)` prints them."""
 
 from __future__ import annotations
 

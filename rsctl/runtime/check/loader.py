@@ -1,4 +1,4 @@
-"""Where the dynamic loader would find a library: ld.so(8), in its order."""
+"""Finds libraries as the dynamic loader does: ld.so(8), in its order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADMIN_FOLDERS = ":/usr/local/sbin:/usr/sbin:/sbin"
 
 
 class Loader:
-    """The loader under this environment, which says LD_LIBRARY_PATH and PATH."""
+    """The loader under this environment, of which LD_LIBRARY_PATH and PATH count."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -66,6 +66,6 @@ class Loader:
 
 
 def _default_folders() -> list[str]:
-    """What is searched last; Debian and its kin have a folder for each kind of machine."""
+    """What is searched last; Debian and its derivatives have a folder for each kind of machine."""
     kind = f"{os.uname().machine}-linux-gnu"
     return [f"/lib/{kind}", f"/usr/lib/{kind}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"]

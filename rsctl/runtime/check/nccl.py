@@ -65,7 +65,7 @@ def find_nccl(torch: Torch | None, loader: Loader) -> Nccl | None:
 
 
 def read_nccl(path: str) -> Nccl | None:
-    """What the file of an NCCL says; None if it has nothing of NCCL."""
+    """The NCCL in a file; None if it has none."""
     takes = plugin_versions(path)
     if not takes:
         return None

@@ -28,8 +28,8 @@ class Plugin(NamedTuple):
     versions: frozenset[int]
 
 
-class Found(NamedTuple):
-    """The plugin, if there is one that can be used, and what there is to say of it.
+class PluginSearch(NamedTuple):
+    """The plugin, if there is one that can be used, and the findings about it.
 
     `is_there` holds also for one that cannot be loaded.
     """
@@ -39,11 +39,11 @@ class Found(NamedTuple):
     is_there: bool = True
 
 
-_NOTHING = Found(None, [], is_there=False)
+_NOTHING = PluginSearch(None, [], is_there=False)
 
 
 def plugin_names(environ: Mapping[str, str]) -> list[str]:
-    """The names under which NCCL looks for a plugin, in its order; none if it is told not to."""
+    """The names under which NCCL looks for a plugin, in order; none if that is turned off."""
     given = environ.get("NCCL_NET_PLUGIN")
     if given is None:
         return [_DEFAULT_NAME]
@@ -54,7 +54,9 @@ def plugin_names(environ: Mapping[str, str]) -> list[str]:
     return names
 
 
-def find_plugin(environ: Mapping[str, str], loader: Loader, severity: str, seconds: float) -> Found:
+def find_plugin(
+    environ: Mapping[str, str], loader: Loader, severity: str, seconds: float
+) -> PluginSearch:
     """Load NCCL's plugin in a process of its own, within `seconds`.
 
     `severity` is that of a plugin that cannot be used.
@@ -66,11 +68,11 @@ def find_plugin(environ: Mapping[str, str], loader: Loader, severity: str, secon
     ended = child.run([sys.executable, "-I", "-S", _PROBE, str(os.getpid()), *names], seconds)
     if ended.returncode != 0 or not ended.out:
         name = next((name for name in names if files[name]), names[0])
-        return Found(None, [_unloadable(_first(files, name), ended, severity)])
+        return PluginSearch(None, [_unloadable(_first(files, name), ended, severity)])
     answer = json.loads(ended.out)
     if "path" in answer:
         plugin = Plugin(answer["path"], frozenset(answer["versions"]))
-        return Found(plugin, _doubled(answer["name"], plugin.path, files, severity))
+        return PluginSearch(plugin, _doubled(answer["name"], plugin.path, files, severity))
     for name, reason in answer["errors"].items():
         if not _is_absent(name, reason):
             path = _first(files, name)
@@ -79,23 +81,23 @@ def find_plugin(environ: Mapping[str, str], loader: Loader, severity: str, secon
     return _NOTHING
 
 
-def _refused(path: str, reason: str, loader: Loader, severity: str) -> Found:
-    """What the loader's refusal means. The GPU's driver comes with the machine, not the image."""
+def _refused(path: str, reason: str, loader: Loader, severity: str) -> PluginSearch:
+    """Why a file does not load. The GPU's driver comes with the machine, not the image."""
     lacking = [name for name in _DRIVER if reason.startswith(f"{name}: ")]
     others = [name for name in loader.missing(path) if name not in _DRIVER] if lacking else []
     if lacking and not others:
         message = f"{path} needs {lacking[0]}, part of the GPU driver that this machine lacks"
         remedy = "Nothing to do here: on a node with a GPU it is loaded before the job begins."
         note = Finding("note", "driver-missing", message, remedy)
-        return Found(Plugin(path, plugin_versions(path)), [note])
+        return PluginSearch(Plugin(path, plugin_versions(path)), [note])
     if others:
         reason = f"it needs {', '.join(others)}, to which no file answers"
     message = f"{path} does not load: {reason}"
     remedy = "Install what it lacks, or put that on the loader's path (ld.so.conf and ldconfig)."
-    return Found(None, [Finding(severity, "plugin-load", message, remedy)])
+    return PluginSearch(None, [Finding(severity, "plugin-load", message, remedy)])
 
 
-def _unloadable(path: str, ended: child.Ended, severity: str) -> Finding:
+def _unloadable(path: str, ended: child.ChildResult, severity: str) -> Finding:
     return Finding(
         severity,
         "plugin-load" if ended.returncode is not None else "plugin-hang",

@@ -3,7 +3,7 @@
     python -I -S probe.py PARENT NAME...
 
 Tries the names in turn, and prints one line of JSON: `path` and the network plugin's `versions`
-for the first that loads, and in `errors` what the loader said of those before it.
+for the first that loads, and in `errors` the loader's messages for those before it.
 
 It is run by path, without a way to import the rest.
 """

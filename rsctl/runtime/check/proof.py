@@ -33,21 +33,21 @@ print("imported")
 
 
 class Proof(NamedTuple):
-    """What there is to say, and what was proven, in words."""
+    """The findings, and what was proven, as text."""
 
     findings: list[Finding]
     proven: str
 
 
 def time_limit(environ: Mapping[str, str]) -> float:
-    """How many seconds one library or module may take to load. Raises Refusal."""
+    """How many seconds one library or module may take to load. Raises LaunchError."""
     return number(environ, "RSCTL_CHECK_SECONDS", _SECONDS)
 
 
 def prove(transport: Transport, environ: Mapping[str, str]) -> Proof:
     """Look for all that the transport expects. Nothing is changed, and no torch is imported.
 
-    Raises Refusal if the environment's time limit is no number.
+    Raises LaunchError if the environment's time limit is no number.
     """
     seconds, loader, torch = time_limit(environ), Loader(environ), find_torch()
     nccl = find_nccl(torch, loader)
@@ -64,13 +64,13 @@ def prove(transport: Transport, environ: Mapping[str, str]) -> Proof:
         findings += _outdated(found.plugin, transport, environ)
     if transport.module:
         findings += _module(transport.module, transport, seconds)
-    return Proof(findings, transport.ready or _in_words(found.plugin, nccl, torch))
+    return Proof(findings, transport.ready or _format_proof(found.plugin, nccl, torch))
 
 
 def import_failure(modules: Iterable[str], seconds: float) -> str | None:
     """Why these modules cannot be imported, in a process of its own; None if they can."""
     ended = child.run([sys.executable, "-c", _IMPORT, *modules], seconds)
-    return None if ended.out.endswith("imported\n") else ended.said_last
+    return None if ended.out.endswith("imported\n") else ended.reason
 
 
 def _exclusive(packages: set[str], severity: str) -> list[Finding]:
@@ -89,16 +89,16 @@ def _missing(transport: Transport, environ: Mapping[str, str]) -> list[Finding]:
         message = f"NCCL_NET_PLUGIN={value} keeps NCCL from loading {transport.plugin}"
         return [Finding("error", "plugin-missing", message, "Do not set NCCL_NET_PLUGIN.")]
     message = f"NCCL would not find {transport.plugin}: no file answers to {' or '.join(names)}"
-    astray = [
+    misplaced = [
         path
         for folder in transport.folders
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "libnccl-net*.so")))
     ]
-    if not astray:
+    if not misplaced:
         return [Finding("error", "plugin-missing", message, transport.remedy)]
-    folder = os.path.dirname(astray[0])
+    folder = os.path.dirname(misplaced[0])
     remedy = f"Put {folder} on the loader's path (ld.so.conf and ldconfig), with such a name in it."
-    message += f"; {astray[0]} is there, but not on the loader's path by that name"
+    message += f"; {misplaced[0]} is there, but not on the loader's path by that name"
     return [Finding("error", "plugin-missing", message, remedy)]
 
 
@@ -174,7 +174,7 @@ def _module(module: str, transport: Transport, seconds: float) -> list[Finding]:
     return [Finding("error", "transport-missing", message, transport.remedy)]
 
 
-def _in_words(plugin: Plugin | None, nccl: Nccl | None, torch: Torch | None) -> str:
+def _format_proof(plugin: Plugin | None, nccl: Nccl | None, torch: Torch | None) -> str:
     if plugin is None:
         return "NCCL has no network plugin"
     if nccl is None:
@@ -188,7 +188,7 @@ def _owner(nccl: Nccl, torch: Torch | None) -> str:
 
 
 def _span(versions: frozenset[int]) -> str:
-    """Versions in words: v6 to v10, or those that there are."""
+    """Versions as text: v6 to v10, or those that there are."""
     ordered = sorted(versions)
     if not ordered:
         return "no version"

@@ -1,13 +1,13 @@
-"""The proof of the image's transport again, where the job runs, while its node is starting.
+"""Proves the image's transport again on the node, while the job is starting.
 
-What the build has proven, the place may undo: a platform puts libraries of its own into the
+What the build has proven, the node may undo: a platform puts libraries of its own into the
 container, and `run.env` may set what no build has seen. It runs beside the start, in a process of
 its own, so that no job starts later for it: torchrun needs seconds until NCCL wants its plugin.
 
-It ends the job only where the transport cannot work at all: no plugin, one that NCCL does not
-take or the loader cannot load, or no module. The job would go on over plain sockets, slow and
-dear, which is not what was asked for. All else is a warning here: where a platform's own plugin
-comes before the image's, or a slow disk takes its time, the job may well be as it should be.
+It ends the job only where the transport cannot work at all: no plugin, one that NCCL does not take
+or the loader cannot load, or no module. The job would go on over plain sockets, slow and expensive,
+which is not what was asked for. All else is a warning here: where a platform's own plugin comes
+before the image's, or a slow disk takes its time, the job may well be as it should be.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from collections.abc import Mapping
 
 import rsctl
 from rsctl.runtime import rank
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime.errors import LaunchError
 
 FATAL = frozenset({"plugin-missing", "plugin-abi", "plugin-load", "transport-missing"})
 """Codes of findings that end the job."""
 
 _FILE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(rsctl.__file__))), "transport")
 _END = b"!"
-_PATIENCE_SECONDS = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 class Recheck:
-    """A running proof. It tells this process to stop, by SIGTERM, if the job must end.
+    """A running proof. It ends this process by SIGTERM if the job must end.
 
     `verdict` is the end of a pipe from which that can be read.
     """
@@ -39,14 +39,14 @@ class Recheck:
     def __init__(self, verdict: int) -> None:
         self._verdict = verdict
 
-    def says_end(self) -> bool:
+    def must_end(self) -> bool:
         """Whether the job must end, as far as is known now."""
         readable, _, _ = select.select([self._verdict], [], [], 0)
         return bool(readable) and os.read(self._verdict, 1) == _END
 
     def wait(self) -> None:
         """Give it a few seconds to end, so that a job that fails has its findings in the log."""
-        select.select([self._verdict], [], [], _PATIENCE_SECONDS)
+        select.select([self._verdict], [], [], _TIMEOUT_SECONDS)
 
 
 def image_transport() -> str:
@@ -87,14 +87,14 @@ def main(transport: str, verdict: int, parent: int) -> None:
         return
     try:
         proof = prove(TRANSPORTS[transport], os.environ)
-    except Refusal as refusal:
-        rank.emit("finding", refusal.finding())
+    except LaunchError as error:
+        rank.emit("finding", error.finding())
         _end(verdict, parent)
         return
     errors = {finding.code for finding in proof.findings if finding.is_error}
     for finding in proof.findings:
-        is_mere_warning = finding.is_error and finding.code not in FATAL
-        shown = finding._replace(severity="warning") if is_mere_warning else finding
+        is_tolerable = finding.is_error and finding.code not in FATAL
+        shown = finding._replace(severity="warning") if is_tolerable else finding
         rank.emit("finding", shown._asdict())
     if errors & FATAL:
         _end(verdict, parent)

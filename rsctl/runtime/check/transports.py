@@ -12,7 +12,7 @@ FAST_SOCKET, REDUCTION_SERVER = "google-fast-socket", "google-reduction-server"
 
 
 class Outdated(NamedTuple):
-    """A setting that does harm today, and why, in words.
+    """A setting that does harm today, and why.
 
     `name` is a variable, with `*` in it a pattern of some; `value` is what does the harm, None for
     anything.

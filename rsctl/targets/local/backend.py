@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional, Protocol
 
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runtime.processes import tree
+from rsctl.runtime.process_tree import tree
 from rsctl.runtime.rank import oom_kills
 from rsctl.stream.diagnose import Killer
 from rsctl.targets.local.ports import ReservedPort

@@ -18,7 +18,7 @@ from rsctl.runs.environment import own_environment
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.runtime.processes import adopt_orphans
+from rsctl.runtime.process_tree import adopt_orphans
 from rsctl.targets.local.backend import Backend, ProcessBackend
 from rsctl.targets.local.supervisor import KEPT_SIGNALS, Supervisor
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.runtime import work
+from rsctl.runtime import process_spec
 from rsctl.runtime.cluster import Cluster
 
 from .conftest import until
@@ -200,7 +200,9 @@ def test_local_nodes_need_no_line_that_says_who_they_are(launch: Launch) -> None
 def test_ranks_share_the_processors_of_a_node() -> None:
     def threads(platform: str, processes: int, **environ: str) -> str | None:
         node = Cluster("worker", 0, ("a",), (), None, 29500, platform=platform)
-        return work.torchrun(node, processes, ["true"], environ).environ.get("OMP_NUM_THREADS")
+        return process_spec.torchrun(node, processes, ["true"], environ).environ.get(
+            "OMP_NUM_THREADS"
+        )
 
     cores = os.cpu_count() or 1
     assert threads("vertex", 1) == str(cores)

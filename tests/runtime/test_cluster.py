@@ -7,13 +7,14 @@ import json
 import pytest
 
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime.errors import LaunchError
+from rsctl.runtime.platforms import read_cluster
 
 TWO_WORKERS = {"role": "worker", "index": 1, "workers": ["worker-0", "worker-1"], "reducers": []}
 
 
 def read(**environ: str) -> Cluster:
-    return Cluster.from_env(environ)
+    return read_cluster(environ)
 
 
 def test_everything_given() -> None:
@@ -40,7 +41,7 @@ def test_reducers_have_addresses() -> None:
 @pytest.mark.parametrize("ports", ["1,2", "x", "1,", "-1", "1 "])
 def test_ports_that_are_not_one_for_each_reducer_are_refused(ports: str) -> None:
     fields = {**TWO_WORKERS, "reducers": ["reducer-0"]}
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(LaunchError) as caught:
         read(RSCTL_CLUSTER=json.dumps(fields), RSCTL_REDUCER_PORTS=ports)
     assert caught.value.message == (
         f"the cluster has 1 reducers, and RSCTL_REDUCER_PORTS is {ports!r}"
@@ -64,7 +65,7 @@ def test_hosts_are_named_once() -> None:
 
 
 def test_missing() -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(LaunchError) as refused:
         read()
     assert (refused.value.exit_code, refused.value.code) == (2, "cluster-missing")
 
@@ -86,7 +87,7 @@ def test_missing() -> None:
     ],
 )
 def test_malformed(text: str, problem: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(LaunchError) as refused:
         read(RSCTL_CLUSTER=text)
     assert (refused.value.exit_code, refused.value.code) == (2, "cluster-invalid")
     assert refused.value.message.startswith(f"RSCTL_CLUSTER {problem}")
@@ -94,5 +95,5 @@ def test_malformed(text: str, problem: str) -> None:
 
 @pytest.mark.parametrize("port", ["http", "-1", "nan"])
 def test_a_port_that_is_none(port: str) -> None:
-    with pytest.raises(Refusal, match=rf"RSCTL_PORT is '{port}', not a number of 0 or more"):
+    with pytest.raises(LaunchError, match=rf"RSCTL_PORT is '{port}', not a number of 0 or more"):
         read(RSCTL_CLUSTER=json.dumps(TWO_WORKERS), RSCTL_PORT=port)

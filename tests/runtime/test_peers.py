@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rsctl.runtime.errors import LaunchError
 from rsctl.runtime.peers import wait_for_names
-from rsctl.runtime.refusal import Refusal
 
 # The resolver refuses it at once and asks nobody: a label has 63 characters at most.
 NO_NAME = "x" * 64
@@ -49,7 +49,7 @@ def test_a_short_wait_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_gives_up_at_the_limit() -> None:
     names = Names()
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(LaunchError) as refused:
         names.wait("n-0", "n-900", limit=300)
     assert names.now == pytest.approx(300)
     assert refused.value.finding() == {

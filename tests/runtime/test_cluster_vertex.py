@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime.errors import LaunchError
+from rsctl.runtime.platforms import read_cluster
 from tests.fixtures import real
 
 POOLS = {
@@ -35,11 +36,11 @@ def spec(pool: Any = "workerpool0", index: Any = 0, **pools: Any) -> dict[str, A
 
 def read(fields: Any, **environ: str) -> Cluster:
     text = fields if isinstance(fields, str) else json.dumps(fields)
-    return Cluster.from_env({"CLUSTER_SPEC": text, "RSCTL_REDUCER_KIND": "rsctl", **environ})
+    return read_cluster({"CLUSTER_SPEC": text, "RSCTL_REDUCER_KIND": "rsctl", **environ})
 
 
-def refusal(fields: Any, **environ: str) -> str:
-    with pytest.raises(Refusal) as caught:
+def error_message(fields: Any, **environ: str) -> str:
+    with pytest.raises(LaunchError) as caught:
         read(fields, **environ)
     assert caught.value.exit_code == 2
     return caught.value.message
@@ -93,8 +94,8 @@ def test_what_the_real_service_says(one: dict[str, Any]) -> None:
 def test_reducers_of_google_are_left_alone(kind: str) -> None:
     cluster = read(spec("workerpool1", 1), RSCTL_REDUCER_KIND=kind)
     assert (cluster.workers, cluster.reducers, cluster.reducer_addresses) == (WORKERS, (), "")
-    assert refusal(spec("workerpool2", 0), RSCTL_REDUCER_KIND=kind) == (
-        "rsctl-launch has no work here: workerpool2 has no reducers of rsctl's"
+    assert error_message(spec("workerpool2", 0), RSCTL_REDUCER_KIND=kind) == (
+        "rsctl-launch has nothing to run here: workerpool2 has no reducers of rsctl's"
     )
 
 
@@ -117,8 +118,8 @@ def test_the_target_decides_whose_contract_counts() -> None:
 
 
 def test_no_cluster_spec() -> None:
-    with pytest.raises(Refusal) as caught:
-        Cluster.from_env({"RSCTL_TARGET": "vertex"})
+    with pytest.raises(LaunchError) as caught:
+        read_cluster({"RSCTL_TARGET": "vertex"})
     assert (caught.value.exit_code, caught.value.code) == (2, "cluster-missing")
 
 
@@ -150,9 +151,11 @@ def test_no_cluster_spec() -> None:
     ],
 )
 def test_malformed(fields: Any, problem: str) -> None:
-    assert refusal(fields).startswith(f"CLUSTER_SPEC {problem}")
+    assert error_message(fields).startswith(f"CLUSTER_SPEC {problem}")
 
 
 @pytest.mark.parametrize("pool", ["workerpool3", "master", None, ["workerpool0"]])
 def test_a_pool_that_rsctl_does_not_run(pool: Any) -> None:
-    assert refusal(spec(pool)) == (f"rsctl-launch has no work here: this node is in {str(pool)!r}")
+    assert error_message(spec(pool)) == (
+        f"rsctl-launch has nothing to run here: this node is in {str(pool)!r}"
+    )

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime.errors import LaunchError
+from rsctl.runtime.platforms import read_cluster
 
 from ..fixtures import real
 from .sagemaker import resource_config, write_config
@@ -21,11 +22,11 @@ GROUPS = {
 
 def read(root: Path, config: Any, **environ: str) -> Cluster:
     write_config(root, config)
-    return Cluster.from_env({"RSCTL_ROOT": str(root), **environ})
+    return read_cluster({"RSCTL_ROOT": str(root), **environ})
 
 
-def refusal(root: Path, config: Any) -> str:
-    with pytest.raises(Refusal) as caught:
+def error_message(root: Path, config: Any) -> str:
+    with pytest.raises(LaunchError) as caught:
         read(root, config)
     assert (caught.value.exit_code, caught.value.code) == (2, "cluster-invalid")
     return caught.value.message.removeprefix("/opt/ml/input/config/resourceconfig.json ")
@@ -84,8 +85,8 @@ def test_ports_may_be_moved(tmp_path: Path) -> None:
 
 
 def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(Refusal) as caught:
-        Cluster.from_env({"RSCTL_TARGET": "sagemaker", "RSCTL_ROOT": str(tmp_path)})
+    with pytest.raises(LaunchError) as caught:
+        read_cluster({"RSCTL_TARGET": "sagemaker", "RSCTL_ROOT": str(tmp_path)})
     assert caught.value.code == "cluster-missing"
     path = tmp_path / "opt/ml/input/config/resourceconfig.json"
     assert caught.value.message == (
@@ -134,15 +135,15 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
     ],
 )
 def test_malformed(tmp_path: Path, config: Any, problem: str) -> None:
-    assert refusal(tmp_path, config).startswith(problem)
+    assert error_message(tmp_path, config).startswith(problem)
 
 
 def test_text_that_is_no_json(tmp_path: Path) -> None:
     write_config(tmp_path, None)
     path = tmp_path / "opt/ml/input/config/resourceconfig.json"
     path.write_bytes(b"\xff{")
-    with pytest.raises(Refusal, match=r"resourceconfig.json is not JSON: "):
-        Cluster.from_env({"RSCTL_ROOT": str(tmp_path)})
+    with pytest.raises(LaunchError, match=r"resourceconfig.json is not JSON: "):
+        read_cluster({"RSCTL_ROOT": str(tmp_path)})
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_text_that_is_no_json(tmp_path: Path) -> None:
 def test_files_of_the_real_service(tmp_path: Path, case: dict[str, Any]) -> None:
     place = case["place"]
     if place is None:
-        assert "rsctl-launch knows workers and reducers" in refusal(tmp_path, case["value"])
+        assert "rsctl-launch knows workers and reducers" in error_message(tmp_path, case["value"])
         return
     cluster = read(tmp_path, case["value"])
     assert (f"{cluster.role}-{cluster.index}", cluster.interface) == (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.runtime import carried
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime import launch_arguments
+from rsctl.runtime.errors import LaunchError
 from rsctl.targets.sagemaker.carried import carry
 
 REFERENCE = ["--arguments-from", "hyperparameters"]
@@ -37,15 +37,15 @@ def test_what_was_carried_arrives(arguments: list[str], tmp_path: Path) -> None:
     sent = carry(arguments)
     environ = hyperparameters(tmp_path, json.dumps({"mine": "x", **sent.hyperparameters}))
     assert sent.arguments == REFERENCE
-    assert carried.arguments(["train"], environ) == arguments  # as SageMaker itself calls
+    assert launch_arguments.read_arguments(["train"], environ) == arguments  # SageMaker's call
     assert all(len(piece) <= 256 for piece in sent.hyperparameters.values())
-    assert carried.arguments(sent.arguments, environ) == arguments
+    assert launch_arguments.read_arguments(sent.arguments, environ) == arguments
 
 
 def test_what_is_short_is_not_carried() -> None:
     arguments = ["--launcher", "once", "--", *["x" * 256] * 97]
     assert carry(arguments) == (arguments, {})
-    assert carried.arguments(arguments, {}) == arguments
+    assert launch_arguments.read_arguments(arguments, {}) == arguments
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def test_what_is_short_is_not_carried() -> None:
     ],
 )
 def test_a_file_that_makes_no_sense(text: str, problem: str, tmp_path: Path) -> None:
-    with pytest.raises(Refusal) as refused:
-        carried.arguments(REFERENCE, hyperparameters(tmp_path, text))
+    with pytest.raises(LaunchError) as refused:
+        launch_arguments.read_arguments(REFERENCE, hyperparameters(tmp_path, text))
     assert refused.value.message.startswith(f"/opt/ml/input/config/hyperparameters.json {problem}")
 
 

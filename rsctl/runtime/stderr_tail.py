@@ -1,4 +1,4 @@
-"""A command's last words on stderr, for a platform that wants to be told why a node failed.
+"""The end of a command's stderr, and the failure file that a platform reads it from.
 
 `rank.py` loads this file by its path, without a package: it stands alone. It reads a command's
 stderr only where such a platform is, and passes it on at once.
@@ -19,7 +19,7 @@ _DRAIN_SECONDS = 1.0
 _PLAIN_LINES = 10
 
 _TRACEBACK = "Traceback (most recent call last)"
-_IN_THE_WAKE = re.compile(
+_LOST_PEER = re.compile(
     r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
     r"|remote process exited|reducer \d+( \(\S+\))? (was lost|has been silent)"
     r"|ended the run[^:]*: rank \d+ (was lost|left|has been silent)"
@@ -28,7 +28,7 @@ _NOISE = re.compile(r"(\[rank\d+\]: ?)?\[?[IW]\d{4} ")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x20-\x7e\xa0-\U0010ffff]")
 
 
-class LastWords:
+class StderrTail:
     """Passes on what a command writes to stderr, and keeps the end of it.
 
     The command gets `writer` as its stderr; `begin` when it has it, `end` when it has ended.
@@ -46,7 +46,7 @@ class LastWords:
         _thread.start_new_thread(self._pass_on, ())
 
     def end(self) -> str:
-        """What the command wrote last; waits only shortly for what others write in its name."""
+        """What the command wrote last; waits only shortly for descendants that hold its stderr."""
         self._done.acquire(timeout=_DRAIN_SECONDS)
         return self._kept.decode(errors="replace")
 
@@ -65,34 +65,34 @@ class LastWords:
         self._done.release()
 
 
-def leave(path: str, head: str, words: str = "") -> None:
-    """Write the file that says why, unless it is there: the first failure on a node is the one.
+def write_failure_file(path: str, head: str, stderr: str = "") -> None:
+    """Write why a node failed to a file, unless it is there: the first failure on a node counts.
 
-    `head` says who and how. Of `words`, the last traceback or the last lines follow, as much of
-    the end as `LIMIT` leaves. Who says that it only lost a peer writes nothing, so that the node
-    that failed has the word.
+    `head` names the replica and how it ended. Of `stderr`, the last traceback or the last lines
+    follow, as much of the end as `LIMIT` leaves. One that only lost a peer writes nothing, so that
+    the failure of the other node is what the platform shows.
     """
-    lines = _telling(words)
-    if any(_IN_THE_WAKE.search(line) for line in lines):
+    lines = _last_traceback(stderr)
+    if any(_LOST_PEER.search(line) for line in lines):
         return
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        os.write(file, _fitting(_clean(head)[:LIMIT], lines).encode())
+        os.write(file, _fit(_clean(head)[:LIMIT], lines).encode())
         os.close(file)
     except OSError:
-        return  # The log says it too.
+        return  # The log has it too.
 
 
-def _telling(words: str) -> list[str]:
+def _last_traceback(stderr: str) -> list[str]:
     """The last traceback with what follows it, or the last lines."""
-    lines = [_clean(line.rstrip("\r").rpartition("\r")[2]) for line in words.split("\n")]
+    lines = [_clean(line.rstrip("\r").rpartition("\r")[2]) for line in stderr.split("\n")]
     lines = [line.rstrip() for line in lines if line.strip() and not _NOISE.match(line)]
     starts = [number for number, line in enumerate(lines) if _TRACEBACK in line]
     return lines[starts[-1] :] if starts else lines[-_PLAIN_LINES:]
 
 
-def _fitting(head: str, lines: list[str]) -> str:
+def _fit(head: str, lines: list[str]) -> str:
     """The head and as many whole lines of the end as fit; a last line that is too long is cut."""
     room = LIMIT - len(head)
     kept: list[str] = []
@@ -115,4 +115,4 @@ def _write(data: bytes) -> None:
         while data:
             data = data[os.write(2, data) :]
     except OSError:
-        return  # Nobody reads any more; that must not change how the job ends.
+        return  # Nobody reads any more; that must not change the exit code.

@@ -1,7 +1,7 @@
-"""torchrun, ending with the exit code of its first failed rank and without a traceback of its own.
+"""Runs torch's launcher, ending with the exit code of its first failed rank and no traceback.
 
 torchrun itself ends with 1 whatever a rank ended with, and prints forty lines about its own stack;
-what there is to say of a failed rank, `rank.py` has said. Told to stop, it kills after 30 seconds;
+`rank.py` has already reported a failed rank. After a stop signal torchrun kills after 30 seconds;
 platforms give more, and whoever stops a node decides how long it may take.
 """
 
@@ -21,7 +21,7 @@ from torch.distributed.elastic.rendezvous import static_tcp_rendezvous
 from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
 from torch.distributed.run import parse_args, run
 
-from rsctl.runtime import lastwords
+from rsctl.runtime import stderr_tail
 from rsctl.runtime.network import is_loopback
 from rsctl.runtime.rank import FAILURE_FILE
 
@@ -33,9 +33,9 @@ _EPOCH = "RSCTL_EPOCH"
 def main() -> int:
     """Run torchrun with the arguments of the command line; returns the node's exit code."""
     options = parse_args(sys.argv[1:])  # type: ignore[no-untyped-call]
-    store = _keep_store()
+    store = _hold_store()
     _keep_store_on_loopback()
-    _let_whoever_stops_us_decide_when()
+    _wait_for_ranks_after_stop()
     try:
         run(options)  # type: ignore[no-untyped-call]
         if options.node_rank == 0 and options.nnodes != "1":
@@ -49,12 +49,12 @@ def main() -> int:
     except SignalException as stopped:
         return 128 + int(stopped.sigval)
     except Exception as error:
-        _leave_word(error)
+        _report_own_failure(error)
         raise
     return 0
 
 
-def _keep_store() -> list[object]:
+def _hold_store() -> list[object]:
     """Have the nodes' store, which lives in the chief's process, live on when torchrun has ended.
 
     Returns what holds it.
@@ -79,8 +79,8 @@ def _keep_store_on_loopback() -> None:
 
     By itself torch's store listens on all interfaces, and believes everybody.
     """
-    meeting: Any = static_tcp_rendezvous
-    plain = meeting.TCPStore
+    module: Any = static_tcp_rendezvous
+    plain = module.TCPStore
     if "master_listen_fd" not in (plain.__init__.__doc__ or ""):  # a torch before 2.2
         return
 
@@ -89,12 +89,12 @@ def _keep_store_on_loopback() -> None:
     ) -> Any:
         if is_master and is_loopback(host):
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            with suppress(OSError):  # of a port that is taken, torch says so itself
+            with suppress(OSError):  # torch itself reports a port that is taken
                 listener = socket.create_server((host, port), family=family)
                 rest["master_listen_fd"] = listener.detach()
         return plain(host, port, world_size, is_master, *more, **rest)
 
-    meeting.TCPStore = store_of
+    module.TCPStore = store_of
 
 
 def _agree_on_epoch(store: Any, is_chief: bool, meeting: int) -> None:
@@ -109,7 +109,7 @@ def _agree_on_epoch(store: Any, is_chief: bool, meeting: int) -> None:
     os.environ[_EPOCH] = store.get(key).decode()
 
 
-def _let_whoever_stops_us_decide_when() -> None:
+def _wait_for_ranks_after_stop() -> None:
     """After a stop signal, wait for the ranks until they have ended or we are killed."""
     close = PContext.close
 
@@ -120,12 +120,14 @@ def _let_whoever_stops_us_decide_when() -> None:
     PContext.close = patient_close  # type: ignore[method-assign]
 
 
-def _leave_word(error: Exception) -> None:
-    """Tell the platform of a failure of torchrun's own, such as a node that never came."""
+def _report_own_failure(error: Exception) -> None:
+    """Report a failure of torchrun's own to the platform, such as a node that never came."""
     if path := os.environ.get(FAILURE_FILE):
         replica = os.environ.get("RSCTL_REPLICA", "this node")
         lines = "".join(traceback.format_exception_only(error))
-        lastwords.leave(path, f"{replica}: torchrun failed before or beside its ranks", lines)
+        stderr_tail.write_failure_file(
+            path, f"{replica}: torchrun failed before or beside its ranks", lines
+        )
 
 
 if __name__ == "__main__":

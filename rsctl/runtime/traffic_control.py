@@ -1,4 +1,4 @@
-"""Makes this node's network as slow as the job asks, by the kernel's traffic control.
+"""Limits the bandwidth and delay of this node's network by the kernel's traffic control (tc).
 
 A network card is limited in both directions, each by itself. The kernel shapes only what leaves an
 interface, so what arrives is sent through a second one, an ifb, and shaped as it leaves that.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rsctl.runtime.refusal import CONFIGURATION, Refusal
+from rsctl.runtime.errors import CONFIGURATION, LaunchError
 from rsctl.runtime.settings import number
 
 _INGRESS_DEVICE = "rsctl-ifb"
@@ -29,8 +29,8 @@ _DELAYED_PACKETS = 100_000
 
 
 @dataclass(frozen=True)
-class Network:
-    """What a node's network is limited to: bit/s in each direction, seconds of delay on sending.
+class NetworkLimits:
+    """The limits of a node's network: bit/s in each direction, seconds of delay on sending.
 
     0 means no limit.
     """
@@ -39,41 +39,41 @@ class Network:
     delay: float
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Network:
-        """Read RSCTL_NET_BANDWIDTH and RSCTL_NET_DELAY; raises Refusal if they are no numbers."""
+    def from_env(cls, environ: Mapping[str, str]) -> NetworkLimits:
+        """Read RSCTL_NET_BANDWIDTH and RSCTL_NET_DELAY. Raises LaunchError."""
         return cls(
             bandwidth=int(number(environ, "RSCTL_NET_BANDWIDTH", 0)),
             delay=number(environ, "RSCTL_NET_DELAY", 0),
         )
 
 
-def shape(network: Network, interface: str | None) -> None:
-    """Limit the interface to this network; raises Refusal, naming the remedy, where that fails."""
-    if not network.bandwidth and not network.delay:
+def limit_network(limits: NetworkLimits, interface: str | None) -> None:
+    """Apply the limits to the interface. Raises LaunchError where that fails."""
+    if not limits.bandwidth and not limits.delay:
         return
     if interface is None:
-        raise _refusal("no interface is known to limit", "Remove targets.compose.network.")
-    for command in commands(network, interface):
+        raise _cannot_limit("no interface is known to limit", "Remove targets.compose.network.")
+    for command in tc_commands(limits, interface):
         _run(command)
 
 
-def commands(network: Network, interface: str) -> list[list[str]]:
+def tc_commands(limits: NetworkLimits, interface: str) -> list[list[str]]:
     """The commands that limit the interface, in order."""
     return [
-        *_sending(network, interface),
-        *(_receiving(network.bandwidth, interface) if network.bandwidth else []),
+        *_sending(limits, interface),
+        *(_receiving(limits.bandwidth, interface) if limits.bandwidth else []),
     ]
 
 
-def _sending(network: Network, interface: str) -> list[list[str]]:
+def _sending(limits: NetworkLimits, interface: str) -> list[list[str]]:
     qdisc = ["tc", "qdisc", "add", "dev", interface]
-    if not network.delay:
-        return [[*qdisc, "root", *_tbf(network.bandwidth)]]
-    delay = f"{round(network.delay * 1_000_000)}us"
+    if not limits.delay:
+        return [[*qdisc, "root", *_tbf(limits.bandwidth)]]
+    delay = f"{round(limits.delay * 1_000_000)}us"
     netem = ["netem", "delay", delay, "limit", str(_DELAYED_PACKETS)]
     delayed = [*qdisc, "root", "handle", "1:", *netem]
-    limited = [*qdisc, "parent", "1:1", *_tbf(network.bandwidth)]
-    return [delayed, limited] if network.bandwidth else [delayed]
+    limited = [*qdisc, "parent", "1:1", *_tbf(limits.bandwidth)]
+    return [delayed, limited] if limits.bandwidth else [delayed]
 
 
 def _receiving(bandwidth: int, interface: str) -> list[list[str]]:
@@ -102,10 +102,12 @@ def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True)
     except FileNotFoundError:
-        raise _refusal(f"this image has no `{command[0]}`", "Add iproute2 to image.apt.") from None
+        raise _cannot_limit(
+            f"this image has no `{command[0]}`", "Add iproute2 to image.apt."
+        ) from None
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
-        raise _refusal(f"`{' '.join(command)}`: {reason}", _remedy(command, reason))
+        raise _cannot_limit(f"`{' '.join(command)}`: {reason}", _remedy(command, reason))
 
 
 def _remedy(command: list[str], reason: str) -> str:
@@ -118,6 +120,6 @@ def _remedy(command: list[str], reason: str) -> str:
     return "If this host's kernel cannot do this, remove targets.compose.network."
 
 
-def _refusal(reason: str, remedy: str) -> Refusal:
+def _cannot_limit(reason: str, remedy: str) -> LaunchError:
     message = f"targets.compose.network cannot be honoured here: {reason}"
-    return Refusal(CONFIGURATION, "network-shaping", message, remedy)
+    return LaunchError(CONFIGURATION, "network-shaping", message, remedy)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.runtime.shape import Network, commands
+from rsctl.runtime.traffic_control import NetworkLimits, tc_commands
 
 needs_namespaces = pytest.mark.skipif(
     os.geteuid() != 0 or shutil.which("tc") is None, reason="needs root and iproute2"
@@ -28,12 +28,12 @@ SHAPED_SECONDS = PAYLOAD_BYTES * 8 / BANDWIDTH
 Launch = Callable[..., Any]
 
 
-def lines(network: Network) -> list[str]:
-    return [" ".join(command) for command in commands(network, "eth0")]
+def lines(limits: NetworkLimits) -> list[str]:
+    return [" ".join(command) for command in tc_commands(limits, "eth0")]
 
 
 def test_bandwidth_is_limited_in_both_directions() -> None:
-    assert lines(Network(bandwidth=1_000_000_000, delay=0)) == [
+    assert lines(NetworkLimits(bandwidth=1_000_000_000, delay=0)) == [
         "tc qdisc add dev eth0 root tbf rate 1000000000bit burst 125000 limit 12625000",
         "ip link add rsctl-ifb type ifb",
         "ip link set rsctl-ifb up",
@@ -45,13 +45,13 @@ def test_bandwidth_is_limited_in_both_directions() -> None:
 
 
 def test_delay_is_added_on_sending() -> None:
-    assert lines(Network(bandwidth=0, delay=0.0005)) == [
+    assert lines(NetworkLimits(bandwidth=0, delay=0.0005)) == [
         "tc qdisc add dev eth0 root handle 1: netem delay 500us limit 100000",
     ]
 
 
 def test_delay_comes_before_the_limited_bandwidth() -> None:
-    assert lines(Network(bandwidth=200_000_000, delay=0.02))[:2] == [
+    assert lines(NetworkLimits(bandwidth=200_000_000, delay=0.02))[:2] == [
         "tc qdisc add dev eth0 root handle 1: netem delay 20000us limit 100000",
         "tc qdisc add dev eth0 parent 1:1 tbf rate 200000000bit burst 73728 limit 2573728",
     ]

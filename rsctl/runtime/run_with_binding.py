@@ -1,7 +1,7 @@
 """Runs a Python script with the binding to PyTorch where torch does not load it by itself.
 
-    python -u -m rsctl.runtime.attach SCRIPT ARGUMENTS...
-    python -u -m rsctl.runtime.attach -m MODULE ARGUMENTS...
+    python -u -m rsctl.runtime.run_with_binding SCRIPT ARGUMENTS...
+    python -u -m rsctl.runtime.run_with_binding -m MODULE ARGUMENTS...
 
 torch before 2.5 has no autoload, and SageMaker's data parallel library needs a torch before 2.5.
 The script finds itself as Python would have started it.
@@ -19,7 +19,7 @@ _BINDING = "rsctl"
 
 def main() -> None:
     """Load the binding, then run what the command line names."""
-    import torch  # noqa: F401 - what the binding is bound to
+    import torch  # noqa: F401 - the binding patches it
 
     for entry in entry_points(group="torch.backends", name=_BINDING):
         entry.load()()

@@ -115,10 +115,10 @@ def test_killed_it_takes_the_ranks_with_it(
 PATIENT_CLOSE = """
 import signal
 from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
-from rsctl.runtime import elastic
+from rsctl.runtime import torchrun
 
 PContext.close = lambda self, death_sig=None, timeout=30: print(death_sig, timeout)
-elastic._let_whoever_stops_us_decide_when()
+torchrun._wait_for_ranks_after_stop()
 try:
     raise SignalException("told to stop", signal.SIGTERM)
 except SignalException as stopped:

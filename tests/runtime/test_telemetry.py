@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.runtime.processes import Process, parse_stat
+from rsctl.runtime.process_tree import Process, parse_stat
 from rsctl.runtime.telemetry import Traffic, parse_traffic
 
 Launch = Callable[..., Any]

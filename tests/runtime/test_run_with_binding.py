@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.runtime import binding, work
+from rsctl.runtime import binding, process_spec
 from rsctl.runtime.cluster import Cluster
-from rsctl.runtime.refusal import Refusal
+from rsctl.runtime.errors import LaunchError
 
 ROOT = Path(__file__).parents[2]
 ALONE = Cluster("worker", 0, ("algo-1",), (), None, 29500, platform="sagemaker")
@@ -45,22 +45,22 @@ def old_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def command_of(command: list[str], **environ: str) -> list[str]:
-    argv = work.torchrun(ALONE, 1, command, environ).argv
+    argv = process_spec.torchrun(ALONE, 1, command, environ).argv
     return argv[argv.index("--") + 1 :]
 
 
-def test_only_smddp_goes_by_way_of_it(old_torch: Path) -> None:
+def test_only_smddp_is_wrapped(old_torch: Path) -> None:
     script = [*PYTHON, "train.py", "--lr", "1"]
     assert command_of(script) == script
-    way = [*PYTHON, "-m", "rsctl.runtime.attach", "train.py", "--lr", "1"]
-    assert command_of(script, **SMDDP) == way
-    binding.require(SMDDP)
-    with pytest.raises(Refusal, match=r"which torch 2\.4\.1 does not have"):
-        binding.require({"RSCTL_COMM_BUCKET_MB": "50"})
+    wrapped = [*PYTHON, "-m", "rsctl.runtime.run_with_binding", "train.py", "--lr", "1"]
+    assert command_of(script, **SMDDP) == wrapped
+    binding.require_autoload(SMDDP)
+    with pytest.raises(LaunchError, match=r"which torch 2\.4\.1 does not have"):
+        binding.require_autoload({"RSCTL_COMM_BUCKET_MB": "50"})
 
 
 def test_a_command_that_is_no_script(old_torch: Path) -> None:
-    with pytest.raises(Refusal, match=r"smddp reaches only Python scripts with torch 2\.4\.1"):
+    with pytest.raises(LaunchError, match=r"smddp reaches only Python scripts with torch 2\.4\.1"):
         command_of(["sh", "-c", "train"], **SMDDP)
 
 
@@ -73,7 +73,7 @@ def test_with_a_newer_torch_it_is_torchs_own_work(
 
 def run(site: Path, folder: Path, *command: str) -> list[Any]:
     done = subprocess.run(
-        [*PYTHON, "-m", "rsctl.runtime.attach", *command],
+        [*PYTHON, "-m", "rsctl.runtime.run_with_binding", *command],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}"},
         stdout=subprocess.PIPE,

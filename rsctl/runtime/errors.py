@@ -1,9 +1,9 @@
-"""Why a job cannot start here: what is wrong, what to do, and the exit code to end with."""
+"""Errors for which a job cannot start on this node, with a remedy and an exit code."""
 
 from __future__ import annotations
 
 USAGE = 2
-"""The caller gave no sense: arguments or environment."""
+"""The arguments or the environment make no sense."""
 
 ENVIRONMENT = 3
 """The image lacks something."""
@@ -15,7 +15,7 @@ CONFIGURATION = 78
 """The job asks for what cannot be had here (EX_CONFIG)."""
 
 
-class Refusal(Exception):
+class LaunchError(Exception):
     """The job cannot start. `code` names the kind of problem, as in rsctl's own findings."""
 
     def __init__(self, exit_code: int, code: str, message: str, remedy: str) -> None:
@@ -26,7 +26,7 @@ class Refusal(Exception):
         self.remedy = remedy
 
     def finding(self) -> dict[str, object]:
-        """The fields of the `finding` line that tells the user."""
+        """The fields of the `finding` line for the user."""
         return {
             "severity": "error",
             "code": self.code,

@@ -1,4 +1,4 @@
-"""The processes below one, by /proc: what they use, and the end of those that nobody waits for.
+"""The descendants of a process, by /proc: their use of CPU and memory, and how to kill them.
 
 On systems without /proc there is nothing to see, and every list is empty.
 """

@@ -1,4 +1,4 @@
-"""How a reducer's node knows that the workers' nodes are there, and that none will come."""
+"""The liveness protocol: a reducer's node notices that all workers have ended."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rsctl.runtime import presence
-from rsctl.runtime.presence import Presence, proof, read_line
-from rsctl.runtime.watch import Attendance, Watch
+from rsctl.runtime import liveness
+from rsctl.runtime.liveness import proof, read_line
+from rsctl.runtime.liveness_client import LivenessClient
+from rsctl.runtime.liveness_server import LivenessServer, WorkerLiveness
 
 from .conftest import until
 
@@ -31,55 +32,55 @@ def clock() -> Clock:
     return Clock()
 
 
-def attendance(clock: Clock) -> Attendance:
-    return Attendance(2, patience=300, grace=5, clock=clock)
+def two_workers(clock: Clock) -> WorkerLiveness:
+    return WorkerLiveness(2, start_timeout=300, reconnect_timeout=5, clock=clock)
 
 
 def test_over_when_all_have_said_goodbye(clock: Clock) -> None:
-    workers = attendance(clock)
-    assert not workers.is_over()
+    workers = two_workers(clock)
+    assert not workers.all_ended()
     for index in range(2):
-        workers.came(index)
-    workers.went(0, in_order=True)
-    assert not workers.is_over()
-    workers.went(1, in_order=True)
-    assert workers.is_over()
+        workers.connected(index)
+    workers.disconnected(0, in_order=True)
+    assert not workers.all_ended()
+    workers.disconnected(1, in_order=True)
+    assert workers.all_ended()
 
 
 def test_a_lost_worker_may_come_back_for_a_while(clock: Clock) -> None:
-    workers = attendance(clock)
+    workers = two_workers(clock)
     for index in range(2):
-        workers.came(index)
-    workers.went(0, in_order=True)
-    workers.went(1, in_order=False)
+        workers.connected(index)
+    workers.disconnected(0, in_order=True)
+    workers.disconnected(1, in_order=False)
     clock.now = 4.9
-    assert not workers.is_over()
-    workers.came(1)
+    assert not workers.all_ended()
+    workers.connected(1)
     clock.now = 100
-    assert not workers.is_over()
-    workers.went(1, in_order=False)
+    assert not workers.all_ended()
+    workers.disconnected(1, in_order=False)
     clock.now = 105
-    assert workers.is_over()
+    assert workers.all_ended()
 
 
 def test_a_worker_that_has_not_come_yet_is_awaited(clock: Clock) -> None:
-    workers = attendance(clock)
-    workers.came(0)
-    workers.went(0, in_order=True)
+    workers = two_workers(clock)
+    workers.connected(0)
+    workers.disconnected(0, in_order=True)
     clock.now = 299
-    assert not workers.is_over()
+    assert not workers.all_ended()
     clock.now = 300
-    assert workers.is_over()
+    assert workers.all_ended()
 
 
 def test_a_connection_anew_before_the_old_one_is_missed(clock: Clock) -> None:
-    workers = attendance(clock)
+    workers = two_workers(clock)
     for index in (0, 1, 1):
-        workers.came(index)
-    workers.went(0, in_order=True)
-    workers.went(1, in_order=False)
+        workers.connected(index)
+    workers.disconnected(0, in_order=True)
+    workers.disconnected(1, in_order=False)
     clock.now = 1000
-    assert not workers.is_over()
+    assert not workers.all_ended()
 
 
 class Reducer:
@@ -87,20 +88,20 @@ class Reducer:
 
     def __init__(self, host: str, workers: int = 2) -> None:
         self.ended = threading.Event()
-        self.attendance = Attendance(workers, patience=300, grace=0)
+        self.workers = WorkerLiveness(workers, start_timeout=300, reconnect_timeout=0)
         self.host = host
         with socket.create_server((host, 0)) as probe:
             self.port = int(probe.getsockname()[1])
-        Watch((host, self.port), self.attendance, workers, "run", TOKEN, self.ended.set)
+        LivenessServer((host, self.port), self.workers, "run", TOKEN, self.ended.set)
 
     def connect(self) -> socket.socket:
         return socket.create_connection((self.host, self.port), timeout=60)
 
-    def worker(self, index: int, run: str = "run", token: bytes = TOKEN) -> Presence:
-        return Presence([(self.host, self.port + 1)], index, run, token)
+    def worker(self, index: int, run: str = "run", token: bytes = TOKEN) -> LivenessClient:
+        return LivenessClient([(self.host, self.port + 1)], index, run, token)
 
     def has(self, index: int) -> bool:
-        return self.attendance._connections[index] > 0
+        return self.workers._connections[index] > 0
 
 
 @pytest.fixture
@@ -108,32 +109,32 @@ def reducer(addresses: Callable[[int], list[str]]) -> Iterator[Reducer]:
     made = Reducer(addresses(1)[0])
     yield made
     for index in range(2):  # its threads end with the job
-        made.attendance.came(index)
-        made.attendance.went(index, in_order=True)
+        made.workers.connected(index)
+        made.workers.disconnected(index, in_order=True)
 
 
 def test_workers_come_and_leave(reducer: Reducer) -> None:
     workers = [reducer.worker(index) for index in range(2)]
     until(lambda: reducer.has(0) and reducer.has(1))
-    workers[0].leave()
+    workers[0].close()
     until(lambda: not reducer.has(0))
     assert not reducer.ended.is_set()
-    workers[1].leave()
+    workers[1].close()
     assert reducer.ended.wait(60)
 
 
 def test_a_worker_that_is_soon_done_is_still_seen(reducer: Reducer) -> None:
     for index in range(2):
-        reducer.worker(index).leave()
+        reducer.worker(index).close()
     assert reducer.ended.wait(60)
 
 
-def test_strangers_are_not_workers(reducer: Reducer) -> None:
+def test_peers_without_a_proof_are_not_workers(reducer: Reducer) -> None:
     answers = ["", "0\n", "0 x\n", f"0 {'0' * 64}\n", "x" * 300, "\xff\n", "0 \xff\n"]
     for answer in answers:
         with reducer.connect() as sock:
             assert read_line(sock).startswith("rsctl-presence ")
-            # It may hang up before all is said.
+            # It may hang up before all is sent.
             with contextlib.suppress(OSError):
                 sock.sendall(answer.encode("latin-1"))
                 sock.shutdown(socket.SHUT_WR)
@@ -142,25 +143,25 @@ def test_strangers_are_not_workers(reducer: Reducer) -> None:
     assert not reducer.ended.is_set()
 
 
-def test_a_worker_does_not_wait_for_idle_strangers(
+def test_a_worker_does_not_wait_for_idle_connections(
     reducer: Reducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "OPENING_SECONDS", 3600)  # how long each stranger may stay
-    strangers = [reducer.connect() for _ in range(200)]
+    monkeypatch.setattr(liveness, "HANDSHAKE_SECONDS", 3600)
+    idle = [reducer.connect() for _ in range(200)]
     worker = reducer.worker(0)
     until(lambda: reducer.has(0))
-    worker.leave()
-    for stranger in strangers:
-        stranger.close()
+    worker.close()
+    for connection in idle:
+        connection.close()
 
 
-def test_without_threads_a_watch_is_not_deaf_for_good(
+def test_a_server_without_threads_accepts_again_later(
     reducer: Reducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start, failures = threading.Thread.start, [1, 2]
 
     def limited(thread: threading.Thread) -> None:
-        if failures and "_meet" in repr(getattr(thread, "_target", "")):
+        if failures and "_serve" in repr(getattr(thread, "_target", "")):
             failures.pop()
             raise RuntimeError("can't start new thread")
         start(thread)
@@ -172,7 +173,7 @@ def test_without_threads_a_watch_is_not_deaf_for_good(
 
 
 @pytest.mark.parametrize(("index", "run"), [("2", "run"), ("0", "another"), ("-1", "run")])
-def test_workers_of_another_place_are_strangers(reducer: Reducer, index: str, run: str) -> None:
+def test_workers_of_another_job_are_refused(reducer: Reducer, index: str, run: str) -> None:
     with reducer.connect() as sock:
         nonce = read_line(sock).partition(" ")[2]
         sock.sendall(f"{index} {proof(TOKEN, run, nonce, int(index))}\n".encode())

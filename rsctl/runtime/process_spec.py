@@ -1,4 +1,4 @@
-"""What a node starts: the command line and the environment, from its place in the cluster."""
+"""The process that a node starts: its command line and environment, for its role in the cluster."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from dataclasses import dataclass
 
 from rsctl.runtime import binding, rank
 from rsctl.runtime.cluster import LOCAL, Cluster
-from rsctl.runtime.environment import patience
+from rsctl.runtime.environment import peer_timeout
+from rsctl.runtime.errors import ENVIRONMENT, LaunchError
 from rsctl.runtime.network import is_loopback
-from rsctl.runtime.refusal import ENVIRONMENT, Refusal
 
 
 @dataclass(frozen=True)
-class Work:
+class ProcessSpec:
     """A program to run: its arguments and its whole environment."""
 
     argv: list[str]
     environ: dict[str, str]
 
 
-def require(cluster: Cluster, launcher: str, environ: Mapping[str, str]) -> None:
-    """Raises Refusal if this interpreter lacks what the node is to run."""
+def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str]) -> None:
+    """Raises LaunchError if this interpreter lacks what the node is to run."""
     if cluster.role == "reducer":
         _require_reducer()
     elif launcher == "torchrun":
         _require_torch()
         if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
-            binding.require(environ)
+            binding.require_autoload(environ)
 
 
 def torchrun(
     cluster: Cluster, processes: int, command: list[str], environ: Mapping[str, str]
-) -> Work:
+) -> ProcessSpec:
     """One torchrun, which starts the command once for each of this node's ranks.
 
-    Raises Refusal if the binding to PyTorch could not reach the command.
+    Raises LaunchError if the binding to PyTorch could not reach the command.
     """
     rendezvous = ["--nnodes", str(len(cluster.workers)), "--node-rank", str(cluster.index)]
     rendezvous += ["--master-addr", cluster.master_address]
     rendezvous += ["--master-port", str(cluster.port)]
     if cluster.platform != LOCAL:
-        rendezvous += ["--rdzv-conf", f"timeout={round(patience(cluster, environ))}"]
+        rendezvous += ["--rdzv-conf", f"timeout={round(peer_timeout(cluster, environ))}"]
     supervisor = [sys.executable, "-I", "-S", os.path.abspath(rank.__file__), "--"]
-    return Work(
+    return ProcessSpec(
         argv=[
-            *(sys.executable, "-m", "rsctl.runtime.elastic"),
+            *(sys.executable, "-m", "rsctl.runtime.torchrun"),
             *rendezvous,
             *("--nproc-per-node", str(processes), "--no-python"),
             *supervisor,
-            *binding.attached(command, environ),
+            *binding.wrap_command(command, environ),
         ],
         environ={**_threads(cluster, processes), **_with_defaults(cluster, environ)},
     )
@@ -61,16 +61,16 @@ def torchrun(
 def _threads(cluster: Cluster, processes: int) -> dict[str, str]:
     """A node's processors in equal parts for its ranks; torchrun gives each but one.
 
-    rsctl's own targets have said so already: their nodes share a machine.
+    rsctl's own targets have set it already: their nodes share a machine.
     """
     if cluster.platform == LOCAL:
         return {}
     return {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // processes))}
 
 
-def no_torch() -> Refusal:
-    """The refusal of torchrun where this interpreter has no torch."""
-    return Refusal(
+def torch_missing() -> LaunchError:
+    """The error of launcher torchrun where this interpreter has no torch."""
+    return LaunchError(
         ENVIRONMENT,
         "torch-missing",
         f"the launcher torchrun needs torch, and {sys.executable} has none",
@@ -78,9 +78,9 @@ def no_torch() -> Refusal:
     )
 
 
-def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Work:
-    """The command itself, once on this node, told its rank as torchrun would tell it."""
-    place = {
+def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> ProcessSpec:
+    """The command itself, once on this node, with the variables that torchrun would set."""
+    ranks = {
         "RANK": str(cluster.index),
         "WORLD_SIZE": str(len(cluster.workers)),
         "LOCAL_RANK": "0",
@@ -88,10 +88,10 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Wo
         "MASTER_ADDR": cluster.master_address,
         "MASTER_PORT": str(cluster.port),
     }
-    return Work(argv=command, environ=_with_defaults(cluster, environ) | place)
+    return ProcessSpec(argv=command, environ=_with_defaults(cluster, environ) | ranks)
 
 
-def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Work:
+def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> ProcessSpec:
     """The reducer's program, on this node's interface alone, with a lane for each rank of a node.
 
     An address of the loopback is this node's own, where all nodes are processes of one machine.
@@ -99,16 +99,18 @@ def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> Wor
     program = [sys.executable, "-m", "rsctl.transport.reduce"]
     port = str(cluster.reducer_ports[cluster.index])
     if cluster.interface and not is_loopback(cluster.own_host):
-        place = ["--interface", cluster.interface]
+        listen = ["--interface", cluster.interface]
     else:
-        place = ["--bind", cluster.own_host]
+        listen = ["--bind", cluster.own_host]
     lanes = ["--lanes", str(processes)] if processes > 1 else []
-    return Work([*program, *place, "--port", port, *lanes], _with_defaults(cluster, environ))
+    return ProcessSpec(
+        [*program, *listen, "--port", port, *lanes], _with_defaults(cluster, environ)
+    )
 
 
 def _require_reducer() -> None:
     if importlib.util.find_spec("rsctl.transport") is None:
-        raise Refusal(
+        raise LaunchError(
             ENVIRONMENT,
             "reducer-missing",
             "no reducer program is in this image",
@@ -118,7 +120,7 @@ def _require_reducer() -> None:
 
 def _require_torch() -> None:
     if importlib.util.find_spec("torch") is None:
-        raise no_torch()
+        raise torch_missing()
 
 
 def _with_defaults(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What a platform is told of a node that failed, and that its stderr comes through as it was."""
+"""The failure file that a platform reads, and stderr that is passed on unchanged."""
 
 from __future__ import annotations
 
@@ -10,59 +10,61 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.runtime import lastwords, rank
+from rsctl.runtime import rank, stderr_tail
 
 TRACEBACK = "Traceback (most recent call last):\n"
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Callable[..., str | None]:
-    """What is in the file after a failure that ended with these words on stderr."""
+def failure_file(tmp_path: Path) -> Callable[..., str | None]:
+    """The text of the failure file after a failure that ended with this text on stderr."""
 
-    def tell(words: str, head: str = "worker-1 failed") -> str | None:
+    def write(stderr: str, head: str = "worker-1 failed") -> str | None:
         path = tmp_path / "output" / "failure"
-        lastwords.leave(str(path), head, words)
+        stderr_tail.write_failure_file(str(path), head, stderr)
         return path.read_text() if path.exists() else None
 
-    return tell
+    return write
 
 
-Told = Callable[..., "str | None"]
+FailureFile = Callable[..., "str | None"]
 
 
-def test_the_last_traceback(told: Told) -> None:
-    words = f"step 1\n{TRACEBACK}KeyError: 1\n\nDuring it:\n\n{TRACEBACK}  File x\nValueError: 2\n"
-    assert told(words) == f"worker-1 failed\n{TRACEBACK}  File x\nValueError: 2"
+def test_the_last_traceback(failure_file: FailureFile) -> None:
+    stderr = f"step 1\n{TRACEBACK}KeyError: 1\n\nDuring it:\n\n{TRACEBACK}  File x\nValueError: 2\n"
+    assert failure_file(stderr) == f"worker-1 failed\n{TRACEBACK}  File x\nValueError: 2"
 
 
-def test_the_last_lines_where_there_is_no_traceback(told: Told) -> None:
-    words = "".join(f"line {number}\n" for number in range(30))
-    assert told(words) == "worker-1 failed\n" + "\n".join(f"line {n}" for n in range(20, 30))
+def test_the_last_lines_where_there_is_no_traceback(failure_file: FailureFile) -> None:
+    stderr = "".join(f"line {number}\n" for number in range(30))
+    assert failure_file(stderr) == "worker-1 failed\n" + "\n".join(
+        f"line {n}" for n in range(20, 30)
+    )
 
 
-def test_noise_is_left_out(told: Told) -> None:
-    words = (
+def test_noise_is_left_out(failure_file: FailureFile) -> None:
+    stderr = (
         "10%|#    |\r100%|#####|\r\n"
         f"[rank1]: {TRACEBACK}[rank1]: \x1b[31mOSError: 5\x1b[0m\x07\n"
         "[rank1]:[W1121 17:39:49.4 ProcessGroup.cpp:1] Warning: no destroy_process_group\n"
     )
-    assert told(words) == f"worker-1 failed\n[rank1]: {TRACEBACK}[rank1]: OSError: 5"
+    assert failure_file(stderr) == f"worker-1 failed\n[rank1]: {TRACEBACK}[rank1]: OSError: 5"
 
 
-def test_it_fits_by_whole_lines_of_the_end(told: Told) -> None:
-    text = told(TRACEBACK + "".join(f"{number:04} {'é' * 95}\n" for number in range(50)))
+def test_it_fits_by_whole_lines_of_the_end(failure_file: FailureFile) -> None:
+    text = failure_file(TRACEBACK + "".join(f"{number:04} {'é' * 95}\n" for number in range(50)))
     assert text is not None
     assert len(text) <= 1024
     assert text.splitlines()[:2] == ["worker-1 failed", f"0041 {'é' * 95}"]
     assert text.endswith(f"0049 {'é' * 95}")
 
 
-def test_one_endless_line_is_cut(told: Told) -> None:
-    assert told("x" * 9000, head="h" * 24) == "h" * 24 + "\n" + "x" * 999
+def test_one_endless_line_is_cut(failure_file: FailureFile) -> None:
+    assert failure_file("x" * 9000, head="h" * 24) == "h" * 24 + "\n" + "x" * 999
 
 
-def test_an_endless_head_is_cut(told: Told) -> None:
-    assert told("x", head="h" * 9000) == "h" * 1024
+def test_an_endless_head_is_cut(failure_file: FailureFile) -> None:
+    assert failure_file("x", head="h" * 9000) == "h" * 1024
 
 
 @pytest.mark.parametrize(
@@ -76,24 +78,24 @@ def test_an_endless_head_is_cut(told: Told) -> None:
         "RuntimeError: reducer 0 (10.0.0.7:29600) was lost during operation 4: Broken pipe",
     ],
 )
-def test_who_only_lost_a_peer_leaves_the_word_to_it(told: Told, line: str) -> None:
-    assert told(f"{TRACEBACK}{line}\n") is None
+def test_one_that_only_lost_a_peer_writes_nothing(failure_file: FailureFile, line: str) -> None:
+    assert failure_file(f"{TRACEBACK}{line}\n") is None
 
 
-def test_the_first_failure_of_a_node_stays(told: Told) -> None:
-    told("first\n")
-    assert told("second\n") == "worker-1 failed\nfirst"
+def test_the_first_failure_of_a_node_stays(failure_file: FailureFile) -> None:
+    failure_file("first\n")
+    assert failure_file("second\n") == "worker-1 failed\nfirst"
 
 
-def test_a_link_is_not_followed(told: Told, tmp_path: Path) -> None:
+def test_a_link_is_not_followed(failure_file: FailureFile, tmp_path: Path) -> None:
     (tmp_path / "output").mkdir()
     (tmp_path / "output" / "failure").symlink_to(tmp_path / "elsewhere")
-    assert told("words\n") is None
+    assert failure_file("text\n") is None
     assert not (tmp_path / "elsewhere").exists()
 
 
 def run(source: str, path: Path) -> subprocess.CompletedProcess[bytes]:
-    """rank.py around a program, on a platform that wants to be told."""
+    """rank.py around a program, on a platform that reads a failure file."""
     environ = {"RANK": "3", "LOCAL_RANK": "1", "RSCTL_REPLICA": "worker-1"}
     return subprocess.run(
         [sys.executable, "-I", "-S", rank.__file__, "--", sys.executable, "-c", source],

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rsctl.runtime import leftovers, placeholders
+from rsctl.runtime import lost_files, path_placeholders
 
 FOLDERS = {"RSCTL_OUTPUT_DIR": "/out dir", "RSCTL_INPUT_TRAIN": "/data"}
 
 
 def test_only_arguments_are_filled_in_and_only_what_is_known() -> None:
-    words = [
+    arguments = [
         "echo",
         "{outputs}",
         "--out={outputs}/x",
@@ -19,10 +19,14 @@ def test_only_arguments_are_filled_in_and_only_what_is_known() -> None:
         "{checkpoints}",
         '{"a": 1}',
     ]
-    assert placeholders.filled(words, 4, FOLDERS) == [
+    assert path_placeholders.replace_placeholders(arguments, 4, FOLDERS) == [
         *("echo", "{outputs}", "--out=/out dir/x", "/data", "{checkpoints}", '{"a": 1}'),
     ]
-    assert placeholders.named(words[2:]) == ["outputs", "inputs.train", "checkpoints"]
+    assert path_placeholders.placeholder_names(arguments[2:]) == [
+        "outputs",
+        "inputs.train",
+        "checkpoints",
+    ]
 
 
 def write(path: Path, written: float) -> None:
@@ -39,12 +43,13 @@ def test_new_files_outside_the_runs_folders_are_named(tmp_path: Path) -> None:
         "__pycache__/train.pyc": 200.0,
     }.items():
         write(tmp_path / name, written)
-    assert leftovers.finding(str(tmp_path), 100.0, environ) is None
+    assert lost_files.lost_files_finding(str(tmp_path), 100.0, environ) is None
     for name in ("model.pt", "logs/1", "logs/2", "logs/3"):
         write(tmp_path / name, 200.0)
-    assert leftovers.finding(str(tmp_path), 100.0, environ) == {
+    assert lost_files.lost_files_finding(str(tmp_path), 100.0, environ) == {
         "severity": "warning",
         "code": "files-lost",
-        "message": f"files in {tmp_path} go with the container: logs/1, logs/2, logs/3 and 1 more",
+        "message": f"files in {tmp_path} are lost with the container: "
+        "logs/1, logs/2, logs/3 and 1 more",
         "remedy": "write to RSCTL_OUTPUT_DIR, which `{outputs}` in run.args stands for",
     }

@@ -1,0 +1,86 @@
+"""The exit of a node's command: the node's exit code, and what it reports to platform and log."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+
+from rsctl.runtime import rank, stderr_tail
+from rsctl.runtime.cluster import LOCAL, Cluster
+from rsctl.runtime.platforms import failure_file
+
+
+def keep_stderr_tail(
+    launcher: str, cluster: Cluster, environ: Mapping[str, str]
+) -> stderr_tail.StderrTail | None:
+    """What keeps the end of this command's stderr, where the platform reads why a node failed.
+
+    For torchrun's ranks, rank.py keeps it.
+    """
+    if failure_file(environ) is None or (launcher == "torchrun" and cluster.role == "worker"):
+        return None
+    return stderr_tail.StderrTail()
+
+
+def report_exit(
+    status: rank.ExitStatus,
+    stderr: str,
+    launcher: str,
+    cluster: Cluster,
+    workers_ended: bool,
+    environ: Mapping[str, str],
+) -> int:
+    """Report how the command ended; returns the node's exit code.
+
+    `stderr` is the end of what the command wrote there, `workers_ended` whether all workers had
+    ended before.
+    """
+    if cluster.role == "reducer" and cluster.platform != LOCAL:
+        return _report_reducer_exit(status, stderr, cluster, workers_ended, environ)
+    if launcher == "once" and status.is_failure:
+        rank.report_failure(status, rank=cluster.index, local_rank=0)
+        who = f"{cluster.replica}, rank {cluster.index},"
+        write_failure(environ, rank.format_failure(status, who), stderr)
+    return status.code
+
+
+def _report_reducer_exit(
+    status: rank.ExitStatus,
+    stderr: str,
+    cluster: Cluster,
+    workers_ended: bool,
+    environ: Mapping[str, str],
+) -> int:
+    """A reducer that was only stopped has not failed: its code must not hide who has."""
+    if workers_ended or not status.is_failure:
+        return 0
+    rank.report_failure(status, rank=None, local_rank=None)
+    failure = rank.format_failure(status, cluster.replica)
+    if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
+        rank.emit("finding", _reducer_lost(failure))
+        return 0
+    write_failure(environ, failure, stderr)
+    return status.code
+
+
+def _reducer_lost(failure: str) -> dict[str, object]:
+    return {
+        "severity": "warning",
+        "code": "reducer-lost",
+        "message": f"{failure}; the workers go on without reducers",
+        "remedy": "See its log. With comm.on_reducer_loss: fail the job would have ended.",
+    }
+
+
+def write_failure(environ: Mapping[str, str], head: str, stderr: str = "") -> None:
+    """Write the file from which the platform reads why the node failed, unless it is there."""
+    if path := failure_file(environ):
+        stderr_tail.write_failure_file(path, head, stderr)
+
+
+def remove_failure(environ: Mapping[str, str]) -> None:
+    """Remove the failure file that an earlier attempt has left on the same machine."""
+    if path := failure_file(environ):
+        with suppress(OSError):
+            os.remove(path)

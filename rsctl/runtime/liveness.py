@@ -1,0 +1,80 @@
+"""The protocol by which a worker's node reports to the reducers' nodes that it is alive.
+
+Where a job has ended only when all of its containers have, reducers must end when the workers have
+ended, however they did: also a worker whose script failed before it came to the transport, one
+that was killed, and one whose machine was lost. So each worker's first process holds a connection
+to each reducer's first process, one port below where that reducer listens:
+
+    reducer   rsctl-presence NONCE
+    worker    INDEX HMAC-SHA256(token, "rsctl-presence", run, nonce, index)
+    reducer   ok
+    worker    bye                       when it ends in order; its death closes the connection too
+
+Nothing else is sent. Only who has the run's token counts as a worker. The two sides are
+liveness_client.py and liveness_server.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import socket
+import time
+from collections.abc import Mapping
+
+from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.platforms import platform
+
+GREETING = "rsctl-presence"
+BYE = b"bye\n"
+MAX_LINE_BYTES = 200
+"""No line of this protocol is longer."""
+
+HANDSHAKE_SECONDS = 5.0
+"""How long a peer may take to connect, and for each line of the handshake."""
+
+Address = tuple[str, int]
+
+
+def is_needed(cluster: Cluster, environ: Mapping[str, str]) -> bool:
+    """Whether reducers of this job must notice by themselves that the workers have ended.
+
+    Without a token no worker could prove that it is one; the reducer's program refuses that itself.
+    """
+    return bool(cluster.reducers and environ.get("RSCTL_TOKEN")) and (
+        platform(cluster.platform).reducers_end
+    )
+
+
+def liveness_port(reducer_port: int) -> int:
+    """The port of this protocol on a reducer's node whose reducer listens at `reducer_port`."""
+    return reducer_port - 1
+
+
+def proof(token: bytes, run: str, nonce: str, index: int) -> str:
+    """The answer to a nonce that only a worker of this run can give."""
+    text = "\0".join((GREETING, run, nonce, str(index)))
+    return hmac.new(token, text.encode(), hashlib.sha256).hexdigest()
+
+
+def read_line(sock: socket.socket) -> str:
+    """One line, of at most MAX_LINE_BYTES, within HANDSHAKE_SECONDS.
+
+    Raises OSError if the peer ends before, sends more, or takes longer.
+    """
+    line, until = b"", time.monotonic() + HANDSHAKE_SECONDS
+    while not line.endswith(b"\n"):
+        sock.settimeout(max(0.001, until - time.monotonic()))
+        byte = sock.recv(1)
+        if not byte or len(line) >= MAX_LINE_BYTES:
+            raise OSError("no whole line came")
+        line += byte
+    return line.decode(errors="replace").strip()
+
+
+def keep_alive(sock: socket.socket) -> None:
+    """Have the kernel notice within half a minute that the other machine is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,102 @@
+"""A worker's side of the liveness protocol: connections to all reducers' nodes. See liveness.py."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.liveness import (
+    BYE,
+    GREETING,
+    HANDSHAKE_SECONDS,
+    Address,
+    is_needed,
+    keep_alive,
+    liveness_port,
+    proof,
+    read_line,
+)
+from rsctl.runtime.threads import stop_signals_blocked
+
+_RETRY_SECONDS = 0.3
+_CLOSE_SECONDS = 5.0
+
+
+def start_client(cluster: Cluster, environ: Mapping[str, str]) -> LivenessClient | None:
+    """Connect to the reducers' nodes, if this is a worker's and they need to know of it."""
+    if cluster.role != "worker" or not is_needed(cluster, environ):
+        return None
+    reducers = list(zip(cluster.reducers, cluster.reducer_ports, strict=True))
+    token = environ["RSCTL_TOKEN"].encode()
+    with stop_signals_blocked():
+        return LivenessClient(reducers, cluster.index, environ.get("RSCTL_RUN", ""), token)
+
+
+class LivenessClient:
+    """Reports this worker's node to all reducers' nodes as alive, until it closes or dies.
+
+    `reducers` are where the reducers listen. It works in threads, in which the stop signals must be
+    blocked (threads.py).
+    """
+
+    def __init__(self, reducers: Sequence[Address], index: int, run: str, token: bytes) -> None:
+        self._connections = [
+            _Connection((host, liveness_port(port)), index, run, token) for host, port in reducers
+        ]
+
+    def close(self) -> None:
+        """Say goodbye. Reducers that are not connected yet get a few seconds to be."""
+        until = time.monotonic() + _CLOSE_SECONDS
+        for connection in self._connections:
+            connection.close(until)
+
+
+class _Connection:
+    """The connection to one reducer's node, opened again if it is lost."""
+
+    def __init__(self, address: Address, index: int, run: str, token: bytes) -> None:
+        self._address = address
+        self._index, self._run, self._token = index, run, token
+        self._is_open = threading.Event()
+        self._is_closing = threading.Event()
+        self._sock: socket.socket | None = None
+        threading.Thread(target=self._run_forever, daemon=True).start()
+
+    def close(self, until: float) -> None:
+        self._is_open.wait(max(0.0, until - time.monotonic()))
+        self._is_closing.set()
+        sock = self._sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.sendall(BYE)
+                sock.shutdown(socket.SHUT_RDWR)
+
+    def _run_forever(self) -> None:
+        while not self._is_closing.is_set():
+            with suppress(OSError, UnicodeError):
+                self._hold()
+            self._is_closing.wait(_RETRY_SECONDS)
+
+    def _hold(self) -> None:
+        """Connect, and return when the connection has ended."""
+        with socket.create_connection(self._address, timeout=HANDSHAKE_SECONDS) as sock:
+            self._authenticate(sock)
+            self._sock = sock
+            self._is_open.set()
+            sock.settimeout(None)
+            sock.recv(1)  # Nothing comes: it ends when the reducer's node does, or when we close.
+            self._sock = None
+
+    def _authenticate(self, sock: socket.socket) -> None:
+        greeting, _, nonce = read_line(sock).partition(" ")
+        if greeting != GREETING:
+            raise OSError("this is no reducer's node")
+        answer = proof(self._token, self._run, nonce, self._index)
+        sock.sendall(f"{self._index} {answer}\n".encode())
+        if read_line(sock) != "ok":
+            raise OSError("the reducer's node has refused the connection")
+        keep_alive(sock)
