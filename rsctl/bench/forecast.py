@@ -10,7 +10,7 @@ from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
 from rsctl.bench.stats import detectable, excludable, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
-from rsctl.stream.text import number_in_words, seconds_in_words
+from rsctl.stream.formatting import format_duration, format_number
 
 _MOST_RUNS = 1000
 
@@ -78,9 +78,9 @@ def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
     seconds = _total(baseline, "run.time", cells, repeat)
     dollars = _total(baseline, "run.cost", cells, repeat)
     if seconds is not None:
-        parts.append(f"about {seconds_in_words(seconds)} of work one after the other")
+        parts.append(f"about {format_duration(seconds)} of work one after the other")
     if dollars is not None:
-        parts.append(f"about {number_in_words(dollars)} USD")
+        parts.append(f"about {format_number(dollars)} USD")
     if seconds is None and dollars is None:
         parts.append("what they cost is not known before the first")
     return ", ".join(parts)

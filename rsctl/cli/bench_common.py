@@ -12,7 +12,7 @@ from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench
 from rsctl.bench.summary import CellFigure, CellSummary, counts, format_cell
 from rsctl.findings import JobState
-from rsctl.stream.text import number_in_words
+from rsctl.stream.formatting import format_number
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = 4
@@ -99,8 +99,8 @@ def figure_in_words(figure: CellFigure | None) -> str:
     if figure is None or figure.value is None:
         return "no data"
     known = [value for value in figure.values if value is not None]
-    text = number_in_words(figure.value) + (f" {figure.unit}" if figure.unit else "")
-    low, high = number_in_words(min(known)), number_in_words(max(known))
+    text = format_number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+    low, high = format_number(min(known)), format_number(max(known))
     return text if low == high else f"{text} ({low} … {high})"
 
 

@@ -15,7 +15,7 @@ from rsctl.cli.bench_common import bench_argument, how_to_go_on, shown, state_of
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Store
-from rsctl.stream.clean import clean
+from rsctl.stream.sanitize import sanitize
 
 _WATCH_SECONDS = 0.5
 
@@ -51,7 +51,7 @@ def _print(store: Store, bench: Bench, output: str) -> None:
     if output == "json":
         print_json({**shown(bench), "cells": msgspec.to_builtins(cells)})
     else:
-        click.echo(clean("\n".join([*_head(bench), *table(bench, cells), *_failures(bench)])))
+        click.echo(sanitize("\n".join([*_head(bench), *table(bench, cells), *_failures(bench)])))
     sys.stdout.flush()
 
 

@@ -23,11 +23,11 @@ from rsctl.findings import ExitCode, Finding, JobState
 from rsctl.image.events import Event as BuildEvent
 from rsctl.image.events import Show
 from rsctl.runs.store import Run, Store
-from rsctl.stream.clean import clean
-from rsctl.stream.encode import event_line, json_of
 from rsctl.stream.events import Event, FindingEvent, now, seconds_between
+from rsctl.stream.formatting import format_duration, format_number
 from rsctl.stream.metrics import MetricReader, MetricSpec, Tally
-from rsctl.stream.text import number_in_words, seconds_in_words
+from rsctl.stream.ndjson import event_line, json_of
+from rsctl.stream.sanitize import sanitize
 
 _MAX_METRICS = 4
 
@@ -227,11 +227,11 @@ def ended_in_words(trial: Trial, run: Run | None, figures: Mapping[str, Figure])
     """`succeeded after 12s  throughput 123 samples/s`."""
     took = ""
     if run and run.ended:
-        took = f" after {seconds_in_words(seconds_between(run.created, run.ended))}"
+        took = f" after {format_duration(seconds_between(run.created, run.ended))}"
     why = f": {trial.reason}" if trial.reason and trial.state is not JobState.SUCCEEDED else ""
     own = [(name, f) for name, f in figures.items() if not name.startswith("run.")]
     told = [
-        f"{name} {number_in_words(f.value)}{f' {f.unit}' if f.unit else ''}"
+        f"{name} {format_number(f.value)}{f' {f.unit}' if f.unit else ''}"
         if f.value is not None
         else f"{name} no data ({f.reason})"
         for name, f in own[:_MAX_METRICS]
@@ -254,4 +254,4 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
 
 def print_table(bench: Bench) -> None:
     """The table of all cells on stdout."""
-    click.echo(clean("\n".join(table(bench, summarize(Store(), bench)))))
+    click.echo(sanitize("\n".join(table(bench, summarize(Store(), bench)))))

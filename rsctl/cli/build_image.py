@@ -15,7 +15,7 @@ from rsctl.image.provide import Provided, provide, provide_by_cloud
 from rsctl.image.recipe import Recipe
 from rsctl.image.record import Change
 from rsctl.spec.document import Document, read
-from rsctl.stream.text import bytes_in_words
+from rsctl.stream.formatting import format_bytes
 
 _SHOWN = 5
 
@@ -108,7 +108,7 @@ def _in_words(provided: Provided) -> str:
     facts = [done, f"transport {provided.transport}"]
     if provided.size is not None:
         layers = sum(1 for layer in provided.layers if layer.size)
-        facts.insert(1, f"{bytes_in_words(provided.size)} in {layers} layers")
+        facts.insert(1, f"{format_bytes(provided.size)} in {layers} layers")
     return "; ".join([", ".join(facts), *_changes_in_words(provided.changes)])
 
 

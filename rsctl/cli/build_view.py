@@ -9,7 +9,7 @@ from rsctl.cli.options import is_quiet
 from rsctl.cli.show import format_finding, remedy_line, say, styled, tell
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step
-from rsctl.stream.text import seconds_in_words
+from rsctl.stream.formatting import format_duration
 
 _NOTABLE_SECONDS = 1.0
 _MAX_INSTRUCTION = 160  # characters
@@ -102,7 +102,7 @@ def is_notable(step: Step) -> bool:
 
 def took_in_words(seconds: float) -> str:
     """`1.2 s`, or `1:30` of a minute and more."""
-    return f"{seconds:.1f} s" if seconds < 60 else seconds_in_words(seconds)
+    return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
 
 
 def finding_in_words(finding: Finding) -> str:

@@ -19,8 +19,8 @@ from rsctl.cli.show import print_json, say
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Store
-from rsctl.stream.clean import clean_line
-from rsctl.stream.text import number_in_words
+from rsctl.stream.formatting import format_number
+from rsctl.stream.sanitize import sanitize_line
 
 _CSV_HEAD = (
     *("metric", "unit", "goal", "cell", "side", "n", "mean", "values"),
@@ -92,7 +92,7 @@ def _row(metric: Compared, several: bool) -> list[str]:
     values = []
     for side in metric.sides:
         count = f" (n={side.n})" if side.n > 1 else ""
-        values.append("-" if side.value is None else f"{number_in_words(side.value)}{unit}{count}")
+        values.append("-" if side.value is None else f"{format_number(side.value)}{unit}{count}")
     row = [metric.name, "all" if metric.cell is None else cell_label(metric.cell), *values]
     if not several:
         return row
@@ -110,7 +110,7 @@ def _remarks(comparison: Comparison) -> list[str]:
         for m in comparison.metrics
         if m.remark
     )
-    return [clean_line(remark) for remark in remarks]
+    return [sanitize_line(remark) for remark in remarks]
 
 
 def _title(metric: Compared) -> str:
@@ -149,5 +149,5 @@ def _cell(value: float | str | None) -> str:
 
 
 def _plain(text: str) -> str:
-    text = clean_line(text)
+    text = sanitize_line(text)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text

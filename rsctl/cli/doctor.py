@@ -15,7 +15,7 @@ from rsctl.plan import choose_target, make_plan
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
-from rsctl.stream.clean import clean
+from rsctl.stream.sanitize import sanitize
 from rsctl.targets.base import Plan
 
 _COLORS: dict[Verdict, str] = {
@@ -90,8 +90,8 @@ def _shown(checks: Iterable[Check]) -> Iterator[Check]:
         verdict = f"{check.verdict:<8}"
         if options.in_color(sys.stdout):
             verdict = click.style(verdict, fg=_COLORS[check.verdict])
-        click.echo(f"{verdict}{clean(check.name)}: {clean(check.message)}")
+        click.echo(f"{verdict}{sanitize(check.name)}: {sanitize(check.message)}")
         if check.remedy and check.verdict != "ok":
-            click.echo(clean(remedy_line(check.remedy)))
+            click.echo(sanitize(remedy_line(check.remedy)))
         sys.stdout.flush()
         yield check

@@ -25,7 +25,7 @@ from rsctl.bench.verdict import Verdict
 from rsctl.cli.show import print_json, say, tell
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
 REPORTS = {
     "junit": "JUnit XML",
@@ -70,7 +70,7 @@ def print_gate(gate: Gate, output: str) -> None:
         write_table([*rows, *map(_row, worst_first(gate))])
     for check in worst_first(gate):
         if check.reason:
-            say(clean_line(f"{check.title}: {check.reason}"))
+            say(sanitize_line(f"{check.title}: {check.reason}"))
     for difference in gate.refused:
         tell(f"the baseline is of another measurement: {difference}")
     click.echo(headline(gate))

@@ -13,9 +13,9 @@ from rsctl.cli.views import state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.store import Run, Store
-from rsctl.stream.clean import clean_line
 from rsctl.stream.events import now, seconds_between
-from rsctl.stream.text import number_in_words, seconds_in_words
+from rsctl.stream.formatting import format_duration, format_number
+from rsctl.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 3
 
@@ -48,7 +48,7 @@ def _print_table(runs: list[Run], values: dict[str, dict[str, float]]) -> None:
     head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
     click.echo(f"{head}     TIME  OVERRIDES AND METRICS")
     for run in runs:
-        took = seconds_in_words(seconds_between(run.created, run.ended or now()))
+        took = format_duration(seconds_between(run.created, run.ended or now()))
         created = run.created[:16].replace("T", " ")
         state = state_on(sys.stdout, run.state, 10)
         code = "" if run.exit_code is None else run.exit_code
@@ -61,7 +61,7 @@ def _details(run: Run, values: dict[str, float]) -> str:
     """What was laid over the job file, and the last values of metrics, the declared ones first."""
     named = [name for name in run.metrics_spec if name in values]
     named += [name for name in values if name not in run.metrics_spec]
-    metrics = [f"{name}={number_in_words(values[name])}" for name in named[:_MAX_METRICS]]
+    metrics = [f"{name}={format_number(values[name])}" for name in named[:_MAX_METRICS]]
     more = [f"and {len(named) - _MAX_METRICS} more"] * (len(named) > _MAX_METRICS)
     settings = [f"--set {setting}" for setting in run.settings]
-    return clean_line("  ".join([*settings, *metrics, *more]))
+    return sanitize_line("  ".join([*settings, *metrics, *more]))

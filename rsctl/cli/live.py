@@ -16,11 +16,11 @@ from rsctl.cli.views import ending, talk
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run
-from rsctl.stream.clean import clean
 from rsctl.stream.events import Event, LogEvent, ResultEvent, StateEvent
+from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
 from rsctl.stream.metrics import Tally
-from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words, sparkline
-from rsctl.stream.unfinished import unfinished_line
+from rsctl.stream.progress_bar import read_progress_bar
+from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.1
 _MAX_METRICS = 4
@@ -59,7 +59,7 @@ class LiveView:
         """Take the status line away and say how it ended."""
         self._live.stop()
         for line in ending(result, run):
-            self._print(clean(line))
+            self._print(sanitize(line))
 
     def _lines(self, events: list[Event]) -> str:
         lines = [event for event in events if isinstance(event, LogEvent)]
@@ -69,7 +69,7 @@ class LiveView:
         for event in events:
             if isinstance(event, StateEvent):
                 self._note(event)
-        return clean("\n".join(filter(None, map(talk, events))))
+        return sanitize("\n".join(filter(None, map(talk, events))))
 
     def _print(self, text: str) -> None:
         if text:
@@ -87,7 +87,7 @@ class LiveView:
         style = _STYLES.get(self._state, "cyan")
         head = Text.assemble(
             (f"{spinner} {self._state.value}", f"bold {style}"),
-            f"  {self._run}  {seconds_in_words(elapsed)}  ",
+            f"  {self._run}  {format_duration(elapsed)}  ",
             (_count_states(self._states), "dim"),
             no_wrap=True,
             overflow="ellipsis",
@@ -97,7 +97,7 @@ class LiveView:
     def _progress_bar(self) -> Text | None:
         """The bar of the first replica that shows one; the others' are usually the same."""
         for replica in self._states:
-            if bar := unfinished_line(self._folder.log(replica)):
+            if bar := read_progress_bar(self._folder.log(replica)):
                 return Text(f"  {replica} | {bar}", "dim", no_wrap=True, overflow="ellipsis")
         return None
 
@@ -116,5 +116,5 @@ def _metrics_line(tally: Tally) -> Text | None:
         values = list(tally.recent[name])
         line.append(f"  {name} ", "dim")
         line.append(sparkline(values, 12), "cyan")
-        line.append(f" {number_in_words(values[-1])}")
+        line.append(f" {format_number(values[-1])}")
     return line if names else None

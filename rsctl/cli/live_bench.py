@@ -23,10 +23,10 @@ from rsctl.cli.options import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding, JobState
 from rsctl.runs.store import Run, Store
-from rsctl.stream.clean import clean
 from rsctl.stream.events import Event, now, seconds_between
+from rsctl.stream.formatting import format_duration, format_number
 from rsctl.stream.metrics import MACHINES, MetricReader, MetricSpec, Tally
-from rsctl.stream.text import number_in_words, seconds_in_words
+from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.25
 _MAX_METRICS = 3
@@ -104,7 +104,7 @@ class LiveBenchView(PlainBenchView):
 
     def say(self, line: str) -> None:
         """Above the table."""
-        self._console.print(Text.from_ansi(clean(line)), soft_wrap=True)
+        self._console.print(Text.from_ansi(sanitize(line)), soft_wrap=True)
 
     def tell(self, line: str) -> None:
         """Above the table."""
@@ -131,7 +131,7 @@ class LiveBenchView(PlainBenchView):
         head = Text.assemble(
             (bench.bench, "bold"),
             f"  {done(bench)} of {total} runs  {len(self._running)} going on  ",
-            seconds_in_words(monotonic() - self._started),
+            format_duration(monotonic() - self._started),
             f"  and {hidden} more cells" if hidden else "",
             no_wrap=True,
             overflow="ellipsis",
@@ -156,7 +156,7 @@ class LiveBenchView(PlainBenchView):
         return [
             Text(format_cell(bench.cells[cell])),
             runs,
-            Text(seconds_in_words(self._time_so_far(cell))),
+            Text(format_duration(self._time_so_far(cell))),
             *(Text(self._metric(cell, name)) for name in names),
             Text("" if spent is None else f"{spent:.2f}"),
         ]
@@ -168,7 +168,7 @@ class LiveBenchView(PlainBenchView):
             return figure_in_words(figure)
         for trial, _, tally in self._running.values():
             if trial.cell == cell and name in tally.recent and not name.startswith(MACHINES):
-                return f"{number_in_words(tally.recent[name][-1])} …"
+                return f"{format_number(tally.recent[name][-1])} …"
         return ""
 
     def _going(self, cell: int) -> list[Run]:

@@ -15,8 +15,8 @@ from rsctl.cli.build_view import finding_in_words, is_notable, took_in_words
 from rsctl.cli.options import in_color
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step
-from rsctl.stream.clean import clean, clean_line
-from rsctl.stream.text import seconds_in_words
+from rsctl.stream.formatting import format_duration
+from rsctl.stream.sanitize import sanitize, sanitize_line
 
 _REDRAWS_A_SECOND = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -53,9 +53,9 @@ class LiveBuildView:
     def show(self, event: Event) -> None:
         """Print what stays and note what goes on."""
         if isinstance(event, Finding):
-            self._console.print(Text.from_ansi(clean(finding_in_words(event))), soft_wrap=True)
+            self._console.print(Text.from_ansi(sanitize(finding_in_words(event))), soft_wrap=True)
         elif isinstance(event, Output):
-            self._line = clean_line(event.line) or self._line
+            self._line = sanitize_line(event.line) or self._line
         elif event.seconds is None:
             self._running[event.number, event.instruction] = monotonic()
             self._total = event.total or self._total
@@ -84,8 +84,8 @@ class LiveBuildView:
         number_of = f"{number:>{len(str(self._total))}}/{self._total} " if number else ""
         head = _row(
             Text(f"{spinner} {number_of}", "bold cyan"),
-            Text(clean_line(instruction)),
-            Text(seconds_in_words(elapsed)),
+            Text(sanitize_line(instruction)),
+            Text(format_duration(elapsed)),
         )
         line = Text(f"  {self._line}", "dim", no_wrap=True, overflow="ellipsis")
         return Group(head, line)
@@ -97,7 +97,7 @@ def _ended(step: Step) -> Table:
     took = "cached" if step.cached else took_in_words(step.seconds or 0.0)
     return _row(
         Text.assemble((f"{mark} ", style), (number, "bold")),
-        Text(clean_line(step.instruction), "dim" if step.cached else ""),
+        Text(sanitize_line(step.instruction), "dim" if step.cached else ""),
         Text(took, "dim" if step.cached else ""),
     )
 

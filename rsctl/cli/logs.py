@@ -19,7 +19,7 @@ from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
 from rsctl.runs.store import Run, Store
 from rsctl.spec.units import Duration
 from rsctl.stream.events import TIME_LENGTH, Cursor, LogEvent
-from rsctl.stream.text import LineFormat, in_words
+from rsctl.stream.formatting import LineFormat, format_line
 from rsctl.targets.base import Pool, Target, replica_names
 
 Keep = Callable[[LogEvent], object]
@@ -82,7 +82,7 @@ def _last(target: Target, run: str, tests: list[Keep], count: int) -> tuple[list
 
 
 def _is_shown(line: LogEvent) -> bool:
-    return in_words(line.text) is not None
+    return format_line(line.text) is not None
 
 
 def _matching(

@@ -14,11 +14,11 @@ from rsctl.cli.runs import find_run, look_again
 from rsctl.cli.views import metric_in_words
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Run, Store
-from rsctl.stream.clean import clean
-from rsctl.stream.encode import event_line
 from rsctl.stream.events import MetricEvent
+from rsctl.stream.formatting import format_number, sparkline
 from rsctl.stream.metrics import MACHINES, Tally
-from rsctl.stream.text import number_in_words, sparkline
+from rsctl.stream.ndjson import event_line
+from rsctl.stream.sanitize import sanitize
 
 _POLL_SECONDS = 0.3
 
@@ -78,8 +78,8 @@ def _print_one(metric: MetricEvent, output: str) -> None:
         sys.stdout.buffer.write(event_line(metric))
     else:
         step = f"step {metric.step}  " if metric.step is not None else ""
-        value = number_in_words(metric.value)
-        sys.stdout.write(clean(f"{metric.replica:<10} {step}{metric.name}={value}\n"))
+        value = format_number(metric.value)
+        sys.stdout.write(sanitize(f"{metric.replica:<10} {step}{metric.name}={value}\n"))
     sys.stdout.flush()
 
 
@@ -96,4 +96,4 @@ def _print_table(metrics: Iterator[MetricEvent], run: Run, nodes: bool) -> None:
     for name, figure in figures.items():
         bars = sparkline(list(tally.recent[name]), 24)
         line = f"{name:<{width}}  {bars:<24}  {metric_in_words(figure)}  of {figure['count']}"
-        click.echo(clean(line))
+        click.echo(sanitize(line))

@@ -17,7 +17,7 @@ from rsctl.runs.ids import new_run_id, placeholder, require_run_id
 from rsctl.spec import matrix
 from rsctl.spec.document import Document, read
 from rsctl.spec.job import Job
-from rsctl.stream.clean import clean
+from rsctl.stream.sanitize import sanitize
 from rsctl.targets.base import Plan, Pool
 
 
@@ -56,7 +56,7 @@ def command(
         click.echo(_code(plan, planned), nl=False)
     else:
         show_findings(plan.findings, document)
-        click.echo(clean(_text(plan, cells)), nl=False)
+        click.echo(sanitize(_text(plan, cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
 
 

@@ -11,10 +11,10 @@ import click
 import plotille
 
 from rsctl.cli.options import in_color
-from rsctl.stream.clean import clean_line
 from rsctl.stream.events import MetricEvent, seconds_between
+from rsctl.stream.formatting import format_number
 from rsctl.stream.metrics import MetricSpec
-from rsctl.stream.text import number_in_words
+from rsctl.stream.sanitize import sanitize_line
 
 _HEIGHT = 12
 _MARGIN = 24  # columns that the labels of the axes take
@@ -62,7 +62,7 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
             look = {"marker": _MARKERS[index % len(_MARKERS)]} if len(replicas) > 1 else {}
         figure.plot(x, [event.value for event in own], label=replica, **look)
     chart = figure.show(legend=len(replicas) > 1)
-    return f"{clean_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
+    return f"{sanitize_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
 
 
 def round_limits(low: float, high: float, ticks: int) -> tuple[float, float]:
@@ -85,5 +85,5 @@ def _position(event: MetricEvent, start: str, by_step: bool) -> float:
 
 def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
     """An axis label as wide as plotille wants it."""
-    text = number_in_words(value)
+    text = format_number(value)
     return f"{text:<{chars}}" if left else f"{text:>{chars}}"

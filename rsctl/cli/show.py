@@ -15,7 +15,7 @@ import msgspec
 from rsctl.cli.options import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.spec.source import lines_of
-from rsctl.stream.clean import clean
+from rsctl.stream.sanitize import sanitize
 
 if TYPE_CHECKING:
     from rsctl.spec.document import Document
@@ -34,7 +34,7 @@ def say(line: str = "") -> None:
 def tell(line: str) -> None:
     """A line on stderr that --quiet does not leave out; lost if nobody listens."""
     with suppress(OSError):  # a pipe whose reader has gone, or a terminal that was closed
-        click.echo(clean(line), err=True)
+        click.echo(sanitize(line), err=True)
 
 
 def styled(text: str, **style: object) -> str:
@@ -77,7 +77,7 @@ def format_finding(finding: Finding) -> str:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout; see `json_of` for numbers that JSON does not have."""
-    from rsctl.stream.encode import json_of
+    from rsctl.stream.ndjson import json_of
 
     data = msgspec.json.format(json_of(value), indent=2)
     sys.stdout.buffer.write(data + b"\n")
@@ -85,7 +85,7 @@ def print_json(value: object) -> None:
 
 def print_events(events: Iterable[Event]) -> None:
     """One event a line on stdout, at once, so that a reader of the pipe is never behind."""
-    from rsctl.stream.encode import event_lines
+    from rsctl.stream.ndjson import event_lines
 
     sys.stdout.buffer.write(event_lines(events))
     sys.stdout.buffer.flush()
@@ -111,7 +111,7 @@ def _show_line(lines: list[str], finding: Finding) -> None:
     start = max(0, column - 60)  # a very long line is shown around the place
     shown = lines[number - 1][start : start + 100].replace("\t", " ")
     caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
-    tell(f"    {clean(shown)}\n    {caret}")
+    tell(f"    {sanitize(shown)}\n    {caret}")
 
 
 def _width(text: str) -> int:

@@ -17,10 +17,10 @@ from rsctl.runs.findings import findings_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Replica, Run, Store
-from rsctl.stream.clean import clean
 from rsctl.stream.events import now, seconds_between
+from rsctl.stream.formatting import format_duration
 from rsctl.stream.gradients import Gradients
-from rsctl.stream.text import seconds_in_words
+from rsctl.stream.sanitize import sanitize
 
 _WATCH_SECONDS = 0.5
 
@@ -55,12 +55,12 @@ def _print(store: Store, run: Run, output: str) -> None:
     if output == "json":
         print_json({**shown(store, run), "gradients": travel, "findings": findings_of(run.run)})
     else:
-        click.echo(clean("\n".join(_lines(run, travel))))
+        click.echo(sanitize("\n".join(_lines(run, travel))))
     sys.stdout.flush()
 
 
 def _lines(run: Run, travel: Gradients | None) -> list[str]:
-    took = seconds_in_words(seconds_between(run.created, run.ended or now()))
+    took = format_duration(seconds_between(run.created, run.ended or now()))
     why = f": {run.reason}" if run.reason else ""
     where = ", a rehearsal on this machine" if is_rehearsed(run.run) else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
@@ -71,7 +71,7 @@ def _lines(run: Run, travel: Gradients | None) -> list[str]:
     table = [(replica.replica, _replica(replica)) for replica in run.replicas]
     table += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
     table += [(name, in_words(location)) for name, location in results_of(run).items()]
-    table += [("gradients", travel.in_words())] if travel else []
+    table += [("gradients", travel.format())] if travel else []
     table += [(f"attempt {each.attempt}", attempt_in_words(each)) for each in run.attempts]
     width = max([12, *(len(name) + 2 for name, _ in table)])
     lines += [f"  {name:<{width}}{text}".rstrip() for name, text in table]

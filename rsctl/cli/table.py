@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
 
 def write_table(rows: Sequence[Sequence[str]]) -> None:
@@ -15,4 +15,4 @@ def write_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in columns]
     for row in zip(*columns, strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(clean_line(line.rstrip()))
+        click.echo(sanitize_line(line.rstrip()))

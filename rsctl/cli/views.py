@@ -16,7 +16,6 @@ from rsctl.cli.show import format_finding, print_events, remedy_line, say, style
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
-from rsctl.stream.clean import clean_line
 from rsctl.stream.events import (
     Attempt,
     Event,
@@ -27,8 +26,9 @@ from rsctl.stream.events import (
     StateEvent,
     seconds_between,
 )
+from rsctl.stream.formatting import LineFormat, format_duration, format_number
 from rsctl.stream.metrics import Tally
-from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words
+from rsctl.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 8
 _STATE_COLORS = {
@@ -99,18 +99,18 @@ def talk(event: Event) -> str | None:
     """What is said of an event that is no log line; None if nothing."""
     if isinstance(event, FindingEvent):
         remedy = event.finding.remedy
-        who = f"{clean_line(event.replica)}: " if event.replica else ""
-        message = clean_line(event.finding.message)
+        who = f"{sanitize_line(event.replica)}: " if event.replica else ""
+        message = sanitize_line(event.finding.message)
         told = who + format_finding(replace(event.finding, message=message))
-        return told + (f"\n{remedy_line(clean_line(remedy))}" if remedy else "")
+        return told + (f"\n{remedy_line(sanitize_line(remedy))}" if remedy else "")
     if not isinstance(event, StateEvent):
         return None
     if event.replica is None and not event.state.is_final:
         return f"{state_in_color(event.state)}" + (
-            f": {clean_line(event.reason)}" if event.reason else ""
+            f": {sanitize_line(event.reason)}" if event.reason else ""
         )
     if event.replica and event.state is JobState.FAILED:
-        why = f", {clean_line(event.reason)}" if event.reason else ""
+        why = f", {sanitize_line(event.reason)}" if event.reason else ""
         return f"{event.replica} {state_in_color(event.state)} (exit code {event.exit_code}{why})"
     return None
 
@@ -135,17 +135,17 @@ def ending(result: ResultEvent, run: Run) -> list[str]:
     lines = failure_block(run) if run.first_failure else []
     if not run.state.is_final:
         return lines
-    took = f" after {seconds_in_words(seconds_between(run.created, run.ended or result.time))}"
+    took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
     why = f": {run.reason}" if run.reason and not run.first_failure else ""
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
     lines += [f"  attempt {each.attempt}: {attempt_in_words(each)}" for each in run.attempts]
     for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
         lines.append(f"  {name} {metric_in_words(figures)}")
     kept = [(name, place) for name, place in result.results.items() if not is_empty(place)]
-    lines += [f"  {name}: {clean_line(place)}" for name, place in kept]
+    lines += [f"  {name}: {sanitize_line(place)}" for name, place in kept]
     if run.plan.get("image", {}).get("transport") == "rsctl":
         travel = gradients_of(Store(), run)
-        lines += [f"  gradients: {travel.in_words()}"] if travel else []
+        lines += [f"  gradients: {travel.format()}"] if travel else []
     return lines
 
 
@@ -153,9 +153,9 @@ def attempt_in_words(attempt: Attempt) -> str:
     """Why an attempt ended that was followed by another one."""
     failure = attempt.failure
     if failure is None:
-        return clean_line(attempt.reason or "")
+        return sanitize_line(attempt.reason or "")
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-    causes = "".join(f"; {clean_line(cause.message)}" for cause in failure.causes[:1])
+    causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
     return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
 
 
@@ -163,8 +163,8 @@ def metric_in_words(figures: dict[str, Any]) -> str:
     """`0.97 (best 0.98)`, with the unit."""
     unit = f" {figures['unit']}" if "unit" in figures else ""
     last, best = figures["last"], figures.get("best")
-    text = number_in_words(last) + unit
-    return text if best in (None, last) else f"{text} (best {number_in_words(best)})"
+    text = format_number(last) + unit
+    return text if best in (None, last) else f"{text} (best {format_number(best)})"
 
 
 def failure_block(run: Run) -> list[str]:
@@ -173,11 +173,11 @@ def failure_block(run: Run) -> list[str]:
     if failure is None:
         return []
     lines = [_failure_headline(failure, run)]
-    lines += [f"  {clean_line(line)}" for line in failure.lines]
+    lines += [f"  {sanitize_line(line)}" for line in failure.lines]
     for cause in failure.causes:
-        lines.append(f"{styled('cause', fg='yellow', bold=True)}: {clean_line(cause.message)}")
+        lines.append(f"{styled('cause', fg='yellow', bold=True)}: {sanitize_line(cause.message)}")
         if cause.remedy:
-            lines.append(remedy_line(clean_line(cause.remedy)))
+            lines.append(remedy_line(sanitize_line(cause.remedy)))
     others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
     if others:
         names = ", ".join(replica.replica for replica in others)
@@ -187,7 +187,7 @@ def failure_block(run: Run) -> list[str]:
 
 def _failure_headline(failure: Failure, run: Run) -> str:
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-    when = clean_line(failure.time[11:19])
+    when = sanitize_line(failure.time[11:19])
     after = ""
     with suppress(ValueError):  # the time is the runtime's own word
         seconds = seconds_between(run.started or run.created, failure.time)
@@ -198,5 +198,5 @@ def _failure_headline(failure: Failure, run: Run) -> str:
 
 def _how(failure: Failure) -> str:
     if failure.signal:
-        return f"killed by {clean_line(failure.signal)}"
+        return f"killed by {sanitize_line(failure.signal)}"
     return f"exit code {failure.exit_code}"

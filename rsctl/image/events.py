@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from rsctl.findings import Finding
-from rsctl.stream.clean import clean_line
 from rsctl.stream.metrics import structured
+from rsctl.stream.sanitize import sanitize_line
 
 _MAX_TEXT = 2000  # characters of what a finding says
 _TAKEN_OVER = ("severity", "code", "message", "remedy", "path")  # not that it points into files
@@ -65,4 +65,4 @@ def one_line(instruction: str) -> str:
 
 def _tame(value: object) -> object:
     """Text from inside a build on one line, of bounded length and fit for a terminal."""
-    return clean_line(" ".join(value.split()))[:_MAX_TEXT] if isinstance(value, str) else value
+    return sanitize_line(" ".join(value.split()))[:_MAX_TEXT] if isinstance(value, str) else value

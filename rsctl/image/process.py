@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
 _ANSWER_SECONDS = 60.0
 _IDLE_SECONDS = 0.2
@@ -63,7 +63,7 @@ def require(argv: list[str]) -> str:
 def said(done: subprocess.CompletedProcess[str]) -> str:
     """The last words of a command that failed."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return clean_line(lines[-1]) if lines else f"exit code {done.returncode}"
+    return sanitize_line(lines[-1]) if lines else f"exit code {done.returncode}"
 
 
 def follow(
@@ -119,7 +119,7 @@ def _lines(descriptor: int) -> Iterator[str | None]:
 
 
 def _text(line: bytes) -> str:
-    text = clean_line(line[:_MAX_LINE].decode(errors="replace")).rstrip()
+    text = sanitize_line(line[:_MAX_LINE].decode(errors="replace")).rstrip()
     return text + "…" if len(line) > _MAX_LINE else text
 
 

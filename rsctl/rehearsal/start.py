@@ -20,7 +20,7 @@ from rsctl.rehearsal.buckets import make_bucket
 from rsctl.rehearsal.settings import Rehearsal
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import private_folder, run_directory
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
 
 def start(run: str, rehearsal: Rehearsal) -> None:
@@ -70,4 +70,4 @@ def _not_started(why: str) -> RsctlError:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return clean_line(lines[-1])[:500] if lines else "it ended and wrote nothing"
+    return sanitize_line(lines[-1])[:500] if lines else "it ended and wrote nothing"

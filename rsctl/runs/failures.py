@@ -9,11 +9,12 @@ import msgspec
 
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
-from rsctl.stream.clean import clean_line
-from rsctl.stream.diagnose import LOST_PEER, Killer, failure_lines, known_causes
+from rsctl.stream.causes import LOST_PEER
+from rsctl.stream.diagnosis import Killer, failure_lines, known_causes
 from rsctl.stream.events import Failure, LogEvent, parse_time, seconds_between
 from rsctl.stream.journal import JournalReader, tail_offset
 from rsctl.stream.metrics import structured
+from rsctl.stream.sanitize import sanitize_line
 
 _TAIL = 400
 _LONGEST = 2000  # characters of a text that the job gives
@@ -68,7 +69,7 @@ def runtime_finding(line: LogEvent) -> Finding | None:
 
 
 def _short(text: str) -> str:
-    return clean_line(text[:_LONGEST])
+    return sanitize_line(text[:_LONGEST])
 
 
 def first_failure(

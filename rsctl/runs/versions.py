@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from rsctl.runs.store import Store
-from rsctl.stream.clean import clean_line
 from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import structured
+from rsctl.stream.sanitize import sanitize_line
 
 KNOWN = ("rsctl", "python", "torch", "nccl", "driver", "gpu", "cpu", "cores", "kernel")
 """The names that a `versions` line may have."""
@@ -25,7 +25,7 @@ def reported_versions(line: LogEvent) -> dict[str, str] | None:
         return None
     texts = {name: record.get(name) for name in KNOWN if name != "rsctl"}
     texts["rsctl"] = record.get("rsctl_version")
-    return {n: clean_line(t)[:_LONGEST] for n, t in texts.items() if isinstance(t, str) and t}
+    return {n: sanitize_line(t)[:_LONGEST] for n, t in texts.items() if isinstance(t, str) and t}
 
 
 def keep_versions(store: Store, run: str, replica: str, versions: dict[str, str]) -> None:

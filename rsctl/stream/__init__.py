@@ -1,1 +1,1 @@
-"""What comes back from a job: log lines, states, metrics; merged, read and shown."""
+"""The events of a run: log lines, states and metrics; stored, merged, read and formatted."""

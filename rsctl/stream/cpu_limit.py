@@ -23,29 +23,29 @@ PER_CHARACTER = 5e-6
 
 
 class TooSlow(Exception):
-    """The time is used up; the work was stopped in the middle."""
+    """The time is used up; the function was stopped in the middle."""
 
 
 class CpuLimit:
     """Allows `BURST_SECONDS`, refilled by the size of the input.
 
-    It holds in the main thread only, where signals arrive; in others work runs without a limit.
+    It holds in the main thread only, where signals arrive; in others it runs without a limit.
     """
 
     def __init__(self) -> None:
         self._credit = BURST_SECONDS
 
-    def run(self, size: int, work: Callable[[], T]) -> T:
-        """Do the work on an input of `size` characters. Raises TooSlow."""
+    def run(self, size: int, function: Callable[[], T]) -> T:
+        """Call the function, whose input has `size` characters. Raises TooSlow."""
         if threading.current_thread() is not threading.main_thread():
-            return work()
+            return function()
         if signal.getsignal(signal.SIGVTALRM) is not _ALARM.ring:
             signal.signal(signal.SIGVTALRM, _ALARM.ring)
         self._credit = min(BURST_SECONDS, self._credit + size * PER_CHARACTER)
         _ALARM.is_armed = True
         signal.setitimer(signal.ITIMER_VIRTUAL, self._credit)
         try:
-            return work()
+            return function()
         finally:
             _ALARM.is_armed = False
             self._credit, _ = signal.setitimer(signal.ITIMER_VIRTUAL, 0)

@@ -53,7 +53,7 @@ class StateEvent(msgspec.Struct, tag="state", kw_only=True):
 
 
 class MetricEvent(msgspec.Struct, tag="metric", kw_only=True):
-    """One value of one metric. `step` is None where the log does not tell it."""
+    """One value of one metric. `step` is None where the log does not have it."""
 
     time: str
     replica: str
@@ -101,8 +101,8 @@ class Attempt(msgspec.Struct, kw_only=True):
 class ResultEvent(msgspec.Struct, tag="result", kw_only=True):
     """The last event: how the run ended, as far as the one who watched it knows.
 
-    `run` is None if it did not come to a run. `results` are the places where its outputs, its
-    checkpoints and, on clouds, its model are. `attempts` are the starts before the last one, whose
+    `run` is None if it did not come to a run. `results` are the locations of its outputs, its
+    checkpoints and, on clouds, its model. `attempts` are the starts before the last one, whose
     number is `attempt`.
     """
 

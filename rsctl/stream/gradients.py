@@ -1,4 +1,4 @@
-"""How the gradients of a run travel, from the telemetry of its transport."""
+"""Statistics of a run's gradient exchange over reducers, from the telemetry of its transport."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple, Optional
 
 import msgspec
 
-from rsctl.stream.text import bytes_in_words
+from rsctl.stream.formatting import format_bytes
 from rsctl.transport.shares import Links, goodput, hybrid_seconds, pure_seconds, ring_seconds
 
 TRANSPORT = "node.transport."
 REDUCER = "node.reducer."
-"""What the names of the metrics begin with that workers and reducers tell."""
+"""The prefixes of the metrics that workers and reducers report."""
 
 _LATE = re.compile(r"late\.(\d+)\.mean_ms")
-_WORTH_TELLING_MS = 1.0
-_WORTH_TELLING_PART = 0.01
+_SHOWN_FROM_MS = 1.0
+_SHOWN_FROM_PART = 0.01
 
 Figures = Mapping[str, Mapping[str, float]]
 """By replica, the last value of each metric."""
@@ -27,7 +27,7 @@ class Gradients(msgspec.Struct, kw_only=True):
     """What the reducers have done for a run so far.
 
     `operations` and `bytes` are of one rank, the one that has most, and `seconds` the longest that
-    a rank had a gradient under way. `wire_seconds` is the least that the links allow for as much
+    a rank had a gradient in flight. `wire_seconds` is the least that the links allow for as much
     with these reducers. `ring_seconds` is what a ring of the workers would have needed: the least
     that the links allow it, and as many seconds beside the wire as were measured here, since late
     ranks and busy cores hold up a ring too. It is a model, and kind to the ring, which has more
@@ -48,26 +48,26 @@ class Gradients(msgspec.Struct, kw_only=True):
     latest_rank: Optional[int] = None
     late_ms: Optional[float] = None
 
-    def in_words(self) -> str:
+    def format(self) -> str:
         """One line for people."""
         link = f" of {self.link_gbps:.3g}" if self.link_gbps else ""
-        words = [
-            f"{self.operations} all-reduces of {bytes_in_words(self.bytes)} in all",
+        parts = [
+            f"{self.operations} all-reduces of {format_bytes(self.bytes)} in all",
             f"{self.gbps:.3g}{link} Gbit/s",
         ]
-        if self.stalled >= _WORTH_TELLING_PART:
-            words.append(f"window full {self.stalled:.0%} of the time")
+        if self.stalled >= _SHOWN_FROM_PART:
+            parts.append(f"window full {self.stalled:.0%} of the time")
         if self.wire_seconds and self.ring_seconds and self.seconds:
             times = self.ring_seconds / self.seconds
-            words.append(
+            parts.append(
                 f"took {self.seconds:.3g} s where the network alone needs {self.wire_seconds:.3g} s"
             )
-            words.append(f"a ring with the same delays {self.ring_seconds:.3g} s ({times:.2f} x)")
-        if self.late_ms is not None and self.late_ms >= _WORTH_TELLING_MS:
-            words.append(
+            parts.append(f"a ring with the same delays {self.ring_seconds:.3g} s ({times:.2f} x)")
+        if self.late_ms is not None and self.late_ms >= _SHOWN_FROM_MS:
+            parts.append(
                 f"reducers wait most for rank {self.latest_rank}, {self.late_ms:.3g} ms on average"
             )
-        return ", ".join(words)
+        return ", ".join(parts)
 
 
 class Pool(NamedTuple):
@@ -88,9 +88,9 @@ class Pool(NamedTuple):
         return Links(self.nodes, goodput(self.gbps * 1e9), (reducer,) * self.reducers)
 
 
-def _ring_by_the_same_reckoning(seconds: float, wire: float, ring: float) -> float:
+def _estimate_ring(seconds: float, wire: float, ring: float) -> float:
     """What a ring would have needed where the reducers needed `seconds`; `wire` and `ring` are the
-    least of both by the links. Links that prove faster than they are said to be are so for both.
+    least of both by the links. Links that prove faster than specified are so for both.
     """
     return ring + seconds - wire if seconds >= wire else ring * seconds / wire
 
@@ -105,7 +105,7 @@ def gradients(workers: Figures, reducers: Figures, pool: Pool) -> Gradients | No
     links, wire, ring = pool.links(), None, None
     if links is not None and total and links.workers > 1:
         wire = min(pure_seconds(links, total), hybrid_seconds(links, total))
-        ring = _ring_by_the_same_reckoning(seconds, wire, ring_seconds(links, total))
+        ring = _estimate_ring(seconds, wire, ring_seconds(links, total))
     return Gradients(
         operations=int(max(rank["operations"] for rank in ranks)),
         bytes=int(total),

@@ -1,4 +1,4 @@
-"""The log of one replica on disk: `TIME o|e TEXT` a line, written once, read by many.
+"""The log file of one replica: `TIME o|e TEXT` a line, written once, read by many.
 
 Times never go back within a file and have a fixed width, so lines sort as bytes. A line's id is
 its offset in the file: reading can resume anywhere, without loss or repetition.
@@ -97,7 +97,7 @@ class JournalCopy:
     """Writes a log whose lines have their times already, such as one that a cloud has kept.
 
     It begins by cutting the file off at `size` bytes, which a killed writer may have passed. Times
-    must not go back within a file: a line that comes late keeps its place by its arrival, and gets
+    must not go back within a file: a line that comes late stays where it was appended, and gets
     the time of the line before.
     """
 

@@ -1,4 +1,4 @@
-"""Many sources, each in order of time, as one stream in order of time.
+"""Merges sources that are each in order of time into one stream in order of time.
 
 Each source is read a block at a time, so memory does not grow with the length of the logs. What
 is older than every source's frontier leaves; the sort merges the sources' heads, which are runs
@@ -17,7 +17,7 @@ _LOW_WATER = 200  # lines left of a source below which its next block is read
 
 
 class Timed(Protocol):
-    """Something that happened."""
+    """Anything with a time."""
 
     time: str
 
@@ -41,7 +41,7 @@ class OrderedMerge(Generic[T]):
         self._buffers: list[list[T]] = [[] for _ in sources]
 
     def read(self, horizon: str | None) -> list[T]:
-        """What can be told in order by now; empty if that is nothing.
+        """The events whose order is final by now; may be empty.
 
         `horizon` is the time up to which a source that has nothing new is believed to be
         complete; None means that nothing more is written at all.

@@ -1,4 +1,4 @@
-"""Numbers out of log lines: the spec's regexes, metric lines and telemetry."""
+"""Reads metrics from log lines: by the spec's regexes, from metric lines and from telemetry."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def structured(text: str) -> dict[str, Any] | None:
 
 
 MACHINES = ("node.", "cloud.")
-"""What the names of metrics begin with that nodes tell of themselves, and clouds of nodes."""
+"""The prefixes of metrics of machines: those that nodes report themselves, and that clouds do."""
 
 
 class _Pattern:
@@ -85,7 +85,7 @@ def metric_findings(
 ) -> list[Finding]:
     """What is wrong with the metrics of a run that has ended, by replica their last values.
 
-    That one of its metrics was never seen is told of a run that had every chance to show it.
+    A metric that was never seen is reported only for a run that has succeeded.
     """
     found: list[Finding] = []
     for name, spec in metrics.items():
@@ -113,12 +113,12 @@ class MetricReader:
         self._findings: list[Finding] = []
 
     def take_findings(self) -> list[Finding]:
-        """What is to be told of the reading itself; each is given once."""
+        """Findings about the reading itself; each is given once."""
         findings, self._findings = self._findings, []
         return findings
 
     def may_hold_metrics(self, text: str) -> bool:
-        """A quick look at a whole block of lines, so that most need no closer one."""
+        """A quick check of a whole block of lines, so that most need not be read line by line."""
         if STRUCTURED in text:
             return True
         if not self._patterns:
@@ -137,7 +137,7 @@ class MetricReader:
         plain: list[tuple[LogEvent, str, list[MetricEvent]]] = []
         for line, metrics in zip(lines, found, strict=True):
             if line.text.startswith(STRUCTURED) and (record := structured(line.text)):
-                metrics += _told_values(line, record)
+                metrics += _structured_values(line, record)
             elif self._patterns:
                 plain.append((line, line.text[:_MATCH_LIMIT], metrics))
         if plain:
@@ -157,10 +157,12 @@ class MetricReader:
         for pattern in [*self._patterns]:
             self._within_time(pattern, texts, partial(match, pattern))
 
-    def _within_time(self, pattern: _Pattern, texts: list[str], work: Callable[[], T]) -> T | None:
-        """Have a pattern at work on texts; None if it took too long, which it does only once."""
+    def _within_time(
+        self, pattern: _Pattern, texts: list[str], function: Callable[[], T]
+    ) -> T | None:
+        """Run a pattern on texts within its time; None if it took too long, and is switched off."""
         try:
-            return pattern.limit.run(sum(map(len, texts)), work)
+            return pattern.limit.run(sum(map(len, texts)), function)
         except TooSlow:
             self._patterns = [other for other in self._patterns if other is not pattern]
             message = f"metric {pattern.name} is not read any more: its regex takes too long"
@@ -176,7 +178,7 @@ def _no_number(name: str, text: str) -> Finding:
     return warning("metric-value", message, remedy, f"metrics.{name}.regex")
 
 
-def _told_values(line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
+def _structured_values(line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
     """The metrics of a structured line."""
     if record["rsctl"] == "metrics":
         yield from _named_values(line, record, "")
@@ -210,7 +212,7 @@ def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
 
 
 def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
-    """What one part of a node tells; `late` has, for some ranks, how long others wait for them."""
+    """What one part of a node reports; `late` has how long others wait for some ranks."""
     if not isinstance(fields, dict):
         return
     yield from _named_values(line, fields, f"node.{part}.")

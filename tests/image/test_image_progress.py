@@ -17,7 +17,7 @@ from rsctl.image.progress import (
     Progress,
     StepwiseProgress,
 )
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
 SAMPLES = Path(__file__).with_name("progress")
 
@@ -52,7 +52,7 @@ def read(builder: str, lines: Iterable[str | None], failed: bool = False) -> lis
 
 def sample(name: str) -> list[str]:
     text = (SAMPLES / f"{name}.txt").read_bytes().decode()
-    lines = [clean_line(line).rstrip() for line in text.split("\n")]
+    lines = [sanitize_line(line).rstrip() for line in text.split("\n")]
     return read(name.split("-")[0], lines, name.endswith("failed"))
 
 

@@ -18,8 +18,8 @@ from rsctl.bench.formats.text import (
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
-from rsctl.stream.clean import clean_line
-from rsctl.stream.text import number_in_words
+from rsctl.stream.formatting import format_number
+from rsctl.stream.sanitize import sanitize_line
 
 _SIGNS = {
     Verdict.PASS: "✅ pass",
@@ -87,7 +87,7 @@ def _gate_row(check: Check) -> list[str]:
 def _row(metric: Compared, sides: int) -> list[str]:
     unit = f" {metric.unit}" if metric.unit else ""
     values = [
-        "-" if side.value is None else f"{number_in_words(side.value)}{unit} (n={side.n})"
+        "-" if side.value is None else f"{format_number(side.value)}{unit} (n={side.n})"
         for side in metric.sides
     ]
     row = [_safe(metric.name), _safe(_cell(metric)), *map(_safe, values)]
@@ -122,4 +122,4 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _safe(text: str) -> str:
     """Text of unknown origin: no markup, no mention, no new line."""
-    return _SPECIAL.sub(r"\\\1", clean_line(text).replace("\n", " "))
+    return _SPECIAL.sub(r"\\\1", sanitize_line(text).replace("\n", " "))

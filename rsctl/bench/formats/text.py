@@ -5,8 +5,8 @@ from __future__ import annotations
 from rsctl.bench.checks import Check
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import WORST_FIRST, Verdict
-from rsctl.stream.clean import clean_line
-from rsctl.stream.text import number_in_words
+from rsctl.stream.formatting import format_number
+from rsctl.stream.sanitize import sanitize_line
 
 _HEADLINES = {
     Verdict.PASS: "no regression beyond what is allowed",
@@ -24,7 +24,7 @@ def headline(gate: Gate) -> str:
         if (number := sum(check.verdict is verdict for check in gate.checks))
     ]
     counted = f" ({', '.join(counts)})" if len(gate.checks) > 1 else ""
-    return clean_line(
+    return sanitize_line(
         f"{gate.candidate} against {gate.baseline}: {_HEADLINES[gate.verdict]}{counted}"
     )
 
@@ -41,7 +41,7 @@ def worst_first(gate: Gate) -> list[Check]:
 def format_check(check: Check) -> str:
     """What a check found, in one line."""
     parts = [part for part in (_values(check), _effect(check), check.reason) if part]
-    return clean_line("; ".join(parts) or check.verdict.value)
+    return sanitize_line("; ".join(parts) or check.verdict.value)
 
 
 def format_effect(check: Check) -> str:
@@ -61,7 +61,7 @@ def format_amount(check: Check, value: float, signed: bool = True) -> str:
 
 def format_mean(check: Check, value: float | None) -> str:
     """A mean with its unit; `-` where there is none."""
-    return "-" if value is None else f"{number_in_words(value)}{_unit(check)}"
+    return "-" if value is None else f"{format_number(value)}{_unit(check)}"
 
 
 def format_p(check: Check) -> str:

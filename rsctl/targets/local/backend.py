@@ -15,7 +15,7 @@ from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runtime.process_tree import tree
 from rsctl.runtime.rank import oom_kills
-from rsctl.stream.diagnose import Killer
+from rsctl.stream.diagnosis import Killer
 from rsctl.targets.local.ports import ReservedPort
 
 _KILL_SECONDS = 10.0

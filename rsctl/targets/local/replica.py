@@ -10,7 +10,7 @@ from pathlib import Path
 from rsctl.stream.events import LogEvent, Stream, now
 from rsctl.stream.journal import JournalWriter
 from rsctl.stream.metrics import MetricReader
-from rsctl.stream.unfinished import UnfinishedLine
+from rsctl.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import Command
 
 _CHUNK = 256 * 1024
@@ -24,7 +24,7 @@ class Replica:
     ) -> None:
         self.name = name
         self.journal = JournalWriter(log)
-        self._unfinished = UnfinishedLine(log)
+        self._progress_bar = ProgressBarFile(log)
         self.stopped = self.killed = False  # by the supervisor: asked to end, made to end
         self._selector = selector
         self.process = subprocess.Popen(
@@ -56,7 +56,7 @@ class Replica:
             return b""
         if data:
             lines = self.journal.feed(stream, data)
-            self._unfinished.keep(self.journal.unfinished)
+            self._progress_bar.keep(self.journal.unfinished)
             return lines
         self._close_pipe(stream)
         return b""
@@ -65,7 +65,7 @@ class Replica:
         """Stop reading; returns the last line if it had no end."""
         for stream in ("stdout", "stderr"):
             self._close_pipe(stream)
-        self._unfinished.keep(b"")
+        self._progress_bar.keep(b"")
         return self.journal.close()
 
     def _close_pipe(self, stream: str) -> None:

@@ -20,7 +20,7 @@ from rsctl.runs.failures import exit_report, first_failure, runtime_finding
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.versions import reported_versions
-from rsctl.stream.diagnose import Killer
+from rsctl.stream.diagnosis import Killer
 from rsctl.stream.events import Attempt, Failure, now
 from rsctl.stream.metrics import MetricReader
 from rsctl.targets.local.backend import Backend, reap_orphans

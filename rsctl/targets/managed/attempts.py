@@ -13,7 +13,7 @@ from rsctl.findings import JobState, warning
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RestartLimit, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.diagnose import LOST_PEER
+from rsctl.stream.causes import LOST_PEER
 from rsctl.stream.events import Attempt, Failure, LogEvent
 from rsctl.stream.metrics import structured
 from rsctl.targets.managed.progress import Progress

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import JobState
-from rsctl.stream.text import seconds_in_words
+from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason
 from rsctl.targets.sagemaker.description import event_time
@@ -64,7 +64,7 @@ def _phases(answer: Answer) -> list[Fact]:
     totals: dict[str, float] = {}
     for phase in phases:
         totals[phase.status] = totals.get(phase.status, 0.0) + phase.seconds(until)
-    text = ", ".join(f"{n.lower()} {seconds_in_words(s)}" for n, s in totals.items())
+    text = ", ".join(f"{n.lower()} {format_duration(s)}" for n, s in totals.items())
     value = [{"phase": p.status, "seconds": round(p.seconds(until), 3)} for p in phases]
     return [Fact("phases", text, value)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from rsctl.stream.text import seconds_in_words
+from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.replicas import replica_of
@@ -30,7 +30,7 @@ def facts_of(job: dict[str, Any], address: Address, at: float) -> list[Fact]:
 
 def _seconds(name: str, start: float, end: float) -> Fact:
     seconds = round(max(0.0, end - start), 1)
-    return Fact(name, seconds_in_words(seconds), seconds)
+    return Fact(name, format_duration(seconds), seconds)
 
 
 def _shells(uris: Any) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, note, warning
 from rsctl.stream.events import LogEvent
-from rsctl.stream.text import bytes_in_words
+from rsctl.stream.formatting import format_bytes
 from rsctl.targets.managed.service import Fact, Measured
 from rsctl.targets.vertex.replicas import has_googles_reducers
 
@@ -95,11 +95,11 @@ def _judge(measured: Measured, codes: set[str]) -> _Status:
         return _Status(None, "idle", "not known yet: the workers send next to nothing", total)
     if share >= _SHARE:
         idle = sum(one < _SHARE * total / len(received) for one in received)
-        text = f"engaged: the reducers receive {bytes_in_words(int(total))}/s"
+        text = f"engaged: the reducers receive {format_bytes(int(total))}/s"
         text += f", {min(share, 1.0):.0%} of what the workers send"
         text += f"; {idle} of {len(received)} reducers receive next to nothing" if idle else ""
         return _Status(True, "traffic", text, total, share)
-    text = f"not engaged: the workers send {bytes_in_words(int(sum(sent)))}/s, the reducers receive"
+    text = f"not engaged: the workers send {format_bytes(int(sum(sent)))}/s, the reducers receive"
     text += " next to nothing"
     text += f"; {_REASONS[known]}" if known else "; look for NET/ in the log with NCCL_DEBUG=INFO"
     return _Status(False, known or "no-traffic", text, total, share)

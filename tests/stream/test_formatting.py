@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsctl.stream.clean import clean, clean_line
 from rsctl.stream.events import LogEvent
-from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words, sparkline
+from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
+from rsctl.stream.sanitize import sanitize, sanitize_line
 
 
 @pytest.mark.parametrize(
@@ -41,24 +41,24 @@ from rsctl.stream.text import LineFormat, number_in_words, seconds_in_words, spa
     ],
 )
 def test_a_line_of_a_log_cannot_act_on_the_terminal(text: str, shown: str) -> None:
-    assert clean_line(text) == shown
+    assert sanitize_line(text) == shown
 
 
 @given(st.text(alphabet=st.characters() | st.sampled_from("\x1b\x07[]m;0\r\x9b\\")))
 def test_no_control_character_is_left(text: str) -> None:
-    shown = clean_line(text)
+    shown = sanitize_line(text)
     assert not {c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160} - {"\t", "\n"}
     shown.encode()
-    assert clean_line(shown) == shown == clean(shown)
+    assert sanitize_line(shown) == shown == sanitize(shown)
 
 
 def test_our_own_colours_stay_and_nothing_else_does() -> None:
-    assert clean("\x1b[1;31merror\x1b[0m: \x1b[2J\r") == "\x1b[1;31merror\x1b[0m: \\x1b[2J\\x0d"
+    assert sanitize("\x1b[1;31merror\x1b[0m: \x1b[2J\r") == "\x1b[1;31merror\x1b[0m: \\x1b[2J\\x0d"
 
 
 def test_long_hostile_lines_are_cleaned_in_linear_time() -> None:
     for text in ("\x1b[" * 100_000, "\x1b]" * 100_000, "\x1b[0" + "0" * 200_000, "\r" * 200_000):
-        clean_line(text)
+        sanitize_line(text)
 
 
 def line(text: str, replica: str = "worker-0") -> LogEvent:
@@ -140,7 +140,7 @@ def test_a_sparkline_of_anything_is_as_wide_as_asked(values: list[float]) -> Non
     ],
 )
 def test_seconds_in_words(seconds: float, words: str) -> None:
-    assert seconds_in_words(seconds) == words
+    assert format_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_seconds_in_words(seconds: float, words: str) -> None:
     ],
 )
 def test_numbers_in_words(value: float, words: str) -> None:
-    assert number_in_words(value) == words
+    assert format_number(value) == words
 
 
 @pytest.mark.parametrize("kind", ["reducer", "metrics", "unknown"])

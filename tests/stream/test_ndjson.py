@@ -8,7 +8,6 @@ import math
 import pytest
 
 from rsctl.findings import JobState, warning
-from rsctl.stream.encode import event_line
 from rsctl.stream.events import (
     Event,
     FindingEvent,
@@ -20,6 +19,7 @@ from rsctl.stream.events import (
     parse_time,
     seconds_between,
 )
+from rsctl.stream.ndjson import event_line
 
 T = "2026-01-31T12:00:00.000000Z"
 CASES: list[tuple[Event, str]] = [

@@ -1,49 +1,31 @@
-"""Why a job failed, from what its replicas printed: the first failure, its lines, known causes."""
+"""Known causes of failed jobs: a table of texts in logs, what they mean, and the remedy."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple, Optional
-
-from rsctl.findings import Finding, note
-from rsctl.stream.metrics import STRUCTURED
-
-_TRACEBACK = "Traceback (most recent call last)"
-_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
-_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
-_TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
-_MAX_LINES = 30
-_PLAIN_LINES = 10
-_LONGEST_LINE = 4096
+from typing import NamedTuple
 
 LOST_PEER = "peer"
 """The code of the cause that is an effect: another replica had failed before."""
 
 
-class Killer(NamedTuple):
-    """What is known of who ended a process by a signal.
+class Cause(NamedTuple):
+    """A cause that is known by a text in the log: what is wrong, and what to do about it.
 
-    `out_of_memory` is whether the kernel ended processes there for want of memory, None where
-    nobody knows; `command` is the command of whoever else it was, such as `docker kill`.
+    The pattern's group, if it has one and it matches, is added to the message.
     """
 
-    out_of_memory: Optional[bool] = None
-    command: Optional[str] = None
-
-
-class _Cause(NamedTuple):
     code: str
     pattern: re.Pattern[str]
     message: str
     remedy: str
 
 
-def _cause(code: str, pattern: str, message: str, remedy: str) -> _Cause:
-    return _Cause(code, re.compile(pattern), message, remedy)
+def _cause(code: str, pattern: str, message: str, remedy: str) -> Cause:
+    return Cause(code, re.compile(pattern), message, remedy)
 
 
-_CAUSES = (
+CAUSES = (
     _cause(
         "gpu-memory",
         r"CUDA out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
@@ -219,91 +201,4 @@ _CAUSES = (
         "its own log says why",
     ),
 )
-
-
-def failure_lines(lines: Iterable[str]) -> list[str]:
-    """The end of a failed replica's log: its last traceback, else its last lines.
-
-    What torchrun says of it is left out.
-    """
-    kept = [line for line in lines if not _is_noise(line)]
-    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
-    if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
-        kept = kept[: starts.pop()]
-    if not starts:
-        return kept[-_PLAIN_LINES:]
-    block = kept[_first_of_chain(kept, starts) :]
-    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
-
-
-def _is_noise(line: str) -> bool:
-    return line.startswith(STRUCTURED) or _FROM_TORCHRUN.match(line) is not None
-
-
-def _begins_traceback(line: str) -> bool:
-    """Whether a traceback begins here that does not stand inside the one of an exception group."""
-    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
-
-
-def _first_of_chain(lines: list[str], starts: list[int]) -> int:
-    """The last traceback, with those that it says it came from."""
-    chosen = starts[-1]
-    for start in reversed(starts[:-1]):
-        between = "\n".join(lines[start:chosen])
-        if not re.search(r"above exception was|During handling of the above", between):
-            break
-        chosen = start
-    return chosen
-
-
-def known_causes(
-    lines: Iterable[str], exit_code: int, signal: str | None, killer: Killer | None = None
-) -> list[Finding]:
-    """Known causes of a failure, the most telling first, each with a remedy."""
-    killer = killer or Killer()
-    text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # a job's lines may be made to be slow
-    found = [_ended_by(killer.command)] if killer.command else []
-    for cause in _CAUSES:
-        match = cause.pattern.search(text)
-        if match:
-            named = f": {match[1]}" if match.lastindex else ""
-            found.append(note(cause.code, cause.message + named, cause.remedy))
-    if found:
-        return found
-    is_killed = signal == "SIGKILL" or exit_code == 137
-    if is_killed or killer.out_of_memory:
-        found.append(_killed(killer.out_of_memory, is_killed))
-    if signal == "SIGSEGV" or exit_code == 139:
-        found.append(note("crash", "native code crashed", "set PYTHONFAULTHANDLER=1 in run.env"))
-    return found
-
-
-def _ended_by(command: str) -> Finding:
-    return note(
-        "killed",
-        f"somebody ended its container through docker ({command}); it did not fail by itself",
-        "look for who did: a user, a script; rsctl cancel is what ends a run as cancelled",
-    )
-
-
-def _killed(out_of_memory: bool | None, is_killed: bool) -> Finding:
-    """What is known of a SIGKILL, which does not tell who sent it."""
-    if out_of_memory:
-        how = "it was killed by SIGKILL, and " if is_killed else ""
-        return note(
-            "memory",
-            f"out of memory: {how}the kernel ended processes there for want of memory",
-            "use a smaller batch or fewer data loader workers, or raise the memory limit",
-        )
-    if out_of_memory is False:
-        return note(
-            "killed",
-            "it was killed by SIGKILL, by whom is not known; not by the kernel for want of memory",
-            "look for who ends processes there: a user, a script, the platform",
-        )
-    return note(
-        "killed",
-        "it was killed by SIGKILL, by whom is not known",
-        "if it was for want of memory, the node's memory in `rsctl metrics` and `dmesg` on its "
-        "machine show it",
-    )
+"""In the order in which they are shown, the most specific first."""

@@ -48,7 +48,7 @@ def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
         latest_rank=2,
         late_ms=12.5,
     )
-    assert made.in_words() == (
+    assert made.format() == (
         "180 all-reduces of 27.6 MB in all, 0.15 of 0.2 Gbit/s, window full 50% of the time, "
         "took 1.25 s where the network alone needs 1.16 s, "
         "a ring with the same delays 1.83 s (1.46 x), "
@@ -59,7 +59,7 @@ def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
 def test_a_link_of_unknown_speed_and_ranks_that_are_never_late() -> None:
     made = gradients(figures(TRANSPORT, worker0=WORKER), {}, Pool(4, 4, None))
     assert made is not None
-    assert made.in_words() == (
+    assert made.format() == (
         "180 all-reduces of 27.6 MB in all, 0.195 Gbit/s, window full 20% of the time"
     )
 

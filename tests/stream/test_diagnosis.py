@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-from rsctl.stream.diagnose import Killer, failure_lines, known_causes
+from rsctl.stream.diagnosis import Killer, failure_lines, known_causes
 from tests.fixtures import real
 
 CHAINED = """\

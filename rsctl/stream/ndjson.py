@@ -1,4 +1,4 @@
-"""Events as NDJSON."""
+"""Encodes events as NDJSON: one JSON object a line."""
 
 from __future__ import annotations
 

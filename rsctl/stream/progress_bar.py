@@ -1,4 +1,4 @@
-"""The state of a progress bar: the end of an output that has no line end yet.
+"""The state of a replica's progress bar: the last part of its output, without a line end yet.
 
 Progress bars overwrite one line by carriage returns, so their output may hold no line for hours.
 Whoever writes a replica's log keeps the bar's latest state in a small file beside it, and the live
@@ -11,37 +11,37 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
-from rsctl.stream.clean import clean_line
+from rsctl.stream.sanitize import sanitize_line
 
-_SECONDS = 0.5
-_MOST_BYTES = 1000
+_INTERVAL_SECONDS = 0.5
+_MAX_BYTES = 1000
 
 
-class UnfinishedLine:
+class ProgressBarFile:
     """The file with the latest state of a replica's progress bar."""
 
     def __init__(self, log: Path) -> None:
         self._path = log.with_name("unfinished")
         self._kept = b""
-        self._due = 0.0
+        self._next_write = 0.0
 
     def keep(self, text: bytes) -> None:
         """Keep what has been printed since the last line end, at most twice a second."""
-        state = text[-_MOST_BYTES:] if b"\r" in text else b""
-        if state == self._kept or (state and monotonic() < self._due):
+        state = text[-_MAX_BYTES:] if b"\r" in text else b""
+        if state == self._kept or (state and monotonic() < self._next_write):
             return
-        self._due = monotonic() + _SECONDS
+        self._next_write = monotonic() + _INTERVAL_SECONDS
         self._kept = state
-        with suppress(OSError):  # it is for show, and the disk may be full
+        with suppress(OSError):  # it is for display only, and the disk may be full
             if state:
                 self._path.write_bytes(state)
             else:
                 self._path.unlink()
 
 
-def unfinished_line(log: Path) -> str:
+def read_progress_bar(log: Path) -> str:
     """The latest state of a replica's progress bar, fit for a terminal; empty if there is none."""
     try:
-        return clean_line(log.with_name("unfinished").read_bytes().decode(errors="replace"))
+        return sanitize_line(log.with_name("unfinished").read_bytes().decode(errors="replace"))
     except OSError:
         return ""

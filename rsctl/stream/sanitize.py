@@ -1,4 +1,4 @@
-"""Text of unknown origin made fit for a terminal."""
+"""Sanitizes text of unknown origin for a terminal: control characters cannot act."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _ESCAPES = re.compile(
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def clean(text: str) -> str:
+def sanitize(text: str) -> str:
     """A text whose control characters cannot act: our own colours stay, the rest is shown escaped.
 
-    Only for texts that rsctl has put together; for a line of a log use `clean_line`.
+    Only for texts that rsctl has put together; for a line of a log use `sanitize_line`.
     """
     if not _CONTROL.search(text):
         return text
@@ -28,7 +28,7 @@ def clean(text: str) -> str:
     return "".join(p if _COLOR.fullmatch(p) else _CONTROL.sub(_escaped, p) for p in parts)
 
 
-def clean_line(text: str) -> str:
+def sanitize_line(text: str) -> str:
     """A line of a log, or another text of one line, as a terminal may show it.
 
     Escape sequences are removed, of a progress bar's states only the last that is not blank is

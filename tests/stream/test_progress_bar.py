@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.stream import unfinished
+from rsctl.stream import progress_bar
 from rsctl.stream.journal import JournalWriter
-from rsctl.stream.unfinished import UnfinishedLine, unfinished_line
+from rsctl.stream.progress_bar import ProgressBarFile, read_progress_bar
 
 
 class Clock:
@@ -24,7 +24,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(unfinished, "monotonic", clock)
+    monkeypatch.setattr(progress_bar, "monotonic", clock)
     return clock
 
 
@@ -32,12 +32,12 @@ def test_the_latest_state_is_kept_twice_a_second_and_dropped_with_the_line_end(
     tmp_path: Path, clock: Clock
 ) -> None:
     log = tmp_path / "log"
-    journal, bar = JournalWriter(log), UnfinishedLine(log)
+    journal, bar = JournalWriter(log), ProgressBarFile(log)
 
     def printed(data: bytes) -> str:
         journal.feed("stderr", data)
         bar.keep(journal.unfinished)
-        return unfinished_line(log)
+        return read_progress_bar(log)
 
     assert printed(b"loading") == ""
     assert printed(b"\r 10%|#   |\r 20%|##  |") == " 20%|##  |"
@@ -49,8 +49,8 @@ def test_the_latest_state_is_kept_twice_a_second_and_dropped_with_the_line_end(
 
 
 def test_a_full_disk_costs_the_bar_alone(tmp_path: Path, clock: Clock) -> None:
-    bar = UnfinishedLine(tmp_path / "missing" / "log")
+    bar = ProgressBarFile(tmp_path / "missing" / "log")
     bar.keep(b"\r 10%")
     clock.now += 1
     bar.keep(b"")
-    assert unfinished_line(tmp_path / "missing" / "log") == ""
+    assert read_progress_bar(tmp_path / "missing" / "log") == ""

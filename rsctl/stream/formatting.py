@@ -1,13 +1,13 @@
-"""Events as lines of text: `worker-0 | line`, with a colour for each replica if asked."""
+"""Formats log lines, durations, sizes and numbers as text for people."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from rsctl.stream.clean import clean_line
 from rsctl.stream.events import LogEvent
 from rsctl.stream.metrics import STRUCTURED, structured
+from rsctl.stream.sanitize import sanitize_line
 from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
@@ -27,24 +27,24 @@ class LineFormat:
             self._prefix(replica)
 
     def lines(self, events: list[LogEvent]) -> str:
-        """The text of a batch of lines, each ended; structured lines are put into words."""
+        """The text of a batch of lines, each ended; structured lines are formatted for people."""
         parts = []
         for event in events:
-            text = in_words(event.text)
+            text = format_line(event.text)
             if text is not None:
                 prefix = self._prefixes.get(event.replica) or self._prefix(event.replica)
-                parts.append(f"{prefix}{clean_line(text)}\n")
+                parts.append(f"{prefix}{sanitize_line(text)}\n")
         return "".join(parts)
 
     def _prefix(self, replica: str) -> str:
-        name = f"{clean_line(replica):<{self._width}} | "
+        name = f"{sanitize_line(replica):<{self._width}} | "
         if self._color:
             name = f"\x1b[{_COLORS[len(self._prefixes) % len(_COLORS)]}m{name}\x1b[0m"
         self._prefixes[replica] = name
         return name
 
 
-def in_words(text: str) -> str | None:
+def format_line(text: str) -> str | None:
     """A metrics line as `step 10  loss=0.41`, a reducer's first as a sentence, None for lines that
     are shown in other ways or are for rsctl alone, any other line as it is.
     """
@@ -55,25 +55,25 @@ def in_words(text: str) -> str | None:
         return text
     if record["rsctl"] in _HIDDEN:
         return None
-    make = _WORDS.get(record["rsctl"])
-    return make(record) if make else text
+    form = _FORMATS.get(record["rsctl"])
+    return form(record) if form else text
 
 
-def _metric_words(record: dict[str, Any]) -> str:
+def _format_metrics(record: dict[str, Any]) -> str:
     step = f"step {record['step']}  " if "step" in record else ""
     values = (f"{n}={v}" for n, v in record.items() if n not in ("rsctl", "step", "rank"))
     return step + " ".join(values)
 
 
-def _reducer_words(record: dict[str, Any]) -> str:
+def _format_reducer(record: dict[str, Any]) -> str:
     engine = str(record.get("engine"))
     return f"rsctl: a reducer at {record.get('address')} ({LANGUAGES.get(engine, engine)} engine)"
 
 
-_WORDS = {"metrics": _metric_words, "reducer": _reducer_words}
+_FORMATS = {"metrics": _format_metrics, "reducer": _format_reducer}
 
 
-def seconds_in_words(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`0:07`, `12:30`, `1:02:03`; no time where a clock was set back."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
@@ -83,13 +83,13 @@ def seconds_in_words(seconds: float) -> str:
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def bytes_in_words(count: int) -> str:
+def format_bytes(count: int) -> str:
     """`1.2 GB`, in powers of ten, as docker and disks are measured."""
     power = min((len(str(count)) - 1) // 3, len(_UNITS) - 1)
     return f"{count / 1000**power:.3g} {_UNITS[power]}"
 
 
-def number_in_words(value: float) -> str:
+def format_number(value: float) -> str:
     """Four significant digits; thousands in full."""
     return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
 
