@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from .conftest import Rsctl, wait_until
-from .test_vertex_rehearsal import PLACE, jobs_of
+from .vertex.test_rehearsal import PLACE, jobs_of
 
 ALL_AT_ONCE = [
     [SIGINT],
@@ -24,7 +24,7 @@ ALL_AT_ONCE = [
 ]
 
 
-def told(signals: list[Signals]) -> str:
+def reported(signals: list[Signals]) -> str:
     return "+".join(number.name for number in signals)
 
 
@@ -43,7 +43,7 @@ def read_until(process: subprocess.Popen[str], text: str) -> None:
     pytest.fail(f"{text!r} was not printed")
 
 
-@pytest.mark.parametrize("signals", ALL_AT_ONCE, ids=told)
+@pytest.mark.parametrize("signals", ALL_AT_ONCE, ids=reported)
 def test_signals_cancel_a_job_on_this_machine(rsctl: Rsctl, signals: list[Signals]) -> None:
     job = rsctl.write_job(bash="echo up; exec sleep 600")
     process = rsctl.start("submit", job, "-o", "json", CI="true")
@@ -110,7 +110,7 @@ def has_ended(cloud: dict[str, str]) -> Any:
     return states_of(cloud) == ["JOB_STATE_CANCELLED"]
 
 
-@pytest.mark.parametrize("signals", [[SIGINT, SIGTERM], [SIGTERM, SIGHUP, SIGINT]], ids=told)
+@pytest.mark.parametrize("signals", [[SIGINT, SIGTERM], [SIGTERM, SIGHUP, SIGINT]], ids=reported)
 def test_signals_cancel_a_job_of_a_slow_cloud(
     rsctl: Rsctl, emulate: Emulate, signals: list[Signals]
 ) -> None:
@@ -133,4 +133,4 @@ def test_signals_while_a_job_is_created_leave_none_behind(
     _, err = send(process, [SIGINT, SIGTERM])
     assert process.returncode == 130, err
     wait_until(lambda: has_ended(cloud), "the end of the job, which nobody else cancels")
-    wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "its end to be told")
+    wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "its end to be reported")

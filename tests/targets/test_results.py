@@ -11,9 +11,9 @@ from rsctl.targets import get
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.process import ProcessTarget
 
-from .local_plans import JOB, Render, a_host
-from .local_plans import document as document
-from .local_plans import plan as plan
+from .local.planning import JOB, Render, a_host
+from .local.planning import document as document
+from .local.planning import plan as plan
 from .sagemaker import rendering as sagemaker
 from .vertex import rendering as vertex
 

@@ -19,7 +19,7 @@ SOON = "2999-01-01T00:00:0{}.000000Z"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
-    """A run of one worker that printed a line and ended, all of it too new to be told in order."""
+    """A run of one worker that printed a line and ended, all of it too new to be in order."""
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path))
     folder = RunFolder("t-aaaaaa")
     folder.create(
@@ -38,7 +38,7 @@ def rest_of(tail: RunReader) -> list[Event]:
     return events
 
 
-def test_the_end_is_not_told_before_what_it_holds_back(folder: RunFolder) -> None:
+def test_the_end_is_not_reported_before_what_it_holds_back(folder: RunFolder) -> None:
     tail = RunReader(folder, {})
     assert (tail.read(complete=False), tail.ended) == ([], False)
     events = rest_of(tail)

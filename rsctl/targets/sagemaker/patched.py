@@ -52,7 +52,7 @@ def _reducer_findings(fleet: Fleet, pools: list[Pool]) -> Iterator[Finding]:
     count = sum(pool.count for pool in pools if pool.role == "reducer")
     if count and not fleet.reducers:
         noun = "reducer" if count == 1 else "reducers"
-        text = f"the job has {count} {noun}, which its workers are not told of"
+        text = f"the job has {count} {noun}, which its workers do not know of"
         yield _wrong(text, "set reducers.count instead")
     if fleet.reducers and all(pool.role != "reducer" for pool in pools):
         text = "the job has no reducers, which its workers would wait for"

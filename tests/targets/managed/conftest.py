@@ -193,7 +193,7 @@ def followed(target: FakeTarget, run: str, **since: int) -> list[Event]:
     return [event for batch in target.events(run, since, follow=True) for event in batch]
 
 
-def told(events: list[Event]) -> list[str]:
+def reported(events: list[Event]) -> list[str]:
     """Events in short."""
     words = []
     for event in events:
@@ -207,3 +207,10 @@ def told(events: list[Event]) -> list[str]:
         else:
             words.append(f"{who} finding {fields['finding']['code']}")
     return words
+
+
+def stored(run: str) -> Run:
+    """The run as the store has it."""
+    found = Store().get(run)
+    assert found is not None
+    return found

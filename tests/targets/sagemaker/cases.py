@@ -6,11 +6,11 @@ for which the SDK is not asked.
 
 from __future__ import annotations
 
+from .case_parts import FSX, VPC, Case, create, launch, on, reducers, starts, workers
 from .cases_data import DATA
 from .cases_limits import LIMITS
-from .cases_work import WORK
+from .cases_run import RUN_CASES
 from .rendering import sagemaker
-from .words import FSX, VPC, Case, create, launch, on, reducers, starts, workers
 
 MACHINES = [
     Case("one CPU machine", {}, create()),
@@ -71,4 +71,4 @@ WITH_REDUCERS = [
     Case("a secret", {"run": {"env": {"TOKEN": "${TOKEN}"}}, **reducers(1, 2)}, None),
 ]  # fmt: skip
 
-CASES = [*MACHINES, *WORK, *DATA, *LIMITS, *WITH_REDUCERS]
+CASES = [*MACHINES, *RUN_CASES, *DATA, *LIMITS, *WITH_REDUCERS]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .case_parts import FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
 from .rendering import RUN, sagemaker
-from .words import FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
 
 DATA = [
     Case("an input", {"inputs": {"train": "s3://bucket/mnli/"}},

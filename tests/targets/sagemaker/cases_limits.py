@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .case_parts import KEY, MLFLOW, PLAN, SDK_VPC, VPC, Case, create, launch, on, starts, workers
 from .rendering import sagemaker
-from .words import KEY, MLFLOW, PLAN, SDK_VPC, VPC, Case, create, launch, on, starts, workers
 
 LIMITS = [
     Case("a time limit", {"limits": {"timeout": "2h"}},

@@ -70,6 +70,6 @@ def shown(finding: Finding) -> str:
     return f"{finding.severity} {finding.path}: {finding.message}{remedy}"
 
 
-def told(folder: Path, changes: dict[str, Any], *severities: str) -> list[str]:
+def reported(folder: Path, changes: dict[str, Any], *severities: str) -> list[str]:
     wanted = severities or ("error", "warning")
     return [shown(f) for f in findings_of(folder, changes) if f.severity in wanted]

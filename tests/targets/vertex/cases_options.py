@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .both_words import (
+from .case_parts import (
     A2_2,
     ACCOUNT,
     ENV,
@@ -20,7 +20,7 @@ from .both_words import (
 )
 from .rendering import RUN
 
-WORK = [
+RUN_CASES = [
     Case(
         "arguments as a mapping",
         {"run": {"args": {"epochs": 3, "lr": 2e-05, "fast": True, "slow": False}}},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .both_words import (
+from .case_parts import (
     A2_2,
     A100,
     A100_80,

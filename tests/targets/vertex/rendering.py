@@ -70,7 +70,7 @@ def vertex(**options: Any) -> Any:
     return {"targets": {"vertex": options}}
 
 
-def told(finding: Finding) -> str:
+def reported(finding: Finding) -> str:
     """A finding in one line."""
     return f"{finding.severity} {finding.path}: {finding.message} -> {finding.remedy}"
 
@@ -78,7 +78,7 @@ def told(finding: Finding) -> str:
 def says(finding: Finding, expected: str) -> bool:
     """Whether it is `severity path: words -> words of the remedy`; `...` stands for anything."""
     place, _, text = expected.partition(": ")
-    rest = told(finding)
+    rest = reported(finding)
     if not rest.startswith(f"{place}: "):
         return False
     for words in re.split(r" \.\.\. | -> ", text):
@@ -91,5 +91,5 @@ def says(finding: Finding, expected: str) -> bool:
 def mismatches(found: list[Finding], expected: list[str]) -> list[str]:
     """What was expected in vain, or was not expected."""
     missing = [words for words in expected if not any(says(f, words) for f in found)]
-    surprising = [told(f) for f in found if not any(says(f, words) for words in expected)]
+    surprising = [reported(f) for f in found if not any(says(f, words) for words in expected)]
     return missing + surprising

@@ -1,0 +1,247 @@
+"""Target process: what happens when something is killed, interrupted, cut off or misbehaves."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from rsctl.runs.database import BUSY_SECONDS
+
+from ..conftest import Rsctl, wait_until
+
+FOREVER = "echo up; sleep 600 & sleep 601; wait"
+
+
+def test_the_job_outlives_a_killed_command_line(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash=FOREVER, workers={"count": 2})
+    cli = rsctl.start("submit", job)
+    assert cli.stdout is not None
+    assert cli.stdout.readline().endswith("| up\n")
+    cli.send_signal(signal.SIGKILL)
+    cli.communicate()
+    run = rsctl.status("@last")
+    assert run["state"] == "running"
+    assert rsctl("cancel", run["run"]).stderr == f"{run['run']} cancelled\n"
+    assert rsctl.status(run["run"])["exit_code"] == 5
+    assert rsctl.processes(run["run"]) == []
+
+
+@pytest.mark.parametrize("cleaner", ["status", "cancel", "list", "submit"])
+def test_a_killed_supervisor_leaves_nothing(rsctl: Rsctl, cleaner: str) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER, workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    os.kill(rsctl.supervisor(run), signal.SIGKILL)
+    arguments = {"list": ["list"], "submit": ["submit", rsctl.write_job(bash="true")]}
+    rsctl(*arguments.get(cleaner, [cleaner, run]))
+    assert rsctl.processes(run) == []
+    after = rsctl.status(run)
+    assert after["state"] == "failed"
+    assert after["reason"] == "its supervisor was killed; what was left of it has been cleared away"
+    assert {r["state"] for r in after["replicas"]} == {"cancelled"}
+
+
+def test_a_killed_supervisor_ends_those_who_follow(rsctl: Rsctl) -> None:
+    cli = rsctl.start("submit", rsctl.write_job(bash=FOREVER), "-o", "json")
+    run = wait_until(lambda: rsctl.runs(), "the run")[0]["run"]
+    rsctl.wait_for_log(run, "up")
+    os.kill(rsctl.supervisor(run), signal.SIGKILL)
+    stdout, _ = cli.communicate(timeout=60)
+    assert cli.returncode == 1
+    assert '"type":"result"' in stdout.splitlines()[-1]
+    assert rsctl.processes(run) == []
+
+
+def test_a_killed_launcher_is_the_first_failure(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash="echo $PPID; " + FOREVER, workers={"count": 3}))
+    for replica in range(3):
+        rsctl.wait_for_log(run, f"worker-{replica} | up")
+    lines = rsctl("logs", run, "--replica", "worker-1").stdout.splitlines()
+    os.kill(int(lines[0].split("| ")[1]), signal.SIGKILL)
+    assert rsctl("status", run, "--watch").exit_code == 1
+    after = rsctl.status(run)
+    failure = after["first_failure"]
+    assert (failure["replica"], failure["exit_code"]) == ("worker-1", 137)
+    assert rsctl.processes(run) == []
+
+
+def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
+    cli = rsctl.start("submit", rsctl.write_job(bash=FOREVER))
+    assert cli.stdout is not None
+    cli.stdout.readline()
+    cli.send_signal(signal.SIGINT)
+    _, stderr = cli.communicate(timeout=30)
+    assert cli.returncode == 130
+    run = rsctl.status("@last")
+    assert run["state"] == "running"
+    assert stderr.splitlines()[-1] == (
+        f"{run['run']} goes on. Watch it again: rsctl logs -f {run['run']}   its state: "
+        f"rsctl status {run['run']}   end it: rsctl cancel {run['run']}"
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_in_ci_an_interrupt_cancels(rsctl: Rsctl, number: signal.Signals) -> None:
+    cli = rsctl.start("submit", rsctl.write_job(bash=FOREVER), CI="true")
+    assert cli.stdout is not None
+    cli.stdout.readline()
+    cli.send_signal(number)
+    cli.communicate(timeout=30)
+    assert cli.returncode == 5
+    run = rsctl.status("@last")
+    assert run["state"] == "cancelled"
+    assert rsctl.processes(run["run"]) == []
+
+
+def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
+    stubborn = rsctl.write_job(bash="trap '' TERM; echo up; while true; do sleep 0.1; done")
+    cli = rsctl.start("submit", "--cancel-on-interrupt", stubborn)
+    assert cli.stdout is not None
+    assert cli.stderr is not None
+    cli.stdout.readline()
+    cli.send_signal(signal.SIGINT)
+    while "cancelling" not in cli.stderr.readline():
+        pass
+    cli.send_signal(signal.SIGINT)
+    _, reported = cli.communicate(timeout=30)
+    assert cli.returncode == 130
+    run = rsctl.status("@last")["run"]
+    assert reported.splitlines()[-1] == (
+        f"{run} is being cancelled. See its end: rsctl status --watch {run}"
+    )
+    assert rsctl("status", run, "--watch").exit_code == 5
+
+
+def test_a_reader_that_has_seen_enough(rsctl: Rsctl) -> None:
+    cli = rsctl.start("submit", rsctl.write_job(bash="while echo line; do sleep 0.01; done"))
+    assert cli.stdout is not None
+    assert cli.stderr is not None
+    assert cli.stdout.readline() == "worker-0 | line\n"
+    cli.stdout.close()
+    stderr = cli.stderr.read()
+    assert cli.wait(timeout=30) == 130
+    assert "Traceback" not in stderr
+    assert "goes on" in stderr
+    assert rsctl.status("@last")["state"] == "running"
+
+
+def test_output_that_is_no_text(rsctl: Rsctl) -> None:
+    script = r"printf 'bad \xff\xfe byte\n\033[2J\033]0;title\007clear\nbar 1%%\rbar 99%%\r\n'"
+    done = rsctl("submit", rsctl.write_job(bash=script))
+    assert done.exit_code == 0
+    assert done.stdout == ("worker-0 | bad \\xff\\xfe byte\nworker-0 | clear\nworker-0 | bar 99%\n")
+
+
+def test_a_worker_that_prints_nothing(rsctl: Rsctl) -> None:
+    done = rsctl("submit", rsctl.write_job(bash="true"))
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
+def test_a_worker_that_prints_very_much(rsctl: Rsctl) -> None:
+    line = "a line of a worker that prints far too much"
+    done = rsctl("submit", "-q", rsctl.write_job(bash=f"yes '{line}' | head -n 1000000"))
+    assert done.exit_code == 0
+    assert done.stdout == f"worker-0 | {line}\n" * 1_000_000
+
+
+def test_a_stray_child_that_keeps_the_pipe_open(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash="setsid sleep 600 & echo done"))
+    assert rsctl("status", run, "--watch").exit_code == 0
+    assert rsctl.processes(run) == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_disk_costs_log_lines_and_nothing_else(rsctl: Rsctl, small_disk: Path) -> None:
+    job = rsctl.write_job(
+        bash="yes 'a line that fills the disk' | head -c 20000000; echo end >&2",
+        workers={"count": 2},
+    )
+    done = rsctl("submit", job, RSCTL_HOME=str(small_disk))
+    assert done.exit_code == 0
+    assert "logs are incomplete from here on, the job goes on" in done.stderr
+    rsctl.env["RSCTL_HOME"] = str(small_disk)
+    assert rsctl.status("@last")["state"] == "succeeded"
+
+
+def test_a_disk_without_any_space(rsctl: Rsctl, small_disk: Path) -> None:
+    job = rsctl.write_job(bash="true")
+    filler = os.open(small_disk / "filler", os.O_WRONLY | os.O_CREAT)
+    with suppress(OSError):
+        while os.write(filler, bytes(4096)):
+            pass
+    os.close(filler)
+    done = rsctl("submit", job, RSCTL_HOME=str(small_disk))
+    assert done.exit_code == 3
+    assert "Traceback" not in done.stderr
+    assert "set RSCTL_HOME to another folder" in done.stderr
+
+
+def test_runs_are_shown_on_a_full_disk_at_once(rsctl: Rsctl, small_disk: Path) -> None:
+    """Also by a command that opens the database twice, as bringing a run up to date does."""
+    rsctl.env["RSCTL_HOME"] = str(small_disk)
+    run = rsctl("submit", rsctl.write_job(bash="echo hi"), "-o", "json").result["run"]
+    filler = small_disk / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    started = monotonic()
+    shown = rsctl("status", run)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert rsctl("logs", run).stdout == "worker-0 | hi\n"
+    assert rsctl("cancel", run).stderr == f"{run} has ended already: succeeded\n"
+    forgotten = rsctl("forget", run)
+    assert (forgotten.exit_code, "its disk is full" in forgotten.stderr) == (3, True)
+    assert monotonic() - started < BUSY_SECONDS
+    filler.unlink()
+    assert rsctl("forget", run).exit_code == 0
+
+
+def test_a_run_can_be_cancelled_the_moment_it_is_known(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash=FOREVER))
+    done = rsctl("cancel", run)
+    assert (done.exit_code, done.stderr) == (0, f"{run} cancelled\n")
+    assert rsctl.processes(run) == []
+
+
+EAT_ALL = (
+    'for i in 1 2 3 4 5 6 7 8; do cat /dev/zero > "$RSCTL_OUTPUT_DIR/$i" 2>/dev/null; sleep 0.3; '
+    "echo loss=$i; done; exit {code}"
+)
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "succeeded"), (3, "failed")])
+def test_a_job_that_eats_the_whole_disk_ends_as_it_ended(
+    rsctl: Rsctl, small_disk: Path, code: int, state: str
+) -> None:
+    """Also what was kept in reserve; and nothing of it ever comes back."""
+    rsctl.env["RSCTL_HOME"] = str(small_disk)
+    job = rsctl.write_job(bash=EAT_ALL.format(code=code))
+    done = rsctl("submit", job, "-o", "json")
+    assert done.exit_code == min(code, 1), done.stderr
+    assert done.result["state"] == state
+    listed = rsctl("list", "-o", "json")
+    assert (listed.exit_code, "Traceback" in listed.stderr) == (0, False)
+    assert [run["state"] for run in json.loads(listed.stdout)["runs"]] == [state]
+    assert "move it away" not in listed.stderr
+    assert rsctl.status("@last")["state"] == state
+    for path in small_disk.glob("runs/*/outputs/*"):
+        path.unlink()
+    after = rsctl.status("@last")
+    assert (after["state"], after["exit_code"]) == (state, min(code, 1))

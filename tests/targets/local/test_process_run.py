@@ -1,0 +1,223 @@
+"""Target process: jobs that run to their end, well or badly."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from ..conftest import Rsctl
+
+TWO = {"count": 2}
+
+
+def test_a_job_that_succeeds(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash='echo "hello from $RSCTL_REPLICA"', workers=TWO)
+    done = rsctl("submit", job)
+    assert done.exit_code == 0
+    assert sorted(done.stdout.splitlines()) == [
+        "worker-0 | hello from worker-0",
+        "worker-1 | hello from worker-1",
+    ]
+    run = rsctl.status("@last")
+    assert (run["state"], run["exit_code"], run["first_failure"]) == ("succeeded", 0, None)
+    assert [(r["replica"], r["state"], r["exit_code"]) for r in run["replicas"]] == [
+        ("worker-0", "succeeded", 0),
+        ("worker-1", "succeeded", 0),
+    ]
+
+
+def test_the_event_stream_of_a_job(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        bash="echo step 3 loss=0.25",
+        metrics={"loss": {"regex": r"step (?P<step>\d+) loss=(?P<value>[\d.]+)", "goal": "min"}},
+    )
+    done = rsctl("submit", job, "-o", "json")
+    reported = [e for e in done.events if '"versions"' not in e.get("text", "")]
+    events = [{k: v for k, v in e.items() if k not in ("time", "id")} for e in reported]
+    run = done.result["run"]
+    state = {"type": "state", "attempt": 1, "replica": None, "exit_code": None, "reason": None}
+    worker = {**state, "replica": "worker-0"}
+    assert events == [
+        {**state, "state": "starting"},
+        {**worker, "state": "running"},
+        {**state, "state": "running"},
+        {
+            "type": "log",
+            "replica": "worker-0",
+            "stream": "stdout",
+            "text": "step 3 loss=0.25",
+        },
+        {"type": "metric", "replica": "worker-0", "name": "loss", "value": 0.25, "step": 3},
+        {**worker, "state": "succeeded", "exit_code": 0},
+        {**state, "state": "succeeded", "exit_code": 0},
+        {
+            "type": "result",
+            "run": run,
+            "state": "succeeded",
+            "exit_code": 0,
+            "first_failure": None,
+            "metrics": {"loss": {"last": 0.25, "count": 1, "best": 0.25}},
+            "url": f"process://{run}",
+            "results": done.result["results"],
+            "attempt": 1,
+            "attempts": [],
+        },
+    ]
+    stored = [json.loads(line) for line in rsctl("metrics", run, "-o", "json").stdout.splitlines()]
+    assert [(m["name"], m["step"], m["value"], m["replica"]) for m in stored] == [
+        ("loss", 3, 0.25, "worker-0")
+    ]
+
+
+def test_the_first_failure_decides_and_stops_the_rest(rsctl: Rsctl) -> None:
+    script = (
+        'if [ "$RSCTL_REPLICA" = worker-1 ]; then echo about to fail; exit 7; fi; '
+        "while true; do sleep 0.1; done"
+    )
+    started = time.monotonic()
+    done = rsctl("submit", rsctl.write_job(bash=script, workers={"count": 3}), "-o", "json")
+    assert done.exit_code == 1
+    assert time.monotonic() - started < 15
+    failure = done.result["first_failure"]
+    assert (failure["replica"], failure["exit_code"]) == ("worker-1", 7)
+    assert failure["lines"] == ["about to fail"]
+    replicas = {r["replica"]: r for r in rsctl.status("@last")["replicas"]}
+    assert replicas["worker-0"]["state"] == replicas["worker-2"]["state"] == "cancelled"
+    assert replicas["worker-0"]["reason"] == "stopped after worker-1 had failed"
+    assert rsctl.processes(done.result["run"]) == []
+
+
+def test_a_failure_in_plain_text(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="python3 -c 'import no_such_module'")
+    done = rsctl("submit", job)
+    assert done.exit_code == 1
+    lines = done.stderr.splitlines()
+    start = next(i for i, line in enumerate(lines) if "failed first" in line)
+    assert lines[start].startswith("worker-0 (rank 0) failed first: exit code 1 at ")
+    assert lines[start + 1 : start + 7] == [
+        "  Traceback (most recent call last):",
+        '    File "<string>", line 1, in <module>',
+        "  ModuleNotFoundError: No module named 'no_such_module'",
+        "cause: a Python module is missing: no_such_module",
+        "    -> add it to image.python; on target process install it where rsctl runs",
+        lines[start + 6],
+    ]
+    assert " failed after 0:0" in lines[start + 6]
+
+
+def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> None:
+    source = rsctl.folder / "source"
+    source.mkdir()
+    (source / "train.py").write_text(
+        "import os, signal, torch, torch.distributed as dist\n"
+        "dist.init_process_group('gloo')\n"
+        "t = torch.ones(10)\n"
+        "dist.all_reduce(t)\n"
+        "if dist.get_rank() == 1: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "dist.all_reduce(t)\n"
+    )
+    job = rsctl.write_job(run={"script": "train.py"}, workers=TWO)
+    done = rsctl("submit", job, "-o", "json")
+    assert done.exit_code == 1
+    failure = done.result["first_failure"]
+    found = {k: failure[k] for k in ("replica", "rank", "signal", "exit_code")}
+    assert found == {"replica": "worker-1", "rank": 1, "signal": "SIGKILL", "exit_code": 137}
+    assert [cause["code"] for cause in failure["causes"]] == ["killed"]
+
+
+def test_retries_run_the_whole_job_again(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        bash="echo attempt $RSCTL_ATTEMPT; exit $((3 - RSCTL_ATTEMPT))", limits={"retries": 5}
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [f"worker-0 | attempt {n}" for n in (1, 2, 3)]
+    run = rsctl.status("@last")
+    assert (run["attempt"], run["first_failure"]) == (3, None)
+    reasons = [f"worker-0 failed with exit code {code}" for code in (2, 1)]
+    assert [each["reason"] for each in run["attempts"]] == reasons
+    codes = [each["failure"]["exit_code"] for each in run["attempts"]]
+    assert codes == [2, 1]
+    shown = [" ".join(line.split()) for line in rsctl("status", "@last").stdout.splitlines()]
+    assert "attempt 1 worker-0 (rank 0) failed first: exit code 2" in shown
+    assert "  attempt 2: worker-0 (rank 0) failed first: exit code 1" in done.stderr.splitlines()
+
+
+def test_restarts_in_the_words_of_the_other_key(rsctl: Rsctl) -> None:
+    script = "exit $((2 - RSCTL_ATTEMPT))"
+    for restarts, attempts in ((1, 2), ("never", 1), ("platform", 1)):
+        rsctl("submit", rsctl.write_job(bash=script, limits={"restarts": restarts}))
+        assert rsctl.status("@last")["attempt"] == attempts
+    twice = rsctl("plan", rsctl.write_job(bash=script, limits={"restarts": 1, "retries": 1}))
+    assert twice.exit_code == 2
+    assert "limits.restarts: retries 1 and restarts 1 say it twice" in twice.stderr
+
+
+def test_the_time_limit(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="trap '' TERM; sleep 600", limits={"timeout": "1s"})
+    done = rsctl("submit", job, "-o", "json")
+    assert done.exit_code == 6
+    assert (done.result["state"], done.result["exit_code"]) == ("expired", 6)
+    assert rsctl.processes(done.result["run"]) == []
+
+
+def test_a_command_that_does_not_exist(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(run={"command": ["no-such-program"], "launcher": "none"})
+    done = rsctl("submit", job)
+    assert done.exit_code == 1
+    assert "cannot start no-such-program: No such file or directory" in done.stderr
+
+
+def test_two_runs_at_once_do_not_collide(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="echo port $RSCTL_PORT tmp $TMPDIR; sleep 600")
+    first, second = rsctl.detach(job), rsctl.detach(job)
+    for run in (first, second):
+        rsctl.wait_for_log(run, "port")
+    assert first != second
+    assert rsctl.log(first) != rsctl.log(second)
+    assert rsctl("cancel", first).exit_code == 0
+    assert rsctl.status(second)["state"] == "running"
+
+
+def test_the_environment_of_a_replica(rsctl: Rsctl, tmp_path: Path) -> None:
+    (tmp_path / "work" / "data").mkdir()
+    job = rsctl.write_job(
+        bash='echo "$RANK $WORLD_SIZE $LOCAL_RANK|$RSCTL_RUN|$RSCTL_ROLE|$RSCTL_TARGET|'
+        '$RSCTL_INPUT_TRAIN|$RSCTL_OUTPUT_DIR|$RSCTL_CHECKPOINT_DIR|$GREETING|$PWD"; '
+        'test -d "$RSCTL_OUTPUT_DIR" && test -d "$RSCTL_CHECKPOINT_DIR" && test -d "$TMPDIR"',
+        inputs={"train": "data"},
+        checkpoints="ckpt",
+    )
+    done = rsctl(
+        *("submit", job, "--set", "run.env.GREETING=a: $b 'c'"), RANK="9", RSCTL_RUN="outer"
+    )
+    assert done.exit_code == 0
+    run = rsctl.status("@last")["run"]
+    work = tmp_path / "work"
+    outputs = tmp_path / "home" / "runs" / run / "outputs"
+    assert done.stdout == (
+        f"worker-0 | 0 1 0|{run}|worker|process|{work}/data|{outputs}|{work}/ckpt|"
+        f"a: $b 'c'|{work}/source\n"
+    )
+
+
+def test_arguments_name_the_folders_of_the_run(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        run={
+            "command": ["echo", "{outputs}"],
+            "args": ["{outputs}/x", "{else}"],
+            "launcher": "once",
+        }
+    )
+    done = rsctl("submit", job, "-q")
+    run = rsctl.runs()[0]["run"]
+    folder = rsctl.home / "runs" / run / "outputs"
+    assert done.stdout == f"worker-0 | {{outputs}} {folder}/x {{else}}\n"
+
+
+def test_arguments_name_only_what_there_is(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(run={"command": ["echo"], "args": ["{inputs.a}"], "launcher": "once"})
+    done = rsctl("validate", job)
+    assert done.exit_code == 2
+    assert "run.args: {inputs.a} names no input; there are none" in done.stderr

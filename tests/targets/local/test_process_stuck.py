@@ -1,0 +1,69 @@
+"""Local runs whose supervisor is slowed down or stopped: they can be ended all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from ..conftest import Rsctl
+
+SLOW = {"regex": "(x|xx)+(y)"}
+
+
+def test_a_regex_that_never_ends_stops_nothing(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        bash=f"echo {'x' * 90}; echo loss=1; echo {'x' * 90}; echo loss=2; sleep 600",
+        metrics={"slow": SLOW, "loss": {"regex": "loss=([0-9]+)"}},
+        limits={"timeout": "20s"},
+    )
+    done = rsctl("submit", job, "-o", "json")
+    assert done.exit_code == 6
+    assert done.result["metrics"]["loss"] == {"last": 2.0, "count": 2}
+    [finding] = [event for event in done.events if event["type"] == "finding"]
+    assert (finding["severity"], finding["message"], finding["path"]) == (
+        "warning",
+        "metric slow is not read any more: its regex takes too long",
+        "metrics.slow.regex",
+    )
+
+
+def test_a_supervisor_that_hangs_does_not_keep_a_run_alive(rsctl: Rsctl) -> None:
+    run = rsctl.detach(rsctl.write_job(bash="echo up; sleep 600", workers={"count": 2}))
+    rsctl.wait_for_log(run, "up")
+    os.kill(rsctl.supervisor(run), signal.SIGSTOP)
+    done = rsctl("cancel", run)
+    assert (done.exit_code, done.stderr) == (0, f"{run} cancelled\n")
+    assert rsctl.status(run)["exit_code"] == 5
+    assert rsctl.processes(run) == []
+
+
+def test_who_follows_a_run_sees_it_end_too(rsctl: Rsctl) -> None:
+    cli = rsctl.start("submit", "--cancel-on-interrupt", rsctl.write_job(bash="echo up; sleep 600"))
+    assert cli.stdout is not None
+    assert cli.stdout.readline() == "worker-0 | up\n"
+    run = rsctl.status("@last")["run"]
+    os.kill(rsctl.supervisor(run), signal.SIGSTOP)
+    cli.send_signal(signal.SIGINT)
+    cli.communicate(timeout=60)
+    assert cli.returncode == 5
+    assert rsctl.processes(run) == []
+
+
+def test_a_run_whose_image_is_being_pulled_can_be_cancelled(rsctl: Rsctl, tmp_path: Path) -> None:
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(
+        f'#!/bin/bash\ncase "$*" in *create*) touch {tmp_path}/pulls; exec sleep 600;; esac\n'
+    )
+    docker.chmod(0o755)
+    rsctl.env["PATH"] = f"{docker.parent}:{rsctl.env['PATH']}"
+    job = rsctl.write_job(bash="true")
+    job_file = rsctl.folder / job
+    job_file.write_text(job_file.read_text().replace("source: source", "uri: some.example/image:1"))
+    run = rsctl.detach(job, "-t", "compose")
+    while not (tmp_path / "pulls").exists():
+        assert rsctl.status(run)["ended"] is None
+    done = rsctl("cancel", run)
+    assert (done.exit_code, done.stderr) == (0, f"{run} cancelled\n")
+    assert rsctl.status(run)["reason"] is None

@@ -1,0 +1,175 @@
+"""Attempts of a job that its cloud restarts: counted, explained, and ended when it is enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
+from rsctl.runs.store import Run, Store
+from rsctl.targets.base import replica_names
+from rsctl.targets.managed.service import JobStatus
+
+from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, reported
+
+NODE = '{"rsctl": "node", "replica": "worker-0", "host": "h"}'
+
+
+def died(second: int, code: int = 139, **more: Any) -> str:
+    time = f"2026-11-21T12:00:{second:02}.000000Z"
+    fields = ", ".join(f'"{name}": "{value}"' for name, value in more.items())
+    comma = ", " if fields else ""
+    return f'{{"rsctl": "exit", "code": {code}, "rank": 0, "time": "{time}"{comma}{fields}}}'
+
+
+def limited(run: str, limit: RestartLimit | None) -> None:
+    RunFolder(run).create(
+        RunDescription(
+            run=run, target="vertex", request={}, replicas=replica_names(POOLS), restarts=limit
+        )
+    )
+
+
+def stored(run: str) -> Run:
+    found = Store().get(run)
+    assert found is not None
+    return found
+
+
+def attempts(run: str) -> list[tuple[int, str | None, int | None]]:
+    return [
+        (each.attempt, each.reason, each.failure.exit_code if each.failure else None)
+        for each in stored(run).attempts
+    ]
+
+
+class Cancelled(FakeCloud):
+    """A cloud whose job has been cancelled as soon as somebody wants that."""
+
+    def call(self, name: str) -> None:
+        super().call(name)
+        if name == "cancel":
+            self.end(JobState.CANCELLED)
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    cloud = Cancelled()
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(1))
+    return cloud
+
+
+def test_a_job_is_ended_at_the_first_restart_too_many(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    limited(run, RestartLimit(1, is_spot=False))
+    cloud.lines = [
+        line(1, "worker-0", NODE),
+        line(2, "worker-0", "Segmentation fault"),
+        line(3, "worker-0", died(3)),
+        line(10, "worker-0", NODE),
+        line(12, "worker-0", died(12, 134)),
+        line(20, "worker-0", NODE),
+    ]
+    events = followed(target, run)
+    assert cloud.calls.count("cancel") == 1
+    why = "it was started again beyond the 1 restart that limits allow: ended by rsctl"
+    assert reported(events)[-4:] == [
+        "worker-0 cancelled (stopped after worker-0 had failed)",
+        "worker-1 cancelled (stopped after worker-0 had failed)",
+        "reducer-0 cancelled (stopped after worker-0 had failed)",
+        f"job failed ({why})",
+    ]
+    known = stored(run)
+    assert (known.state, known.attempt, known.reason) == (JobState.FAILED, 3, why)
+    assert known.first_failure is not None
+    assert known.first_failure.exit_code == 134
+    assert attempts(run) == [
+        (1, "worker-0 failed with exit code 139", 139),
+        (2, "worker-0 failed with exit code 134", 134),
+    ]
+    assert known.attempts[0].failure is not None
+    assert known.attempts[0].failure.lines[-1] == "Segmentation fault"
+
+
+def test_without_a_limit_it_is_only_counted(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    limited(run, None)
+    for second in range(0, 20, 2):
+        cloud.lines.append(line(second, "worker-0", NODE))
+        cloud.lines.append(line(second + 1, "worker-0", died(second + 1)))
+    cloud.end(JobState.SUCCEEDED)
+    followed(target, run)
+    assert "cancel" not in cloud.calls
+    assert (stored(run).attempt, len(attempts(run))) == (10, 9)
+
+
+def test_a_state_before_running_is_a_restart_where_nothing_prints(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """Of images that are not ours."""
+    limited(run, RestartLimit(0, is_spot=False))
+    events = target.events(run, {}, follow=True)
+    next(events)
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(9), reason="being prepared")
+    rest = [event for batch in events for event in batch]
+    assert reported(rest)[-1].startswith("job failed (it was started again beyond the 0 restarts")
+    assert attempts(run) == [(1, "it was started again; why is not known", None)]
+
+
+def test_a_log_that_is_later_than_the_state_still_explains_the_attempt(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    limited(run, RestartLimit(3, is_spot=False))
+    cloud.lines = [line(1, "worker-0", NODE)]
+    events = target.events(run, {}, follow=True)
+    seen = next(events)
+    while "worker-0 running" not in reported(seen):
+        seen += next(events)
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(9))
+    while stored(run).attempt == 1:
+        next(events)
+    cloud.lines += [line(3, "worker-0", died(3)), line(11, "worker-0", NODE)]
+    cloud.end(JobState.SUCCEEDED)
+    list(events)
+    assert (stored(run).attempt, stored(run).first_failure) == (2, None)
+    assert attempts(run) == [(1, "worker-0 failed with exit code 139", 139)]
+
+
+@pytest.mark.parametrize(
+    ("mark", "is_counted"),
+    [
+        ([], False),
+        ([died(3, 143, signal="SIGTERM")], False),
+        (["RuntimeError: Connection closed by peer", died(3, 1)], False),
+        (["ValueError: no", died(3, 1)], True),
+    ],
+)
+def test_interruptions_of_spot_machines_are_not_counted(
+    cloud: FakeCloud, target: FakeTarget, run: str, mark: list[str], is_counted: bool
+) -> None:
+    limited(run, RestartLimit(0, is_spot=True))
+    cloud.lines = [line(1, "worker-0", NODE)]
+    cloud.lines += [line(3, "worker-0", text) for text in mark]
+    cloud.lines.append(line(9, "worker-0", NODE))
+    events = target.events(run, {}, follow=True)
+    seen = next(events)
+    while stored(run).attempt == 1 and not stored(run).state.is_final:
+        seen += next(events)
+    for _ in range(5):
+        next(events, None)
+    assert ("cancel" in cloud.calls) is is_counted
+    assert len(attempts(run)) == 1
+
+
+def test_a_cancel_that_does_not_get_through_is_sent_again(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    limited(run, RestartLimit(0, is_spot=False))
+    cloud.lines = [line(1, "worker-0", NODE), line(9, "worker-0", NODE)]
+    events = target.events(run, {}, follow=True)
+    next(events)
+    cloud.unreachable = 5
+    rest = [event for batch in events for event in batch]
+    assert reported(rest)[-1].startswith("job failed")

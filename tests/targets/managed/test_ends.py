@@ -1,0 +1,209 @@
+"""How a run in a cloud has ended: the first failure, limits, jobs that are gone, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+
+import msgspec
+import pytest
+
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.final_state import with_final_state
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.store import Store
+from rsctl.runs.store_errors import DiskFull
+from rsctl.stream.events import Failure, now
+from rsctl.stream.journal import JournalCopy
+
+from .conftest import (
+    FakeCloud,
+    FakeTarget,
+    at,
+    followed,
+    line,
+    reported,
+    stored,
+)
+
+EXIT = '{"rsctl": "exit", "code": 3, "rank": 1, "time": "2026-11-21T12:00:20.000000Z"}'
+
+
+def test_the_first_failure_is_that_of_the_rank_that_died_first(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [
+        line(19, "worker-1", "RuntimeError: boom"),
+        line(20, "worker-1", EXIT),
+        line(21, "worker-0", "Connection closed by peer"),
+    ]
+    theirs = Failure(replica="worker-0", time=at(49), exit_code=1)
+    cloud.end(JobState.FAILED, reason="workerpool0-0 exited with 1", failed=[theirs])
+    events = followed(target, run)
+    assert reported(events)[-4:] == [
+        "worker-0 failed (in the wake of worker-1)",
+        "worker-1 failed",
+        "reducer-0 cancelled (stopped after worker-1 had failed)",
+        "job failed (worker-1 failed with exit code 3)",
+    ]
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert (failure.replica, failure.exit_code, failure.rank) == ("worker-1", 3, 1)
+    assert failure.lines == ["RuntimeError: boom"]
+
+
+def test_a_reducer_that_was_lost_before_the_workers_had_succeeded(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    lost = '{"rsctl": "exit", "code": 139, "rank": null, "time": "2026-11-21T12:00:20.000000Z"}'
+    cloud.lines = [line(20, "reducer-0", lost), line(30, "worker-0", "loss=1")]
+    cloud.end(JobState.SUCCEEDED)
+    assert reported(followed(target, run))[-4:] == [
+        "worker-0 succeeded",
+        "worker-1 succeeded",
+        "reducer-0 failed (the workers went on without it)",
+        "job succeeded",
+    ]
+
+
+def test_a_replica_without_a_log_is_explained_by_the_cloud(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    theirs = Failure(replica="worker-1", time=at(49), exit_code=137)
+    cloud.end(JobState.FAILED, reason="worker-1 ran out of memory", failed=[theirs])
+    followed(target, run)
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert (failure.replica, failure.lines) == ("worker-1", ["worker-1 ran out of memory"])
+
+
+def test_why_it_ended_may_come_after_the_end(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.end(JobState.FAILED, reason="to be reported", is_settled=False)
+    events = target.events(run, {}, follow=True)
+    assert [event for _ in range(5) for event in next(events)] == []
+    assert stored(run).state is JobState.FAILED
+    theirs = Failure(replica="worker-1", time=at(49), exit_code=1)
+    cloud.end(JobState.FAILED, reason="worker-1 exited with 1", failed=[theirs])
+    assert reported([event for batch in events for event in batch])[-1] == (
+        "job failed (worker-1 failed with exit code 1)"
+    )
+    assert stored(run).reason == "worker-1 failed with exit code 1"
+
+
+def test_a_time_limit_may_be_known_after_the_end(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [line(10, "worker-0", "up")]
+    cloud.end(JobState.FAILED, reason="to be reported", is_settled=False)
+    events = target.events(run, {}, follow=True)
+    next(events)
+    cloud.end(JobState.EXPIRED, reason="it ran longer than 1 h")
+    assert reported([event for batch in events for event in batch]) == [
+        "worker-0 cancelled (stopped after the job's time had run out)",
+        "worker-1 cancelled (stopped after the job's time had run out)",
+        "reducer-0 cancelled (stopped after the job's time had run out)",
+        "job expired (it ran longer than 1 h)",
+    ]
+    known = stored(run)
+    assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+def test_a_job_that_waits_too_long_is_cancelled_and_has_expired(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    folder = RunFolder(run)
+    folder.create(msgspec.structs.replace(folder.description(), queue=60.0))
+    events = target.events(run, {}, follow=True)  # it is queued since a day that has long passed
+    assert reported(next(events)) == ["job queued"]
+    assert cloud.cancelled
+    cloud.end(JobState.CANCELLED)
+    rest = [event for batch in events for event in batch]
+    assert reported(rest)[-1] == "job expired (it waited longer than limits.queue of 60 s)"
+    known = stored(run)
+    assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+class _Gone:
+    """The cloud knows no such job."""
+
+    def __init__(self, cloud: FakeCloud) -> None:
+        self.cloud, self.refuses = cloud, True
+
+    def __call__(self, name: str) -> None:
+        self.cloud.calls.append(name)
+        if self.refuses and name in ("status", "cancel"):
+            finding = error("not-found", "the cloud has no job 7")
+            raise RsctlError(ExitCode.REFUSED, finding)
+
+
+def test_a_job_that_the_cloud_does_not_know_any_more_has_ended(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud, "call", _Gone(cloud))
+    events = followed(target, run)
+    why = "the cloud has no such job any more: the cloud has no job 7"
+    assert reported(events) == [f"job failed ({why})"]
+    assert stored(run).ended is not None
+    calls = len(cloud.calls)
+    target.reconcile(run)
+    assert len(cloud.calls) == calls  # nobody asks again
+
+
+def test_a_job_that_is_gone_can_be_cancelled(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cloud, "call", _Gone(cloud))
+    target.cancel(run)
+    target.reconcile(run)
+    assert stored(run).state is JobState.FAILED
+
+
+def test_a_new_job_may_not_be_known_everywhere_yet(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with sqlite3.connect(Store().path) as database:
+        database.execute("UPDATE runs SET created=?", (now(),))
+    gone = _Gone(cloud)
+    monkeypatch.setattr(cloud, "call", gone)
+    events = target.events(run, {}, follow=True)
+    assert next(events) == []
+    gone.refuses = False
+    cloud.end(JobState.SUCCEEDED)
+    assert reported([event for batch in events for event in batch])[-2:] == [
+        "job succeeded",
+        "job finding metric-unseen",
+    ]
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.FAILED])
+def test_a_full_disk_does_not_hide_how_a_job_ended(
+    cloud: FakeCloud,
+    target: FakeTarget,
+    run: str,
+    monkeypatch: pytest.MonkeyPatch,
+    state: JobState,
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def full_store(*_: object) -> None:
+        raise DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
+
+    events = target.events(run, {}, follow=True)
+    assert reported(next(events)) == ["job queued"]
+    with monkeypatch.context() as patch:
+        patch.setattr(JournalCopy, "write", full)
+        patch.setattr(Store, "keep", full_store)
+        patch.setattr(Store, "record", full_store)
+        cloud.lines = [line(10, "worker-0", "loss=1")]
+        cloud.end(state)
+        seen = reported([event for batch in events for event in batch])
+    assert "job finding disk-full" in seen
+    known = stored(run)
+    assert not known.state.is_final
+    assert (with_final_state(known).state, with_final_state(known).ended) == (state, at(50))
+    # With space again, the rest is collected.
+    assert "10 worker-0: loss=1" in reported(followed(target, run))
+    assert stored(run).state is state

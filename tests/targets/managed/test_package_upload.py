@@ -1,0 +1,149 @@
+"""A package on its way to the staging bucket, once for the same files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.emulators.faults import Fault
+from rsctl.findings import Finding, RsctlError
+from rsctl.image.events import Event
+from rsctl.image.package import make_package
+from rsctl.spec.job import Job
+from rsctl.targets.base import ImagePlan, Plan
+from rsctl.targets.managed.provide import provide_package
+from tests.kit.builders.cloudbuild import CloudBuildEmulator
+from tests.kit.builders.codebuild import CodeBuildEmulator
+from tests.loopback import keep_google_auth_here
+
+from .packages import make_job
+
+Content = Callable[[str], "bytes | None"]
+
+
+class Cloud:
+    """One of the two clouds: its target, its requests that upload, its bucket."""
+
+    def __init__(self, target: str, emulator: Any, upload: str, storage: Any) -> None:
+        self.target, self.emulator, self._upload, self._storage = target, emulator, upload, storage
+
+    @property
+    def uploads(self) -> int:
+        return int(self.emulator.count(self._upload))
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._storage.names("staging"))
+
+    def content(self, name: str) -> bytes:
+        content = self._storage.content("staging", name)
+        assert isinstance(content, bytes)
+        return content
+
+
+@pytest.fixture(params=["vertex", "sagemaker"])
+def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """A cloud on loopback, and an environment that leads there."""
+    for name in [n for n in os.environ if n.startswith(("AWS_", "GOOGLE_", "CLOUDSDK_"))]:
+        monkeypatch.delenv(name)
+    keep_google_auth_here(monkeypatch)
+    emulator: Any = CloudBuildEmulator() if request.param == "vertex" else CodeBuildEmulator()
+    with emulator:
+        for name, value in emulator.environment().items():
+            monkeypatch.setenv(name, value)
+        if request.param == "vertex":
+            yield Cloud("vertex", emulator, "storage.objects.insert", emulator.storage)
+        else:
+            yield Cloud("sagemaker", emulator, "s3.PutObject", emulator.s3)
+
+
+def plan_of(job: Job, target: str) -> Plan:
+    package = make_package(job)
+    return Plan(
+        run="job-aaaaaa",
+        target=target,
+        image=ImagePlan(tag="team/image:1", transport="none"),
+        pools=[],
+        world_size=1,
+        env={},
+        request={"body": {"command": package.command(f"/x/{package.folder}package.tar.gz")}},
+    )
+
+
+def provided(job: Job, cloud: Cloud) -> list[Event]:
+    reported: list[Event] = []
+    provide_package(plan_of(job, cloud.target), job, reported.append)
+    return reported
+
+
+def refusal(job: Job, cloud: Cloud, plan: Plan | None = None) -> Finding:
+    with pytest.raises(RsctlError) as caught:
+        provide_package(plan or plan_of(job, cloud.target), job, lambda event: None)
+    return caught.value.findings[0]
+
+
+def test_it_is_there_under_its_hash(tmp_path: Path, cloud: Cloud) -> None:
+    job = make_job(tmp_path)
+    digest = make_package(job).digest
+    [reported] = provided(job, cloud)
+    [name] = cloud.names
+    assert name == f"a/b/packages/{digest}/package.tar.gz"
+    content = cloud.content(name)
+    assert hashlib.sha256(gzip.decompress(content)).hexdigest() == digest
+    assert isinstance(reported, Finding)
+    assert reported.message == f"image.source goes to bucket staging: {len(content)} bytes"
+
+
+def test_it_is_uploaded_once(tmp_path: Path, cloud: Cloud) -> None:
+    job = make_job(tmp_path)
+    provided(job, cloud)
+    provided(job, cloud)
+    assert cloud.uploads == 1
+    (tmp_path / "src" / "train.py").write_text("print()")
+    provided(job, cloud)
+    assert (cloud.uploads, len(cloud.names)) == (2, 2)
+
+
+def test_a_lost_upload_is_got_over(
+    tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    route = {"vertex": "storage.upload", "sagemaker": "s3.PutObject"}[cloud.target]
+    cloud.emulator.faults.add(Fault(route, cut="answer"))
+    provided(make_job(tmp_path), cloud)
+    assert len(cloud.names) == 1
+
+
+def test_files_that_change_meanwhile_are_not_sent(tmp_path: Path, cloud: Cloud) -> None:
+    job = make_job(tmp_path)
+    plan = plan_of(job, cloud.target)
+    (tmp_path / "src" / "train.py").write_text("print()")
+    found = refusal(job, cloud, plan)
+    assert (found.message, found.remedy, found.path) == (
+        "files were changed while the job was submitted",
+        "submit it again",
+        "image.source",
+    )
+    assert cloud.names == []
+
+
+def test_a_bucket_that_is_not_there(tmp_path: Path, cloud: Cloud) -> None:
+    scheme = {"vertex": "gs", "sagemaker": "s3"}[cloud.target]
+    options = {"staging": f"{scheme}://nowhere/x"}
+    found = refusal(make_job(tmp_path, targets={cloud.target: options}), cloud)
+    assert (found.code, found.path) == ("bucket", f"targets.{cloud.target}.staging")
+    assert found.remedy
+
+
+def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud) -> None:
+    """Such as one that an overlay has changed."""
+    job = make_job(tmp_path)
+    plan = plan_of(job, cloud.target)
+    plan.request = {"body": {"command": ["own"]}}
+    provide_package(plan, job, lambda event: None)
+    assert cloud.names == []

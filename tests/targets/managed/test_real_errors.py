@@ -1,0 +1,177 @@
+"""What Vertex AI and SageMaker really say, from public reports: each has a cause and a remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rsctl.emulators.sagemaker import endings as sagemaker_endings
+from rsctl.emulators.vertex import endings as vertex_endings
+from rsctl.findings import Finding
+from rsctl.targets.base import Pool
+from rsctl.targets.sagemaker import failure_reason
+from rsctl.targets.sagemaker.errors import explain
+from rsctl.targets.vertex.errors import refusal
+from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.status import status_of
+from tests.fixtures import real
+
+ADDRESS = Address.of_url("vertex://my-project/us-central1/42")
+
+
+def texts(cloud: str, kind: str) -> pytest.MarkDecorator:
+    """The real texts, by their beginning."""
+    chosen = [e for e in real("cloud_errors") if (e["cloud"], e["kind"]) == (cloud, kind)]
+    assert chosen
+    return pytest.mark.parametrize("entry", chosen, ids=lambda entry: entry["text"][:50])
+
+
+def seen(findings: list[Finding]) -> list[dict[str, str | None]]:
+    assert all(finding.remedy for finding in findings)
+    return [{"code": finding.code, "path": finding.path} for finding in findings]
+
+
+def expected(entry: dict[str, Any]) -> list[dict[str, str | None]]:
+    return [entry["finding"]] if entry["finding"]["code"] else []
+
+
+def vertex_status(
+    text: str, code: int = 3, pools: tuple[int, ...] = (1,), **scheduling: str
+) -> Any:
+    job = {
+        "state": "JOB_STATE_FAILED",
+        "endTime": "2026-11-21T11:03:05Z",
+        "error": {"code": code, "message": text},
+        "jobSpec": {
+            "workerPoolSpecs": [{"replicaCount": str(count)} if count else {} for count in pools],
+            "scheduling": scheduling,
+        },
+    }
+    return status_of(job, ADDRESS, 0.0)
+
+
+@texts("vertex", "failure")
+def test_failed_jobs_of_vertex(entry: dict[str, Any]) -> None:
+    status = vertex_status(entry["text"], entry["status"])
+    assert seen(status.findings) == expected(entry)
+    assert [failure.replica for failure in status.failed] == entry["failed"]
+
+
+@pytest.mark.parametrize(
+    ("pools", "message", "path", "failed"),
+    [
+        ((1, 1), "worker-1 ran out of memory", "workers.machine", ["worker-1"]),
+        ((1, 3), "one of worker-1, worker-2, worker-3 ran out of memory", "workers.machine", []),
+        ((1,), "one of the replicas of workerpool1 ran out of memory", "workers.machine", []),
+    ],
+)
+def test_a_pool_that_is_low_on_memory(
+    pools: tuple[int, ...], message: str, path: str, failed: list[str]
+) -> None:
+    text = (
+        "Replicas low on memory: workerpool1. Specify a machine with larger memory and try again."
+    )
+    status = vertex_status(text, pools=pools)
+    assert [(f.message, f.path) for f in status.findings] == [(message, path)]
+    assert [failure.replica for failure in status.failed] == failed
+
+
+def test_several_pools_that_are_low_on_memory() -> None:
+    text = "Replicas low on memory: workerpool0, workerpool2. Specify a machine with larger memory."
+    status = vertex_status(text, pools=(1, 0, 2))
+    assert [(f.message, f.path) for f in status.findings] == [
+        ("worker-0 ran out of memory", "workers.machine"),
+        ("one of reducer-0, reducer-1 ran out of memory", "reducers.machine"),
+    ]
+
+
+def test_a_job_with_flex_start_is_not_advised_to_use_it() -> None:
+    text = "Resources are insufficient in region: us-central1. Please try a different region."
+    (standard,) = vertex_status(text).findings
+    (flexible,) = vertex_status(text, strategy="FLEX_START").findings
+    assert "targets.vertex.capacity: flex-start" in standard.remedy
+    assert "flex" not in flexible.remedy
+
+
+class Answer:
+    """An answer of the API, as far as refusals need it."""
+
+    url = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1"
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status_code = status
+        self.headers = {"Content-Type": "application/json; charset=UTF-8"}
+        self._message = message
+
+    def json(self) -> Any:
+        """The body."""
+        return {"error": {"code": self.status_code, "message": self._message}}
+
+
+@texts("vertex", "refusal")
+def test_refused_jobs_of_vertex(entry: dict[str, Any]) -> None:
+    problem = refusal(Answer(entry["status"], entry["text"]), "us-central1")
+    assert seen(list(problem.findings)) == expected(entry)
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ("job_spec.worker_pool_specs[1].machine_spec.machine_type", "workers.machine"),
+        ("job_spec.worker_pool_specs[2].machine_spec.machine_type", "reducers.machine"),
+        ("job_spec.worker_pool_specs[2].replica_count", "reducers.count"),
+        ("job_spec.worker_pool_specs[0].disk_spec.boot_disk_size_gb", "workers.disk"),
+        ("job_spec.worker_pool_specs[0].container_spec.image_uri", "image"),
+        ("job_spec.worker_pool_specs[0].container_spec.env[3].name", "run.env"),
+        ("job_spec.worker_pool_specs[0]", "workers"),
+        ("job_spec.scheduling.timeout", "limits.timeout"),
+        ("job_spec.tensorboard", "targets.vertex.tensorboard"),
+        ("custom_job.display_name", "name"),
+        ("job_spec.something_new", "targets.vertex"),
+    ],
+)
+def test_a_field_that_is_refused_leads_to_its_key(field: str, path: str) -> None:
+    text = (
+        f"List of found errors:\t1.Field: {field}; Message: Wrong.\t2.Field: labels; Message: No."
+    )
+    problem = refusal(Answer(400, text), "us-central1")
+    assert [(f.path, f.message.partition("HTTP status 400: ")[0]) for f in problem.findings] == [
+        (path, f"Vertex AI: {field}: Wrong."),
+        ("targets.vertex.labels", "Vertex AI: labels: No."),
+    ]
+
+
+@texts("sagemaker", "failure")
+def test_failed_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
+    answer = {"FailureReason": entry["text"]}
+    assert seen(failure_reason.findings(answer)) == expected(entry)
+    pools = [Pool(role="worker", count=1)]
+    found = failure_reason.failures(answer, pools, "2026-11-21T11:03:05Z")
+    assert [[one.replica, one.exit_code] for one in found] == entry["failed"]
+
+
+@texts("sagemaker", "refusal")
+def test_refused_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
+    known = explain(entry["error"], entry["text"])
+    assert known is not None
+    assert {"code": known.code, "path": known.path} == entry["finding"]
+    assert known.remedy
+
+
+@pytest.mark.parametrize(
+    ("cloud", "said"),
+    [
+        ("vertex", vertex_endings.stocked_out("us-central1").message),
+        ("vertex", vertex_endings.exited("workerpool0-0", 137, [], "URL").message),
+        ("vertex", vertex_endings.exited("workerpool0-0", 1, [], "URL").message),
+        ("vertex", vertex_endings.LOST.message),
+        ("sagemaker", sagemaker_endings.NO_CAPACITY.reason),
+        ("sagemaker", sagemaker_endings.LOST.reason),
+    ],
+)
+def test_the_emulators_say_what_the_clouds_say(cloud: str, said: str) -> None:
+    """Up to what tells jobs apart, such as where its log is."""
+    failures = [e for e in real("cloud_errors") if (e["cloud"], e["kind"]) == (cloud, "failure")]
+    known = [" ".join(e["text"].partition(" To find out")[0].split()) for e in failures]
+    assert any(" ".join(said.split()).startswith(text) for text in known), said

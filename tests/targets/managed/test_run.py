@@ -1,0 +1,166 @@
+"""A run in a cloud is followed and collected, whatever is killed or lost on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rsctl.findings import JobState, error
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.store import Store
+from rsctl.stream.events import FindingEvent, MetricEvent
+from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.service import JobStatus, Line
+
+from .conftest import (
+    URL,
+    FakeCloud,
+    FakeTarget,
+    at,
+    followed,
+    line,
+    reported,
+    stored,
+)
+
+
+def test_a_run_is_reported_from_its_queue_to_its_end(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.status = JobStatus(state=JobState.QUEUED, time=at(0), reason="waiting for quota")
+    events = target.events(run, {}, follow=True)
+    seen = next(events)
+    cloud.lines = [
+        line(10, "worker-0", "epoch 1 loss=0.5"),
+        line(11, None, "the service says hello"),
+        line(12, "reducer-0", "up"),
+    ]
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(5))
+    cloud.end(JobState.SUCCEEDED)
+    seen += [event for batch in events for event in batch]
+    assert reported(seen) == [
+        "job queued (waiting for quota)",
+        "worker-0 running",
+        "10 worker-0: epoch 1 loss=0.5",
+        "reducer-0 running",
+        "12 reducer-0: up",
+        "worker-0 succeeded",
+        "worker-1 succeeded",
+        "reducer-0 succeeded (stopped after the workers had ended)",
+        "job succeeded",
+    ]
+    known = stored(run)
+    assert (known.state, known.exit_code, known.ended) == (JobState.SUCCEEDED, 0, at(50))
+    assert cloud.log_since == "2026-11-21T11:50:00.000000Z"  # clocks may differ
+    metrics = [metric for _, metric in Store().metrics(run)]
+    assert metrics == [MetricEvent(time=at(10), replica="worker-0", name="loss", value=0.5)]
+
+
+def test_what_the_service_says_stands_beside_the_state(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [line(3, None, "Resources are insufficient in region: r.")]
+    events = target.events(run, {}, follow=True)
+    seen = [event for _ in range(4) for event in next(events)]
+    assert reported(seen) == ["job queued", "job queued (Resources are insufficient in region: r.)"]
+
+
+def test_a_line_that_comes_late_keeps_its_place(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [
+        line(10, "worker-0", "a"),
+        line(20, "worker-0", "c"),
+        line(15, "worker-0", "late"),
+        line(30, "worker-0", "d"),
+    ]
+    cloud.end(JobState.SUCCEEDED)
+    lines = [text for text in reported(followed(target, run)) if text[:2].isdigit()]
+    assert lines == ["10 worker-0: a", "20 worker-0: c", "20 worker-0: late", "30 worker-0: d"]
+
+
+def test_a_second_follower_reads_what_the_first_collects(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [line(10, "worker-0", "a")]
+    first = target.events(run, {}, follow=True)
+    next(first)
+    asked = len(cloud.calls)
+    second = FakeTarget(cloud).events(run, {}, follow=True)
+    seen = [event for _ in range(3) for event in next(second)]
+    assert reported(seen) == ["job queued", "worker-0 running", "10 worker-0: a"]
+    assert len(cloud.calls) == asked
+    first.close()
+    cloud.end(JobState.CANCELLED)
+    rest = [event for batch in second for event in batch]
+    assert reported(rest)[-1] == "job cancelled"
+
+
+def test_a_killed_collector_loses_and_repeats_nothing(
+    cloud: FakeCloud, target: FakeTarget, run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(1))
+    cloud.lines = [line(second, "worker-0", f"loss={second}") for second in range(10, 20)]
+    whole = Store.keep
+    kept = 0
+
+    def killed(self: Store, *arguments: Any) -> None:
+        nonlocal kept
+        kept += 1
+        if kept == 4:
+            raise KeyboardInterrupt
+        whole(self, *arguments)
+
+    monkeypatch.setattr(Store, "keep", killed)
+    store, folder = Store(), RunFolder(run)
+    collector = Collector(folder, store, cloud.open(URL), stored(run))
+    with pytest.raises(KeyboardInterrupt):
+        any(collector.step() is None for _ in range(100))
+    cloud.end(JobState.SUCCEEDED)
+    lines = [text for text in reported(followed(target, run)) if text[:2].isdigit()]
+    assert lines == [f"{second} worker-0: loss={second}" for second in range(10, 20)]
+    values = [metric.value for _, metric in Store().metrics(run)]
+    assert values == [float(second) for second in range(10, 20)]
+    assert reported(followed(target, run)).count("job running") == 1
+
+
+def test_a_cloud_that_is_away_for_long_is_reported_once(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.unreachable = 10
+    cloud.end(JobState.SUCCEEDED)
+    findings = [e.finding for e in followed(target, run) if isinstance(e, FindingEvent)][:1]
+    assert [(f.severity, f.message) for f in findings] == [
+        ("warning", "the cloud gives no answer; the job goes on, and is asked for again")
+    ]
+
+
+def test_findings_are_reported_once_and_facts_are_kept(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    quota = error("quota", "quota is full", "ask for more")
+    cloud.status = JobStatus(state=JobState.QUEUED, time=at(0), findings=[quota])
+    events = target.events(run, {}, follow=True)
+    seen = [event for _ in range(3) for event in next(events)]
+    cloud.lines = [
+        line(10, "worker-0", "NET/FastSocket : Using"),
+        line(11, "worker-1", "NET/FastSocket : Using"),
+    ]
+    cloud.measured = [
+        MetricEvent(time=at(30), replica="reducer-0", name="cloud.received", value=5.0)
+    ]
+    cloud.end(JobState.SUCCEEDED, findings=[quota])
+    seen += [event for batch in events for event in batch]
+    findings = [event.finding.code for event in seen if isinstance(event, FindingEvent)]
+    assert findings == ["quota", "wrong-plugin", "metric-unseen"]
+    assert stored(run).facts == [("engaged", "5 bytes, 1 noticed", True)]
+
+
+def test_lines_of_any_kind_survive(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    texts = ["", "\x1b[31mred\x1b[0m", "a\rb", "\udcff", "x" * 300_000]
+    cloud.lines = [Line(at(10 + i), str(i), "worker-0", "stderr", t) for i, t in enumerate(texts)]
+    cloud.end(JobState.SUCCEEDED)
+    seen = [e.text for e in followed(target, run) if type(e).__name__ == "LogEvent"]
+    assert "".join(seen[4:]) == "x" * 300_000
+    assert seen[:4] == ["", "\x1b[31mred\x1b[0m", "a\rb", "\\udcff"]

@@ -1,0 +1,112 @@
+"""A run in a cloud is submitted, found again after a lost answer, adopted and cancelled."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.runs.store import Run, Store
+from rsctl.spec.job import Image, Job
+from rsctl.spec.job import Run as Command
+from rsctl.stream.events import now
+from rsctl.targets.base import ImagePlan, Plan, replica_names
+from rsctl.targets.managed.fill import filled
+
+from .conftest import (
+    POOLS,
+    URL,
+    FakeCloud,
+    FakeTarget,
+    Killed,
+    followed,
+    line,
+    reported,
+    stored,
+)
+
+
+def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> Run:
+    """What is known of a run whose submission has ended like this, after the job was made."""
+    image = ImagePlan(tag=None, transport="none")
+    pools = {"pools": POOLS, "world_size": 2}
+    plan = Plan(run="t-bbbbbb", target="vertex", image=image, env={}, request={}, **pools)
+    known = Run(
+        run=plan.run,
+        name="t",
+        target="vertex",
+        url="vertex://t-bbbbbb",
+        state=JobState.QUEUED,
+        created=now(),
+        plan=msgspec.to_builtins(plan),
+    )
+    job = Job(name="t", run=Command(command=["true"]), image=Image(uri="i"))
+    cloud.lost_by = lost_by
+    with pytest.raises(lost_by):
+        target.submit(plan, job, lambda: Store().add(known), lambda _event: None)
+    return stored(plan.run)
+
+
+def test_a_submission_that_was_killed_before_the_answer_is_found_again(
+    cloud: FakeCloud, target: FakeTarget
+) -> None:
+    run = submitted(cloud, target, Killed)
+    assert run.url == "vertex://t-bbbbbb"
+    cloud.end(JobState.SUCCEEDED)
+    assert reported(followed(target, run.run))[-1] == "job succeeded"
+    assert (stored(run.run).url, cloud.calls.count("create")) == (URL, 1)
+
+
+def test_a_submission_that_was_interrupted_leaves_no_job(
+    cloud: FakeCloud, target: FakeTarget
+) -> None:
+    assert submitted(cloud, target, KeyboardInterrupt).url == URL
+    assert cloud.cancelled
+
+
+def test_a_submission_that_never_reached_the_cloud_is_given_up(
+    target: FakeTarget, run: str
+) -> None:
+    Store().locate(run, f"vertex://{run}")
+    target.reconcile(run)  # it was created years ago, as far as its record says
+    known = stored(run)
+    assert (known.state, known.reason) == (JobState.FAILED, "it was killed before it was sent")
+    assert followed(target, run) == []
+
+
+def test_a_job_that_was_submitted_elsewhere(cloud: FakeCloud, target: FakeTarget) -> None:
+    cloud.lines = [line(10, "worker-0", "a")]
+    cloud.end(JobState.SUCCEEDED)
+    run = target.adopt(URL).run
+    assert (run, target.adopt(URL).run) == ("their-job-9bvf9a", run)
+    assert "10 worker-0: a" in reported(followed(target, run))
+    assert [r.replica for r in stored(run).replicas] == replica_names(POOLS)
+
+
+def test_cancel_asks_the_cloud(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    target.cancel(run)
+    assert cloud.cancelled
+
+
+def test_what_a_request_leaves_open_is_filled_in() -> None:
+    request = {
+        "body": {
+            "pools": [{"imageUri": "r/i:tag", "env": [{"name": "TOKEN", "value": None}]}, {}],
+            "Environment": {"TOKEN": None, "A": "r/i:tag"},
+            "other": None,
+        }
+    }
+    before = json.dumps(request)
+    assert filled(request, "r/i:tag", "r/i@sha256:1", {"TOKEN": "secret"}) == {
+        "body": {
+            "pools": [
+                {"imageUri": "r/i@sha256:1", "env": [{"name": "TOKEN", "value": "secret"}]},
+                {},
+            ],
+            "Environment": {"TOKEN": "secret", "A": "r/i:tag"},
+            "other": None,
+        }
+    }
+    assert json.dumps(request) == before

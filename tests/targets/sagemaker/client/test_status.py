@@ -1,0 +1,136 @@
+"""What DescribeTrainingJob's answer says: state, attempts, phases, costs, who failed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.targets.managed.service import Fact
+from rsctl.targets.sagemaker.job_address import parse
+from rsctl.targets.sagemaker.status import status_of
+
+from .fake_sagemaker import FakeSageMaker, transitions
+from .opening import URL, status
+
+
+@pytest.mark.parametrize(
+    ("primary", "secondary", "state"),
+    [
+        ("InProgress", "Pending", JobState.QUEUED),
+        ("InProgress", "Starting", JobState.STARTING),
+        ("InProgress", "LaunchingMLInstances", JobState.STARTING),
+        ("InProgress", "PreparingTrainingStack", JobState.STARTING),
+        ("InProgress", "Downloading", JobState.STARTING),
+        ("InProgress", "DownloadingTrainingImage", JobState.STARTING),
+        ("InProgress", "Training", JobState.RUNNING),
+        ("InProgress", "Uploading", JobState.RUNNING),
+        ("InProgress", "Updating", JobState.RUNNING),
+        ("InProgress", "Interrupted", JobState.QUEUED),
+        ("InProgress", "Restarting", JobState.STARTING),
+        ("Stopping", "Stopping", JobState.CANCELLING),
+        ("Stopping", "Training", JobState.CANCELLING),
+        ("Stopped", "Stopped", JobState.CANCELLED),
+        ("Stopped", "MaxRuntimeExceeded", JobState.EXPIRED),
+        ("Stopped", "MaxWaitTimeExceeded", JobState.EXPIRED),
+        ("Completed", "MaxRuntimeExceeded", JobState.EXPIRED),
+        ("Completed", "Completed", JobState.SUCCEEDED),
+        ("Failed", "Failed", JobState.FAILED),
+        ("Deleting", "Failed", JobState.FAILED),
+    ],
+)
+def test_states(primary: str, secondary: str, state: JobState) -> None:
+    answer = {"TrainingJobStatus": primary, "SecondaryStatus": secondary}
+    assert status_of(answer, parse(URL)).state is state
+
+
+def test_a_status_that_nobody_knows_yet() -> None:
+    answer: dict[str, Any] = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Musing"}
+    assert status_of(answer, parse(URL)).state is JobState.STARTING
+    trained = {"Status": "Training", "StartTime": datetime.now(timezone.utc)}
+    answer["SecondaryStatusTransitions"] = [trained]
+    assert status_of(answer, parse(URL)).state is JobState.RUNNING
+
+
+def test_a_job_that_waits_for_machines(sagemaker: FakeSageMaker) -> None:
+    found = status(
+        sagemaker,
+        "InProgress",
+        "Starting",
+        SecondaryStatusTransitions=transitions(("Starting", 30), ("Starting", 0)),
+    )
+    assert (found.state, found.time) == (JobState.STARTING, "2026-05-28T20:26:40.000000Z")
+    assert (found.reason, found.attempt) == ("Starting it", 1)
+    assert [fact.name for fact in found.facts] == ["phases", "console"]
+
+
+def test_a_spot_job_that_was_interrupted_and_completed(sagemaker: FakeSageMaker) -> None:
+    phases = transitions(
+        ("Starting", 60),
+        ("Downloading", 10),
+        ("Training", 300),
+        ("Interrupted", 120),
+        ("Starting", 40),
+        ("Training", 500),
+        ("Uploading", 5),
+        ("Completed", 0),
+    )
+    found = status(
+        sagemaker,
+        "Completed",
+        "Completed",
+        SecondaryStatusTransitions=phases,
+        TrainingEndTime=phases[-1]["StartTime"],
+        EnableManagedSpotTraining=True,
+        BillableTimeInSeconds=300,
+        TrainingTimeInSeconds=900,
+        WarmPoolStatus={"Status": "Reused", "ReusedByJob": "next-1"},
+    )
+    assert (found.state, found.attempt, found.reason) == (JobState.SUCCEEDED, 2, None)
+    assert found.time == "2026-05-28T20:43:55.000000Z"
+    console = (
+        "https://us-east-1.console.aws.amazon.com/sagemaker/home?region=us-east-1#/jobs/bert-7f3k2a"
+    )
+    value = [
+        {"phase": "Starting", "seconds": 60.0},
+        {"phase": "Downloading", "seconds": 10.0},
+        {"phase": "Training", "seconds": 300.0},
+        {"phase": "Interrupted", "seconds": 120.0},
+        {"phase": "Starting", "seconds": 40.0},
+        {"phase": "Training", "seconds": 500.0},
+        {"phase": "Uploading", "seconds": 5.0},
+    ]
+    text = "starting 1:40, downloading 0:10, training 13:20, interrupted 2:00, uploading 0:05"
+    pool = {"status": "Reused", "billable_seconds": None, "reused_by": "next-1"}
+    assert found.facts == [
+        Fact("phases", text, value),
+        Fact("billable_seconds", "300 s on each of 6 machines", 300),
+        Fact("spot_saving_percent", "66.7 %", 66.7),
+        Fact("warm_pool", "reused, reused by next-1", pool),
+        Fact("console", console, console),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "attempt"),
+    [
+        (["Starting", "Training", "Interrupted"], 2),
+        (["Starting", "Training", "Interrupted", "Restarting", "Training"], 2),
+        (["Starting", "Training", "Restarting", "Starting", "Training", "Restarting"], 3),
+    ],
+)
+def test_attempts(sagemaker: FakeSageMaker, statuses: list[str], attempt: int) -> None:
+    phases = transitions(*((name, 10) for name in statuses))
+    found = status(sagemaker, "InProgress", statuses[-1], SecondaryStatusTransitions=phases)
+    assert found.attempt == attempt
+
+
+def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
+    assert status(sagemaker, "Stopped", "MaxRuntimeExceeded").reason == (
+        "it ran longer than its time limit, limits.timeout"
+    )
+    assert status(sagemaker, "Stopped", "MaxWaitTimeExceeded").reason == (
+        "it had not ended within the time to wait for spot capacity, limits.queue"
+    )

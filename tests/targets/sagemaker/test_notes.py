@@ -1,0 +1,86 @@
+"""Target sagemaker: what a plan says of how it came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .case_parts import VPC, reducers, workers
+from .rendering import reported, sagemaker
+
+NOTES = {
+    "without a time limit": (
+        {},
+        [
+            "note workers.machine: workers on ml.m5.xlarge, the smallest for CPU jobs",
+            "note limits: SageMaker ends the job after 1 day, its default -> set limits.timeout",
+        ],
+    ),
+    "auto with one worker": (
+        {**workers(1, "t4"), "reducers": {"count": "auto"}},
+        ["note reducers.count: 0 reducers: one worker exchanges nothing"],
+    ),
+    "auto beside EFA": (
+        {**workers(4, "a100-40gb:8"), "reducers": {"count": "auto"}},
+        [
+            "note reducers.count: 0 reducers: ml.p4d.24xlarge brings its own transport (EFA, 400 "
+            "Gbit/s), which reducers do not use: to be as fast over TCP, 4 x 400 / 100 = 16 "
+            "machines ml.c5n.18xlarge would be needed"
+        ],
+    ),
+    "auto on a machine of the user's": (
+        reducers("auto", 8, **{"reducers": {"count": "auto", "machine": "ml.c5n.18xlarge"}}),
+        ["note reducers.count: 4 reducers on ml.c5n.18xlarge: 8 workers x 40 Gbit/s / 100 Gbit/s"],
+    ),
+    "a metric that CloudWatch does not get": (
+        {"metrics": {"l": {"regex": r"(?P<step>\d) (?P<value>\d)"}}},
+        [
+            "note metrics.l: l does not reach CloudWatch: SageMaker takes the first group for the "
+            "value, and here it is another; rsctl reads it from the log"
+        ],
+    ),
+    "more metrics than CloudWatch gets": (
+        {"metrics": {f"m{n}": {"regex": f"m{n}=(.)"} for n in range(41)}},
+        [
+            "note metrics.m40: m40 does not reach CloudWatch: SageMaker takes 40 metrics; rsctl "
+            "reads it from the log"
+        ],
+    ),
+    "a prefix": (
+        {"inputs": {"train": "s3://bucket/mnli"}},
+        [
+            "note inputs.train: every object whose name begins with s3://bucket/mnli is read, in "
+            "other folders too -> for a folder, write s3://bucket/mnli/"
+        ],
+    ),
+    "a pipe": (
+        {"inputs": {"train": "s3://bucket/a/"}, **sagemaker(input_mode="Pipe")},
+        ["note inputs.train: mode Pipe: RSCTL_INPUT_TRAIN with _0 at its end is the first pipe"],
+    ),
+    "machines in a VPC": (
+        {**workers(2), **sagemaker(**VPC)},
+        [
+            "note targets.sagemaker.security_groups: the machines reach each other only if the "
+            "security groups allow all TCP within"
+        ],
+    ),
+    "inputs that reducers get too": (
+        reducers(
+            2,
+            inputs={"a": "s3://bucket/a/"},
+            **sagemaker(file_systems={"d": {"id": "fs-01234567", "type": "EFS"}}, **VPC),
+        ),
+        [
+            "note targets.sagemaker.file_systems: inputs reach the reducers too: beside a file "
+            "system they cannot be kept from them"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("title", NOTES)
+def test_what_is_worth_knowing(title: str, tmp_path: Path) -> None:
+    changes, expected = NOTES[title]
+    notes = reported(tmp_path, changes, "note")
+    assert [text for text in expected if text not in notes] == []

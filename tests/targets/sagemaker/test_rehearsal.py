@@ -1,0 +1,179 @@
+"""Whole jobs through the emulated SageMaker, by the command line: as processes and in Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+import requests
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from ..conftest import Rsctl, wait_until
+
+REPOSITORY = Path(__file__).parents[3]
+QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
+PROCESSES = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process")
+TRAIN = """\
+import os, signal, sys, time
+folder = os.environ["RSCTL_CHECKPOINT_DIR"]
+file = os.path.join(folder, os.environ["RSCTL_REPLICA"])
+begun = int(open(file).read()) if os.path.exists(file) else 0
+print(f"begins at {begun}", flush=True)
+def save(*_):
+    open(file, "w").write("7")
+    print("saved", flush=True)
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+while begun < 7:
+    time.sleep(0.05)
+print("done", flush=True)
+"""
+
+needs_docker = pytest.mark.skipif(
+    os.environ.get("CI") != "true" and shutil.which("docker") is None, reason="needs Docker"
+)
+
+
+def write_training(rsctl: Rsctl, **keys: Any) -> str:
+    """A job that ends only once it was stopped after saving, and started again."""
+    job = rsctl.write_job(
+        run={"script": "train.py", "launcher": "once"},
+        image={"base": "b"},
+        checkpoints="s3://rehearsal-bucket/ckpt",
+        **keys,
+    )
+    (rsctl.folder / "source" / "train.py").write_text(TRAIN)
+    return job
+
+
+def control(rsctl: Rsctl, run: str, path: str) -> None:
+    """Ask the emulator of a run for trouble."""
+    env = json.loads((rsctl.home / "runs" / run / "emulator.json").read_text())
+    credentials = Credentials(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"])
+    headers = {"Content-Type": "application/json"}
+    signed = AWSRequest("POST", f"{env['AWS_ENDPOINT_URL']}{path}", headers, b"{}")
+    SigV4Auth(credentials, "sagemaker", env["AWS_REGION"]).add_auth(signed)
+    answer = requests.post(signed.url, b"{}", headers=dict(signed.headers))
+    assert (answer.status_code, answer.text) == (200, "{}")
+
+
+def test_the_quickstart_with_a_reducer_group(rsctl: Rsctl) -> None:
+    small = ("--set", "workers.count=2", "--set", "reducers.count=1")
+    done = rsctl("submit", QUICKSTART, *PROCESSES, *small, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["accuracy"]["last"] > 0.95
+    epochs = [e["text"] for e in done.events if e["type"] == "log" and "epoch " in e["text"]]
+    assert [text.split()[1] for text in epochs] == [str(epoch) for epoch in range(1, 16)]
+    run = rsctl.status("@last")
+    assert run["url"] == f"sagemaker://us-east-1/{run['run']}"
+    assert [(r["replica"], r["state"]) for r in run["replicas"]] == [
+        ("worker-0", "succeeded"),
+        ("worker-1", "succeeded"),
+        ("reducer-0", "succeeded"),
+    ]
+    assert run["gradients"]["operations"] > 0
+    assert run["facts"]["billable_seconds"] > 0
+    assert len(rsctl("metrics", "@last", "-o", "json", "--name", "accuracy").events) == 15
+
+
+@needs_docker
+def test_a_failure_in_containers_is_found(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        image={"base": "rsctl-test-base:1"},
+        bash='echo "$RSCTL_REPLICA of $RSCTL_TARGET"; [ $RSCTL_REPLICA != worker-1 ] || exit 3;'
+        " sleep 600",
+        workers={"count": 2},
+        reducers={"count": 1},
+    )
+    rehearse = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "docker")
+    done = rsctl("submit", job, *rehearse)
+    assert done.exit_code == 1, done.stderr
+    run = rsctl.status("@last")
+    assert (run["state"], run["first_failure"]["replica"]) == ("failed", "worker-1")
+    assert run["first_failure"]["exit_code"] == 3
+
+
+def test_a_job_that_is_stopped_saves_first(rsctl: Rsctl) -> None:
+    run = rsctl.detach(write_training(rsctl), *PROCESSES)
+    rsctl.wait_for_log(run, "begins at 0")
+    assert rsctl("cancel", run).exit_code == 0
+    status = wait_until(lambda: _final(rsctl.status(run)), "its end")
+    assert status["state"] == "cancelled"
+    assert "saved" in rsctl.log(run)
+
+
+def test_a_spot_interruption_goes_on_from_the_checkpoint(rsctl: Rsctl) -> None:
+    run = rsctl.detach(write_training(rsctl, limits={"spot": True}), *PROCESSES)
+    rsctl.wait_for_log(run, "begins at 0")
+    control(rsctl, run, f"/emulator/jobs/{run}:preempt")
+    status = wait_until(lambda: _final(rsctl.status(run)), "its end")
+    assert (status["state"], status["attempt"]) == ("succeeded", 2)
+    log = [text for text in rsctl.log(run).splitlines() if "worker-0" in text]
+    assert log == [f"worker-0 | {text}" for text in ("begins at 0", "saved", "begins at 7", "done")]
+
+
+def _final(status: dict[str, Any]) -> dict[str, Any] | None:
+    return status if status["state"] in ("failed", "succeeded", "cancelled") else None
+
+
+@pytest.fixture
+def cloud(rsctl: Rsctl) -> Iterator[dict[str, str]]:
+    """An emulator in the foreground, whose first create is slow to begin."""
+    process = rsctl.start(
+        *("emulate", "sagemaker", "--runner", "process", "--source", str(rsctl.folder)),
+        *("-o", "json", "--pace", "0.01", "--fault", "sagemaker.CreateTrainingJob:delay=3"),
+    )
+    assert process.stdout
+    text = ""
+    for printed in process.stdout:
+        text += printed
+        if printed == "}\n":
+            break
+    environment: dict[str, str] = json.loads(text)["environment"]
+    yield environment
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def client_of(environment: dict[str, str]) -> Any:
+    return boto3.Session(
+        environment["AWS_ACCESS_KEY_ID"],
+        environment["AWS_SECRET_ACCESS_KEY"],
+        region_name=environment["AWS_REGION"],
+    ).client("sagemaker", endpoint_url=environment["AWS_ENDPOINT_URL"])
+
+
+def test_a_killed_submission_leaves_one_job_and_is_found_again(
+    rsctl: Rsctl, cloud: dict[str, str]
+) -> None:
+    rsctl.env |= cloud
+    job = {
+        "name": "t",
+        "image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1"},
+        "run": {"command": ["echo", "done"], "launcher": "once"},
+        "outputs": "s3://bucket/out",
+        "targets": {
+            "sagemaker": {"region": "us-east-1", "role": "arn:aws:iam::123456789012:role/train"}
+        },
+    }
+    (rsctl.folder / "job.yaml").write_text(json.dumps(job))
+    process = rsctl.start("submit", "job.yaml", "-t", "sagemaker")
+    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    process.kill()  # its request is under way: the emulator waits before it looks at it
+    process.communicate()
+    listed = wait_until(
+        lambda: client_of(cloud).list_training_jobs()["TrainingJobSummaries"], "the job"
+    )
+    assert [job["TrainingJobName"] for job in listed] == [run]
+    status = wait_until(lambda: _final(rsctl.status(run)), "its end")
+    assert (status["state"], status["url"]) == ("succeeded", f"sagemaker://us-east-1/{run}")
+    assert "done" in rsctl.log(run)

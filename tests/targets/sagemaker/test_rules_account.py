@@ -1,0 +1,122 @@
+"""Target sagemaker: rules of regions, roles, images and tags."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .rendering import reported, sagemaker
+
+ACCOUNT = {
+    "no region": (
+        sagemaker(region=None),
+        [
+            "error targets.sagemaker.region: target sagemaker needs a region -> name it, such as "
+            "us-east-1"
+        ],
+    ),
+    "a region of another cloud": (
+        sagemaker(region="us-central1"),
+        [
+            "error targets.sagemaker.region: 'us-central1' is no region of AWS -> write it as in "
+            "us-east-1"
+        ],
+    ),
+    "a region misspelt": (
+        {**sagemaker(region="us-esat-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
+        [
+            "warning targets.sagemaker.region: 'us-esat-1' is no region that was known on "
+            "2026-11-21 -> did you mean us-west-1 or us-east-1?"
+        ],
+    ),
+    "no role": (
+        sagemaker(role=None),
+        [
+            "error targets.sagemaker.role: SageMaker's RoleArn: it is missing -> give an ARN such "
+            "as arn:aws:iam::123456789012:role/train"
+        ],
+    ),
+    "a role's name": (
+        sagemaker(role="my-training-role-of-us"),
+        [
+            "error targets.sagemaker.role: SageMaker's RoleArn: 'my-training-role-of-us' is not "
+            r"arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+ -> give an ARN such as "
+            "arn:aws:iam::123456789012:role/train"
+        ],
+    ),
+    "a role elsewhere": (
+        {**sagemaker(region="cn-north-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
+        [
+            "error targets.sagemaker.role: the role is in partition aws, and cn-north-1 is in "
+            "aws-cn -> name a role arn:aws-cn:iam::ACCOUNT:role/NAME, or another region"
+        ],
+    ),
+    "an image of Docker Hub": (
+        {"image": {"uri": "pytorch/pytorch:2.8.0"}},
+        [
+            "error image.uri: SageMaker pulls images from ECR and public.ecr.aws, not from "
+            "docker.io -> name ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry "
+            "in your VPC, set targets.sagemaker.registry_access: Vpc"
+        ],
+    ),
+    "an image without a repository": (
+        {"image": {"uri": None, "base": "pytorch/pytorch:2.8.0"}},
+        [
+            "error image.repository: SageMaker pulls the image from ECR, so it must be pushed "
+            "there -> name it: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
+        ],
+    ),
+    "an image of another region": (
+        sagemaker(region="eu-west-1"),
+        [
+            "warning image.uri: the image is in us-east-1 and the job in eu-west-1 -> have it in "
+            "eu-west-1 too, unless you know that SageMaker pulls it from there"
+        ],
+    ),
+    "a private registry without a VPC": (
+        {"image": {"uri": "registry.corp/job:1"}, **sagemaker(registry_access="Vpc")},
+        [
+            "error targets.sagemaker.registry_credentials: SageMaker's "
+            "AlgorithmSpecification.TrainingImageConfig: a private registry is reached through "
+            "subnets and security_groups of a VPC -> set targets.sagemaker.subnets and "
+            "security_groups"
+        ],
+    ),
+    "subnets without security groups": (
+        sagemaker(subnets=["subnet-1"]),
+        [
+            "error targets.sagemaker.security_groups: SageMaker's VpcConfig.SecurityGroupIds: it "
+            "is missing -> subnets and security_groups go together"
+        ],
+    ),
+    "too many tags": (
+        sagemaker(tags={f"t{n}": "" for n in range(49)}),
+        [
+            "error targets.sagemaker.tags: SageMaker's Tags: it has 51 items, and SageMaker takes "
+            "at most 50 -> correct it"
+        ],
+    ),
+    "tags of rsctl's": (
+        sagemaker(tags={"rsctl:run": "mine", "rsctl:job": "mine", "Rsctl:run": "x"}),
+        [
+            "error targets.sagemaker.tags.rsctl:run: rsctl:run is set by rsctl -> choose another "
+            "key",
+            "error targets.sagemaker.tags.rsctl:job: rsctl:job is set by rsctl -> choose another "
+            "key",
+        ],
+    ),
+    "a tag of AWS's": (
+        sagemaker(tags={"aws:mine": "x"}),
+        [
+            "error targets.sagemaker.tags.aws:mine: SageMaker's Tags[0]: names that begin with "
+            "aws: are AWS's own -> choose another name"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("title", ACCOUNT)
+def test_what_is_wrong_and_what_to_do(title: str, tmp_path: Path) -> None:
+    changes, expected = ACCOUNT[title]
+    assert sorted(reported(tmp_path, changes)) == sorted(expected)

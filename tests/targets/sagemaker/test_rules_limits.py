@@ -1,0 +1,127 @@
+"""Target sagemaker: rules of limits, and of what runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .case_parts import workers
+from .rendering import reported, sagemaker
+
+LIMITS = {
+    "a long job": (
+        {"limits": {"timeout": "29d"}},
+        [
+            "error limits.timeout: SageMaker's StoppingCondition.MaxRuntimeInSeconds: a job runs "
+            "for at most 28 days, not for 2505600 seconds -> at most 28d"
+        ],
+    ),
+    "a short wait": (
+        {**workers(1, "t4"), "limits": {"queue": "5m"}},
+        [
+            "error limits.queue: SageMaker's StoppingCondition.MaxPendingTimeInSeconds: it is 300, "
+            "and SageMaker takes at least 1800 -> from 30m to 28d"
+        ],
+    ),
+    "a wait for CPUs": (
+        {"limits": {"queue": "1h"}},
+        [
+            "error limits.queue: SageMaker limits the wait for machines with accelerators only, "
+            "and for spot ones -> remove limits.queue"
+        ],
+    ),
+    "retries": (
+        {"limits": {"retries": 31}},
+        [
+            "warning limits.retries: SageMaker starts a job again only after an internal error of "
+            "its own, never after a failure of what runs in it -> let the pipeline submit again, "
+            "with checkpoints",
+            "error limits.retries: SageMaker's RetryStrategy.MaximumRetryAttempts: it is 31, and "
+            "SageMaker takes at most 30 -> from 0 to 30",
+        ],
+    ),
+    "spot without checkpoints": (
+        {"limits": {"spot": True, "queue": "1h"}},
+        [
+            "warning limits.spot: a spot job that is interrupted starts from the beginning without "
+            "checkpoints -> set checkpoints: s3://BUCKET/FOLDER"
+        ],
+    ),
+    "spot kept warm": (
+        {
+            **sagemaker(keep_alive="1h"),
+            "limits": {"spot": True},
+            "checkpoints": "s3://bucket/c",
+        },
+        [
+            "error targets.sagemaker.keep_alive: SageMaker's "
+            "ResourceConfig.KeepAlivePeriodInSeconds: spot machines are never kept warm -> remove "
+            "it, or set limits.spot: false"
+        ],
+    ),
+    "kept warm for long": (
+        sagemaker(keep_alive="7h"),
+        [
+            "error targets.sagemaker.keep_alive: SageMaker's "
+            "ResourceConfig.KeepAlivePeriodInSeconds: it is 25200, and SageMaker takes at most "
+            "21600 -> at most 6h"
+        ],
+    ),
+}
+
+RUN_CASES = {
+    "a long variable": (
+        {"run": {"env": {"A": "x" * 513}}},
+        [
+            "error run.env.A: SageMaker's Environment.A: it has 513 characters, and SageMaker "
+            "takes at most 512 -> remove some or shorten them; a long value fits into a file of "
+            "the image"
+        ],
+    ),
+    "many variables": (
+        {"run": {"env": {f"A{n}": "x" for n in range(97)}}},
+        [
+            "error run.env: SageMaker's Environment: it has 101 entries, and SageMaker takes at "
+            "most 100 -> remove some or shorten them; a long value fits into a file of the image"
+        ],
+    ),
+    "a secret": (
+        {"run": {"env": {"TOKEN": "${TOKEN}"}}},
+        [
+            "warning run.env.TOKEN: whoever may describe the job can read TOKEN -> keep it in AWS "
+            "Secrets Manager, and let the script read it by the job's role"
+        ],
+    ),
+    "a long argument of a foreign image": (
+        {"run": {"launcher": "none", "args": ["x" * 257]}},
+        [
+            "error run.args: SageMaker's AlgorithmSpecification.ContainerArguments[0]: it has 257 "
+            "characters, and SageMaker takes at most 256 -> put what is long into a file of the "
+            "image, or use launcher once"
+        ],
+    ),
+    "a hyperparameter of rsctl's own": (
+        sagemaker(hyperparameters={"rsctl_arguments_0": "[]"}),
+        [
+            "error targets.sagemaker.hyperparameters.rsctl_arguments_0: names that begin with "
+            "rsctl_arguments_ are rsctl's own -> choose another name"
+        ],
+    ),
+    "far too long arguments": (
+        {"run": {"args": ["x" * 26_000]}},
+        [
+            "error targets.sagemaker.hyperparameters: SageMaker's HyperParameters: it has 102 "
+            "entries, and SageMaker takes at most 100 -> shorten them, and run.args, which may "
+            "need some too"
+        ],
+    ),
+}
+
+ALL = {**LIMITS, **RUN_CASES}
+
+
+@pytest.mark.parametrize("title", ALL)
+def test_what_is_wrong_and_what_to_do(title: str, tmp_path: Path) -> None:
+    changes, expected = ALL[title]
+    assert sorted(reported(tmp_path, changes)) == sorted(expected)

@@ -1,0 +1,77 @@
+"""Every job that we give to users: valid, planned for every target, and run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rsctl.data import template_names
+
+from ..conftest import Rsctl
+
+PLACES: dict[str, tuple[str, ...]] = {
+    "process": (),
+    "compose": (),
+    "vertex": (
+        *("--set", "targets.vertex.project=my-project", "--set", "targets.vertex.region=us-east1"),
+        *("--set", "image.repository=us-docker.pkg.dev/p/r/i", "--set", "outputs=gs://bucket/out"),
+    ),
+    "sagemaker": (
+        *("--set", "targets.sagemaker.region=us-east-1", "--set", "outputs=s3://bucket/out"),
+        *("--set", "targets.sagemaker.role=arn:aws:iam::123456789012:role/train"),
+        *("--set", "image.repository=123456789012.dkr.ecr.us-east-1.amazonaws.com/i"),
+    ),
+}
+"""What each target needs to know beyond the templates."""
+
+QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
+
+
+def test_there_are_the_templates_that_init_names() -> None:
+    assert template_names() == ["allreduce", "bench", "ddp", "fsdp", "nccl-tests", "single"]
+
+
+@pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])
+def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
+    assert rsctl("init", template, "mine").exit_code == 0
+    assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
+    for target, place in PLACES.items():
+        plan = json.loads(rsctl("plan", "mine/job.yaml", "-t", target, *place, "-o", "json").stdout)
+        assert plan["target"] == target
+        assert plan["world_size"] == 2
+        assert [f for f in plan["findings"] if f["severity"] != "note"] == []
+    done = rsctl("submit", "mine/job.yaml", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["loss"]["count"] > 1
+
+
+def test_the_quickstart_learns(rsctl: Rsctl) -> None:
+    done = rsctl("submit", str(QUICKSTART), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert done.result["metrics"]["accuracy"]["best"] > 0.95
+    outputs = rsctl.home / "runs" / done.result["run"] / "outputs"
+    assert [path.name for path in outputs.iterdir()] == ["model.pt"]
+
+
+@pytest.mark.parametrize(
+    ("job", "settings", "cells"),
+    [
+        ("job", ["run.args.width=64", "matrix.workers.count=[2]", "matrix.reducers.count=[1]"], 1),
+        ("buckets", ["matrix.comm.bucket_mb=[1]", "matrix.run.args.accumulate=[4]"], 1),
+        ("parallel", ["run.args.width=64"], 3),
+        ("data", ["run.args.samples=40", "run.args.shard-samples=10", "run.args.epochs=3"], 3),
+    ],
+)
+def test_a_bench_of_the_template_runs(
+    rsctl: Rsctl, job: str, settings: list[str], cells: int
+) -> None:
+    assert rsctl("init", "bench", "mine").exit_code == 0
+    small = [] if job == "data" else ["run.args.steps=8"]
+    words = [word for setting in [*settings, *small] for word in ("--set", setting)]
+    done = rsctl("bench", "run", f"mine/{job}.yaml", "-o", "json", *words)
+    assert done.exit_code == 0, done.stderr
+    assert len(done.result["cells"]) == cells
+    for cell in done.result["cells"]:
+        assert cell["metrics"]["samples_per_second"]["values"][0] > 0

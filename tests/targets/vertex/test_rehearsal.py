@@ -1,0 +1,225 @@
+"""Whole jobs through the emulated Vertex AI, by the command line: as processes and in Docker."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import google.auth
+import pytest
+from google.cloud import aiplatform_v1
+
+from tests.loopback import keep_google_auth_here
+
+from ..conftest import Rsctl, wait_until
+
+REPOSITORY = Path(__file__).parents[3]
+QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
+REHEARSE = ("-t", "vertex", "--rehearse", "--rehearse-with", "process")
+PLACE = {"project": "rehearsal", "region": "us-central1"}
+PARENT = "projects/rehearsal/locations/us-central1"
+
+needs_docker = pytest.mark.skipif(
+    os.environ.get("CI") != "true" and shutil.which("docker") is None, reason="needs Docker"
+)
+
+
+def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
+    return [(r["replica"], r["state"], r["exit_code"]) for r in run["replicas"]]
+
+
+def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
+    small = ("--set", "workers.count=2", "--set", "reducers.count=2")
+    done = rsctl("submit", QUICKSTART, *REHEARSE, *small, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    result = done.result
+    assert (result["state"], result["first_failure"]) == ("succeeded", None)
+    assert result["metrics"]["accuracy"]["last"] > 0.95
+    epochs = [e["text"] for e in done.events if e["type"] == "log" and "epoch " in e["text"]]
+    assert [text.split()[1] for text in epochs] == [str(epoch) for epoch in range(1, 16)]
+    run = rsctl.status("@last")
+    assert run["url"].startswith("vertex://rehearsal/us-central1/")
+    assert run["rehearsed"] is True
+    assert end_of(run) == [
+        ("worker-0", "succeeded", 0),
+        ("worker-1", "succeeded", 0),
+        ("reducer-0", "succeeded", None),
+        ("reducer-1", "succeeded", None),
+    ]
+    assert run["gradients"]["operations"] > 0  # they went over the reducers
+    stored = rsctl("metrics", "@last", "-o", "json", "--name", "accuracy").events
+    assert len(stored) == 15
+    assert rsctl.log("@last").count("epoch ") == 15
+    assert "2 reducers" in rsctl.log("@last")
+
+
+def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
+    """Vertex AI itself would start it 23 times."""
+    job = rsctl.write_job(
+        image={"base": "rsctl-test-base:1"},
+        bash="echo here; kill -SEGV $$",
+        workers={"count": 2},
+        limits={"retries": 1},
+    )
+    done = rsctl("submit", job, *REHEARSE, "-o", "json")
+    assert done.exit_code == 1, done.stderr
+    result = done.result
+    assert (result["state"], result["first_failure"]["signal"]) == ("failed", "SIGSEGV")
+    assert [each["failure"]["exit_code"] for each in result["attempts"]][:2] == [139, 139]
+    run = rsctl.status("@last")
+    assert run["attempts"] == result["attempts"]
+    assert run["reason"].endswith("beyond the 1 restart that limits allow: ended by rsctl")
+    assert rsctl.log("@last").count("here") < 2 * 8
+
+
+@needs_docker
+def test_googles_reducers_are_stood_in_for_and_a_failure_is_found(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(
+        image={"base": "rsctl-test-base:1"},
+        bash='echo "$RSCTL_REPLICA of $RSCTL_TARGET"; [ $RSCTL_REPLICA != worker-1 ] || exit 3;'
+        " sleep 600",
+        workers={"count": 2, "accelerator": "t4:1"},
+        reducers={"count": 1},
+    )
+    done = rsctl("submit", job, "-t", "vertex", "--rehearse", "--rehearse-with", "docker")
+    assert done.exit_code == 1, done.stderr
+    assert sorted(line for line in done.stdout.splitlines() if " of vertex" in line) == [
+        "worker-0  | worker-0 of vertex",
+        "worker-1  | worker-1 of vertex",
+    ]
+    assert "rsctl's own reducers in the place of Google's" in done.stderr
+    run = rsctl.status("@last")
+    assert (run["state"], run["first_failure"]["replica"]) == ("failed", "worker-1")
+    assert run["first_failure"]["exit_code"] == 3
+
+
+def test_ctrl_c_detaches_and_cancel_ends_the_job(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="echo up; exec sleep 600", image={"base": "b"})
+    process = rsctl.start("submit", job, *REHEARSE, CI="")
+    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    wait_until(lambda: "up" in rsctl.log(run), "its log")
+    process.send_signal(signal.SIGINT)
+    _, reported = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"{run} goes on. Watch it again: rsctl logs -f {run}" in reported
+    assert rsctl.status(run)["state"] == "running"
+    assert rsctl("cancel", run).exit_code == 0
+    wait_until(lambda: rsctl.status(run)["state"] == "cancelled", "its end")
+    assert rsctl.processes(run) == []
+
+
+def test_an_emulator_that_is_killed_takes_the_job_with_it(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(bash="echo up; exec sleep 600", image={"base": "b"})
+    run = rsctl.detach(job, *REHEARSE)
+    rsctl.wait_for_log(run, "up")
+    os.kill(int((rsctl.home / "runs" / run / "emulator.lock").read_text()), signal.SIGKILL)
+    status = wait_until(lambda: _final(rsctl.status(run)), "the end")
+    assert status["state"] == "failed"
+    assert status["reason"] == (
+        "its emulator has ended; what was left of the job has been cleared away"
+    )
+    assert end_of(status) == [("worker-0", "cancelled", None)]
+    wait_until(lambda: rsctl.processes(run) == [], "its processes to end")
+
+
+def _final(status: dict[str, Any]) -> dict[str, Any] | None:
+    return status if status["state"] in ("failed", "succeeded", "cancelled") else None
+
+
+@pytest.fixture
+def cloud(rsctl: Rsctl, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
+    """An emulator in the foreground, whose every third create is slow to begin."""
+    fault = "aiplatform.customJobs.create:delay=3"
+    process = rsctl.start(
+        *("emulate", "vertex", "--runner", "process", "--source", str(rsctl.folder)),
+        *("-o", "json", "--pace", "0.01", "--fault", fault),
+    )
+    assert process.stdout
+    text = ""
+    for printed in process.stdout:
+        text += printed
+        if printed == "}\n":
+            break
+    environment: dict[str, str] = json.loads(text)["environment"]
+    for name in [n for n in os.environ if n.startswith(("GOOGLE_", "CLOUDSDK_"))]:
+        monkeypatch.delenv(name)
+    keep_google_auth_here(monkeypatch)
+    yield environment
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+
+
+def a_job(rsctl: Rsctl) -> str:
+    """One that runs in an image that is used as it is, so that nothing is built."""
+    job = {
+        "name": "t",
+        "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},
+        "run": {"command": ["echo", "done"], "launcher": "once"},
+        "outputs": "gs://bucket/out",
+        "targets": {"vertex": PLACE},
+    }
+    (rsctl.folder / "job.yaml").write_text(json.dumps(job))
+    return "job.yaml"
+
+
+def jobs_of(environment: dict[str, str]) -> list[Any]:
+    credentials, _ = google.auth.load_credentials_from_file(
+        environment["GOOGLE_APPLICATION_CREDENTIALS"],
+        scopes=["https://www.googleapis.com/auth/cloud-platform"],
+    )
+    client = aiplatform_v1.JobServiceClient(
+        transport="rest",
+        credentials=credentials,
+        client_options={"api_endpoint": environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"]},
+    )
+    return list(client.list_custom_jobs(parent=PARENT))
+
+
+def test_a_killed_submission_leaves_one_job_and_is_found_again(
+    rsctl: Rsctl, cloud: dict[str, str]
+) -> None:
+    rsctl.env |= cloud
+    process = rsctl.start("submit", a_job(rsctl), "-t", "vertex")
+    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    process.kill()  # its request is under way: the emulator waits before it looks at it
+    process.communicate()
+    wait_until(lambda: jobs_of(cloud), "the job")
+    status = wait_until(lambda: _final(rsctl.status(run)), "its end")
+    assert status["state"] == "succeeded"
+    assert "done" in rsctl.log(run)
+    assert len(jobs_of(cloud)) == 1
+
+
+def test_a_job_that_googles_client_submitted(rsctl: Rsctl, cloud: dict[str, str]) -> None:
+    rsctl.env |= cloud
+    credentials, _ = google.auth.load_credentials_from_file(
+        cloud["GOOGLE_APPLICATION_CREDENTIALS"],
+        scopes=["https://www.googleapis.com/auth/cloud-platform"],
+    )
+    client = aiplatform_v1.JobServiceClient(
+        transport="rest",
+        credentials=credentials,
+        client_options={"api_endpoint": cloud["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"]},
+    )
+    pool = {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": 1,
+        "container_spec": {
+            "image_uri": "us-docker.pkg.dev/p/r/i:1",
+            "command": [sys.executable, "-c", "print('theirs')"],
+        },
+    }
+    made = client.create_custom_job(
+        parent=PARENT,
+        custom_job={"display_name": "Their job", "job_spec": {"worker_pool_specs": [pool]}},
+    )
+    url = f"vertex://rehearsal/us-central1/{made.name.rpartition('/')[2]}"
+    status = wait_until(lambda: _final(rsctl.status(url)), "its end")
+    assert (status["state"], status["name"], status["url"]) == ("succeeded", "Their job", url)
+    assert rsctl.log(url) == "worker-0 | theirs\n"
