@@ -15,7 +15,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.transport")
     parser.add_argument("cases", metavar="CASE", nargs="*", help=f"default: all of {len(CASES)}")
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--engine", choices=("core", "twin"), help="default: each case's own")
+    parser.add_argument("--engine", choices=("core", "python"), help="default: each case's own")
     parser.add_argument("--tls", action="store_true", help="between workers and reducers")
     parser.add_argument("--no-gloo", action="store_true", help="leave out gloo's ring")
     options = parser.parse_args()

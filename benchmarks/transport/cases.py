@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rsctl.transport import shares
-from rsctl.transport.shares import Links
+from rsctl.transport import cost_model
+from rsctl.transport.cost_model import Links
 
 MB = 1_000_000
 
@@ -45,17 +45,19 @@ class Case:
 
     def links(self) -> Links:
         """The cards' goodput."""
-        goods = [shares.goodput(bits, self.mtu) for bits in self.bits()]
+        goods = [cost_model.goodput(bits, self.mtu) for bits in self.bits()]
         return Links(self.workers, min(goods[: self.workers]), tuple(goods[self.workers :]))
 
     def wire_seconds(self) -> float:
         """What the wires need at least, by the better of a pure and a hybrid pool."""
         links = self.links()
-        return min(shares.pure_seconds(links, self.size), shares.hybrid_seconds(links, self.size))
+        return min(
+            cost_model.pure_seconds(links, self.size), cost_model.hybrid_seconds(links, self.size)
+        )
 
     def ring_seconds(self) -> float:
         """What a ring of the workers alone needs at least."""
-        return shares.ring_seconds(self.links(), self.size)
+        return cost_model.ring_seconds(self.links(), self.size)
 
 
 def _cases() -> list[Case]:
@@ -67,8 +69,8 @@ def _cases() -> list[Case]:
     ]
     four = Case("n4m4-200", 4, 4, 200)
     cases += [
-        replace(four, name="twin-n4m4-200", engine="twin", limit=1.08),
-        Case("twin-n8m8-200", 8, 8, 200, engine="twin", limit=1.08),
+        replace(four, name="python-n4m4-200", engine="python", limit=1.08),
+        Case("python-n8m8-200", 8, 8, 200, engine="python", limit=1.08),
         Case("n4m4-1000", 4, 4, 1000),
         Case("n4m4-2000-jumbo", 4, 4, 2000, 100 * MB, mtu=9000),
         Case("n4m1-200", 4, 1, 200, limit=None, faster=1.10),

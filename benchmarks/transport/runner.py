@@ -14,7 +14,7 @@ from statistics import median
 
 from benchmarks.transport.cases import Case
 from benchmarks.transport.network import Link, Star
-from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PORT = 29600
@@ -52,7 +52,7 @@ def _reducers(case: Case, engine: str, star: Star, tls: bool) -> Iterator[dict[s
         "PYTHONPATH": str(_ROOT),
     }
     if tls:
-        environ |= {ASKS: "1", IDENTITY: make_identity()}
+        environ |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: make_identity()}
     if case.congestion:
         environ["RSCTL_TRANSPORT_CONGESTION"] = case.congestion
     nodes = range(case.workers, case.workers + case.reducers)

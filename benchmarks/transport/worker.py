@@ -1,6 +1,6 @@
 """One worker of a benchmark: `python -m benchmarks.transport.worker ENGINE BYTES RUNS HYBRID`.
 
-ENGINE is core, twin or gloo. Prints one JSON line: the seconds of each run, and what moved.
+ENGINE is core, python or gloo. Prints one JSON line: the seconds of each run, and what moved.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from rsctl.transport import Settings, Transport, connect, schedule, shares
+from rsctl.transport import Settings, Transport, connect, cost_model, schedule
 
 NAMES = ("ring", "central", "pool", "hybrid")
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
@@ -45,20 +45,20 @@ def find_settings() -> Settings:
 def find(settings: Settings) -> list[Method]:
     """What can be measured here."""
     links, ranks = settings.links, settings.world
-    found = [Method("ring", shares.ring_seconds(links, 1), 2 * (ranks - 1) / ranks)]
+    found = [Method("ring", cost_model.ring_seconds(links, 1), 2 * (ranks - 1) / ranks)]
     if not settings.reducers:
         return found
     pool = replace(settings, peers=())
     first = settings.reducer_bandwidths[:1]
     one = replace(pool, reducers=settings.reducers[:1], reducer_bandwidths=first)
-    found.append(Method("central", shares.pure_seconds(one.links, 1), 1, one))
+    found.append(Method("central", cost_model.pure_seconds(one.links, 1), 1, one))
     if len(settings.reducers) > 1:
-        found.append(Method("pool", shares.pure_seconds(links, 1), 1, pool))
+        found.append(Method("pool", cost_model.pure_seconds(links, 1), 1, pool))
     plan = schedule.plan(links)
     if plan.hybrid:
         own = plan.weights[plan.dedicated] / len(plan.slots)
         wire = 1 + (ranks - 2) * own
-        found.append(Method("hybrid", shares.hybrid_seconds(links, 1), wire, settings, True))
+        found.append(Method("hybrid", cost_model.hybrid_seconds(links, 1), wire, settings, True))
     return found
 
 
@@ -89,7 +89,7 @@ class Ranks:
 
     @contextmanager
     def opened(self, method: Method) -> Iterator[tuple[AllReduce, str | None]]:
-        """The method, ready for use, and what reduces: the transport's `core` or `twin`."""
+        """The method, ready for use, and what reduces: the transport's `core` or `python`."""
         if method.settings is None:
             yield self._by_ring, None
             return

@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 import msgspec
 
 from rsctl.stream.formatting import format_bytes
-from rsctl.transport.shares import Links, goodput, hybrid_seconds, pure_seconds, ring_seconds
+from rsctl.transport.cost_model import Links, goodput, hybrid_seconds, pure_seconds, ring_seconds
 
 TRANSPORT = "node.transport."
 REDUCER = "node.reducer."

@@ -9,7 +9,7 @@ from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
-from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked, make_identity
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
 
 TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
 """The variable that has the run's secret, by which workers and reducers know each other."""
@@ -96,30 +96,31 @@ def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
     if not has_reducers:
         return {}
     env: dict[str, Optional[str]] = {TOKEN: None}
-    return {**env, ASKS: "1", IDENTITY: None} if _asks_for_tls(job) else env
+    return {**env, TLS_VARIABLE: "1", IDENTITY_VARIABLE: None} if _asks_for_tls(job) else env
 
 
 def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:
     """What a plan says of the job's wish for TLS between workers and reducers."""
-    path = f"run.env.{ASKS}"
+    path = f"run.env.{TLS_VARIABLE}"
     try:
-        is_asked(_tls_wish(job))
+        is_enabled(_tls_wish(job))
     except ValueError as unclear:
         yield error("env", str(unclear), "write 1 or 0", path)
     if _asks_for_tls(job) and not has_reducers:
-        text = f"{ASKS} is not used: there are no reducers, and workers do not use it by themselves"
+        reason = "there are no reducers, and workers do not use it by themselves"
+        text = f"{TLS_VARIABLE} is not used: {reason}"
         yield note("unused", text, None, path)
 
 
 def _asks_for_tls(job: Job) -> bool:
     try:
-        return is_asked(_tls_wish(job))
+        return is_enabled(_tls_wish(job))
     except ValueError:
         return False  # `tls_findings` makes it an error
 
 
 def _tls_wish(job: Job) -> str:
-    return str(job.run.env.get(ASKS, ""))
+    return str(job.run.env.get(TLS_VARIABLE, ""))
 
 
 def secrets(job: Job, has_reducers: bool) -> dict[str, str]:
@@ -129,7 +130,7 @@ def secrets(job: Job, has_reducers: bool) -> dict[str, str]:
     """
     from secrets import token_hex  # not for `plan`, which needs none
 
-    makers = {TOKEN: token_hex, IDENTITY: make_identity}
+    makers = {TOKEN: token_hex, IDENTITY_VARIABLE: make_identity}
     token = {name: makers[name]() for name in reducers_env(job, has_reducers) if name in makers}
     hidden = {name: job.run.env[name] for name, value in user_env(job).items() if value is None}
     return token | {name: str(value) for name, value in hidden.items()}

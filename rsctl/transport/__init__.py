@@ -8,25 +8,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rsctl.transport.client import Transport, connect
     from rsctl.transport.errors import Code, TransportError
-    from rsctl.transport.facade import Kept, Transport, connect
     from rsctl.transport.settings import Settings
-    from rsctl.transport.work import Work
+    from rsctl.transport.work_queue import Work
 
-LANGUAGES = {"core": "C++", "twin": "Python"}
+LANGUAGES = {"core": "C++", "python": "Python"}
 """What people are told of an engine."""
 
 _HOMES = {
     "Code": "errors",
     "TransportError": "errors",
-    "Kept": "facade",
-    "Transport": "facade",
-    "connect": "facade",
+    "Transport": "client",
+    "connect": "client",
     "Settings": "settings",
-    "Work": "work",
+    "Work": "work_queue",
 }
 
-__all__ = ["Code", "Kept", "Settings", "Transport", "TransportError", "Work", "connect"]
+__all__ = ["Code", "Settings", "Transport", "TransportError", "Work", "connect"]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from rsctl.transport.errors import system_words
+from rsctl.transport.errors import format_os_error
 from rsctl.transport.frames import Check, FrameReader, Header
 
 _MOST_PARTS = 32
@@ -17,17 +17,20 @@ _LINGER_SECONDS = 1.0
 _READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 
-class Ended(Exception):
+class ConnectionClosed(Exception):
     """The peer has closed the connection, or it broke."""
 
 
 class Connection:
-    """A socket after its opening. `heard` and `told` are when bytes last came and went."""
+    """A socket after its handshake.
+
+    `last_received` and `last_sent` are the monotonic times at which bytes last came and went.
+    """
 
     def __init__(self, sock: socket.socket, frame: int, check: Check) -> None:
         sock.setblocking(False)
         self.sock = sock
-        self.heard = self.told = time.monotonic()
+        self.last_received = self.last_sent = time.monotonic()
         self.bytes_in = 0
         self.bytes_out = 0
         self._expected = 1
@@ -45,7 +48,7 @@ class Connection:
         return len(self._out)
 
     @property
-    def waits_for_rest(self) -> bool:
+    def has_partial_frame(self) -> bool:
         """Whether the rest of a frame is to come, until when the selector shows nothing."""
         return self._expected > 1
 
@@ -54,7 +57,7 @@ class Connection:
         self._out.extend(part for part in parts if len(part))
 
     def flush(self) -> None:
-        """Send as much as the system takes now. Raises Ended."""
+        """Send as much as the system takes now. Raises ConnectionClosed."""
         while self._out:
             parts = [self._out[i] for i in range(min(len(self._out), _MOST_PARTS))]
             try:
@@ -62,9 +65,9 @@ class Connection:
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
-                raise Ended(system_words(error)) from error
+                raise ConnectionClosed(format_os_error(error)) from error
             self.bytes_out += sent
-            self.told = time.monotonic()
+            self.last_sent = time.monotonic()
             self._drop(sent)
 
     def _drop(self, sent: int) -> None:
@@ -76,17 +79,17 @@ class Connection:
             sent -= len(part)
 
     def receive(self) -> Iterator[tuple[Header, memoryview]]:
-        """The frames that are whole after one more read. Raises Ended, FrameError."""
+        """The frames that are whole after one more read. Raises ConnectionClosed, FrameError."""
         try:
             count = self.sock.recv_into(self._reader.space())
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            raise Ended(system_words(error)) from error
+            raise ConnectionClosed(format_os_error(error)) from error
         if count == 0:
-            raise Ended("it closed the connection")
+            raise ConnectionClosed("it closed the connection")
         self.bytes_in += count
-        self.heard = time.monotonic()
+        self.last_received = time.monotonic()
         yield from self._reader.frames(count)
         self._expect(self._reader.missing)
 
@@ -102,7 +105,7 @@ class Connection:
         self.sock.close()
 
 
-def part_with(connections: list[Connection], last: bytes) -> None:
+def close_gracefully(connections: list[Connection], last: bytes) -> None:
     """Send a last frame on each, wait a moment until the peers have read it, and close.
 
     A socket that is closed with unread bytes resets the connection, and the peer would lose the
@@ -113,15 +116,15 @@ def part_with(connections: list[Connection], last: bytes) -> None:
         for connection in connections:
             connection.queue(last)
             selector.register(connection.sock, selectors.EVENT_READ, connection)
-            _farewell(connection, selector)
+            _drain(connection, selector)
         while selector.get_map() and (left := until - time.monotonic()) > 0:
             for key, _ in selector.select(left):
-                _farewell(key.data, selector)
+                _drain(key.data, selector)
     for connection in connections:
         connection.close()
 
 
-def _farewell(connection: Connection, selector: selectors.BaseSelector) -> None:
+def _drain(connection: Connection, selector: selectors.BaseSelector) -> None:
     """Send what is left, then say that no more comes, then read until the peer has closed."""
     try:
         if connection.busy:
@@ -136,11 +139,11 @@ def _farewell(connection: Connection, selector: selectors.BaseSelector) -> None:
         selector.unregister(connection.sock)
     except BlockingIOError:
         return
-    except (OSError, Ended):
+    except (OSError, ConnectionClosed):
         selector.unregister(connection.sock)
 
 
-def prepare(sock: socket.socket, silence: float, congestion: str | None = None) -> None:
+def configure_socket(sock: socket.socket, silence: float, congestion: str | None = None) -> None:
     """Set a socket up for blocks: small frames at once, peers that answer nothing given up.
 
     Without a congestion control to use, cubic is taken, or reno, which Linux allows to everyone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.transport.group import (
+from rsctl.transport.engine_interface import (
     ClientEngine,
     Group,
     Membership,
@@ -17,9 +17,9 @@ def reducer_engine(group: Group, core: bool) -> ReducerEngine:
 
     if core and native.library() is not None:
         return native.CoreReducer(group)
-    from rsctl.transport.twin_reducer import TwinReducer
+    from rsctl.transport.python_reducer import PythonReducer
 
-    return TwinReducer(group)
+    return PythonReducer(group)
 
 
 def client_engine(membership: Membership, sockets: Sockets, core: bool) -> ClientEngine:
@@ -28,13 +28,13 @@ def client_engine(membership: Membership, sockets: Sockets, core: bool) -> Clien
 
     if core and native.library() is not None:
         return native.CoreClient(membership, sockets)
-    from rsctl.transport.twin_client import TwinClient
+    from rsctl.transport.python_client import PythonClient
 
-    return TwinClient(membership, sockets)
+    return PythonClient(membership, sockets)
 
 
 def engine_name(core: bool) -> str:
-    """`core` or `twin`: what a call with this choice would take."""
+    """`core` or `python`: what a call with this choice would take."""
     from rsctl.transport import native
 
-    return "core" if core and native.library() is not None else "twin"
+    return "core" if core and native.library() is not None else "python"

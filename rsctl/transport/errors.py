@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-NOBODY = 0xFFFFFFFF
+NO_RANK = 0xFFFFFFFF
 """The rank in a frame that is about no rank."""
 
 
@@ -57,7 +57,7 @@ class TransportError(Exception):
 class Failure:
     """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's words.
 
-    `server` is the reducer that it was noticed at, `rank` the worker concerned or NOBODY,
+    `server` is the reducer that it was noticed at, `rank` the worker concerned or NO_RANK,
     `sequence` the oldest unfinished operation, 0 if there was none. If that reducer has only passed
     the failure on (`remote`), `relayed` is the one that failed, as far as it said.
     """
@@ -89,7 +89,7 @@ class Failure:
             self.code,
             self.message(names),
             reducer=concerned if concerned < len(names) else None,
-            rank=None if self.rank == NOBODY else self.rank,
+            rank=None if self.rank == NO_RANK else self.rank,
             sequence=self.sequence or None,
         )
 
@@ -106,7 +106,7 @@ class Failure:
         if self.code is Code.SILENT:
             return f"{who} has been silent for {self.detail}{during}"
         if self.code is Code.DEADLINE:
-            waits = f"; {who} waits for rank {self.rank}" if self.rank != NOBODY else ""
+            waits = f"; {who} waits for rank {self.rank}" if self.rank != NO_RANK else ""
             return f"operation {self.sequence} has made no progress for {self.detail}{waits}"
         if self.code is Code.LOST:
             return f"{who} was lost{during}: {self.detail}"
@@ -123,6 +123,6 @@ def known_code(number: int) -> Code:
     return Code(number) if Code.AUTHENTICATION <= number <= Code.STOPPED else Code.PROTOCOL
 
 
-def system_words(error: OSError) -> str:
+def format_os_error(error: OSError) -> str:
     """The system's words for an error, without Python's additions to them."""
     return os.strerror(error.errno) if error.errno else str(error)

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rsctl.transport.errors import NOBODY, Code
+from rsctl.transport.errors import NO_RANK, Code
 
 MAGIC = 0x54435352
 VERSION = 1
@@ -36,7 +36,7 @@ class Header(NamedTuple):
     kind: int
     dtype: int = 0
     op: int = 0
-    rank: int = NOBODY
+    rank: int = NO_RANK
     epoch: int = 0
     sequence: int = 0
     total: int = 0

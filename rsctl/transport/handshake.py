@@ -1,6 +1,6 @@
-"""The opening of a connection: who is it, and does it know the run's token? See PROTOCOL.md.
+"""The handshake of a connection: who is it, and does it know the run's token? See PROTOCOL.md.
 
-Both sides are here, next to each other. Sockets block, with a deadline for the whole opening.
+Both sides are here, next to each other. Sockets block, with a deadline for the whole handshake.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass
 
 from rsctl.transport import frames
-from rsctl.transport.errors import NOBODY, Code, TransportError, known_code, printable
+from rsctl.transport.errors import NO_RANK, Code, TransportError, known_code, printable
 from rsctl.transport.frames import HEADER_BYTES, FrameError, Header
 
-OPENING_SECONDS = 5.0
+HANDSHAKE_SECONDS = 5.0
 MAX_RUN_BYTES = 127
 SMALLEST_TOKEN = 16
 
@@ -73,7 +73,7 @@ class Hello:
 
 
 @dataclass(frozen=True)
-class Line:
+class Channel:
     """A connection: `sock` is what the protocol is spoken on, `wire` the TCP connection below it.
 
     Without TLS they are the same, and `binding` is empty. With it, `binding` is known to the two
@@ -85,18 +85,18 @@ class Line:
     binding: bytes = b""
 
 
-class Opening:
-    """One side's view of an opening: exact reads under one deadline, never more than asked for."""
+class Handshake:
+    """One side of a handshake: exact reads under one deadline, never more than asked for."""
 
-    def __init__(self, sock: socket.socket, seconds: float = OPENING_SECONDS) -> None:
+    def __init__(self, sock: socket.socket, seconds: float = HANDSHAKE_SECONDS) -> None:
         self.binding = b""
         self._sock = sock
         self._until = time.monotonic() + seconds
 
-    def over(self, line: Line) -> Opening:
-        """The rest of the opening, on this line and under the same deadline."""
-        rest = Opening(line.sock)
-        rest._until, rest.binding = self._until, line.binding
+    def over(self, channel: Channel) -> Handshake:
+        """The rest of the handshake, on this channel and under the same deadline."""
+        rest = Handshake(channel.sock)
+        rest._until, rest.binding = self._until, channel.binding
         return rest
 
     def send(self, data: bytes) -> None:
@@ -123,7 +123,7 @@ class Opening:
     def _refusal(self, header: Header) -> TransportError:
         text = printable(self._exactly(header.payload))
         code = known_code(header.code)
-        return TransportError(code, text, rank=None if header.rank == NOBODY else header.rank)
+        return TransportError(code, text, rank=None if header.rank == NO_RANK else header.rank)
 
     def receive(self, most: int) -> bytes:
         """Whatever comes next, some bytes at least. Raises OSError."""
@@ -146,45 +146,45 @@ class Opening:
         return left
 
 
-def introduce(opening: Opening, hello: Hello, token: bytes) -> None:
+def prove_worker(handshake: Handshake, hello: Hello, token: bytes) -> None:
     """The worker's side. Raises OSError, FrameError, TransportError."""
     said = hello.pack(secrets.token_bytes(_NONCE_BYTES))
-    opening.send(said)
-    _, nonce = opening.read(frames.CHALLENGE, _NONCE_BYTES, _NONCE_BYTES)
-    proven = said + nonce + opening.binding
+    handshake.send(said)
+    _, nonce = handshake.read(frames.CHALLENGE, _NONCE_BYTES, _NONCE_BYTES)
+    proven = said + nonce + handshake.binding
     proof = _proof(token, _WORKER, proven)
     fields = {"rank": hello.rank, "epoch": hello.epoch, "job": frames.job_number(hello.run)}
-    opening.send(frames.header(frames.PROOF, payload=len(proof), **fields).pack() + proof)
-    _, answer = opening.read(frames.READY, len(proof), len(proof))
+    handshake.send(frames.header(frames.PROOF, payload=len(proof), **fields).pack() + proof)
+    _, answer = handshake.read(frames.READY, len(proof), len(proof))
     if not hmac.compare_digest(answer, _proof(token, _REDUCER, proven)):
         raise TransportError(Code.AUTHENTICATION, "it does not know this run's token")
 
 
 @dataclass(frozen=True)
-class Introduction:
+class VerifiedWorker:
     """A worker that has proved itself, and the reducer's own proof for it."""
 
     hello: Hello
     ready: bytes
 
 
-def examine(opening: Opening, token: bytes) -> Introduction:
+def verify_worker(handshake: Handshake, token: bytes) -> VerifiedWorker:
     """The reducer's side, up to the answer that makes the worker a member.
 
     Raises OSError, FrameError, TransportError; the peer has then been told nothing.
     """
-    header, payload = opening.read(frames.HELLO, _HELLO.size, _HELLO.size + MAX_RUN_BYTES)
+    header, payload = handshake.read(frames.HELLO, _HELLO.size, _HELLO.size + MAX_RUN_BYTES)
     said = header.pack() + payload
     nonce = secrets.token_bytes(_NONCE_BYTES)
-    opening.send(frames.header(frames.CHALLENGE, payload=len(nonce)).pack() + nonce)
+    handshake.send(frames.header(frames.CHALLENGE, payload=len(nonce)).pack() + nonce)
     size = hashlib.sha256().digest_size
-    _, proof = opening.read(frames.PROOF, size, size)
-    proven = said + nonce + opening.binding
+    _, proof = handshake.read(frames.PROOF, size, size)
+    proven = said + nonce + handshake.binding
     if not hmac.compare_digest(proof, _proof(token, _WORKER, proven)):
         raise TransportError(Code.AUTHENTICATION, "wrong token")
     answer = _proof(token, _REDUCER, proven)
     ready = frames.header(frames.READY, payload=len(answer)).pack() + answer
-    return Introduction(Hello.unpack(header, payload), ready)
+    return VerifiedWorker(Hello.unpack(header, payload), ready)
 
 
 def _proof(token: bytes, side: bytes, proven: bytes) -> bytes:

@@ -12,15 +12,15 @@ from ctypes import c_void_p as handle
 from functools import cache
 from pathlib import Path
 
-from rsctl.transport.errors import Code, Failure, printable
-from rsctl.transport.group import (
+from rsctl.transport.engine_interface import (
     ClientStats,
-    Ending,
     Group,
     Membership,
+    Outcome,
     ReducerStats,
     Sockets,
 )
+from rsctl.transport.errors import Code, Failure, printable
 
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
@@ -142,12 +142,12 @@ class CoreReducer:
         """See ReducerEngine."""
         self._core.rsctl_reducer_adopt(self._handle, sock.detach(), rank)
 
-    def ending(self) -> Ending | None:
+    def outcome(self) -> Outcome | None:
         """See ReducerEngine."""
         code, text = c_uint32(), ctypes.create_string_buffer(_TEXT_BYTES)
         if not self._core.rsctl_reducer_ending(self._handle, ctypes.byref(code), text):
             return None
-        return Ending(Code(code.value) if code.value else None, printable(text.value))
+        return Outcome(Code(code.value) if code.value else None, printable(text.value))
 
     def stats(self) -> ReducerStats:
         """See ReducerEngine."""

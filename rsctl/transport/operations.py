@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from rsctl.transport.engine_interface import Membership
 from rsctl.transport.frames import DATA, FrameError, Header, chunks_of, header
-from rsctl.transport.group import Membership
 
 _WAITING, _SENT, _DONE = 0, 1, 2
 

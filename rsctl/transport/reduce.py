@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Mapping
 
+from rsctl.transport.engine_interface import ReducerStats
 from rsctl.transport.engines import engine_name, reducer_engine
-from rsctl.transport.errors import TransportError, system_words
-from rsctl.transport.group import ReducerStats
+from rsctl.transport.errors import TransportError, format_os_error
 from rsctl.transport.server import DEFAULT_MEMORY, Reducer
-from rsctl.transport.settings import DEFAULT_PORT, run_of, shown, tls_of, token_of
+from rsctl.transport.settings import DEFAULT_PORT, format_address, read_run, read_tls, read_token
 
 _USAGE = 2
 _ENVIRONMENT = 3
@@ -45,8 +45,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _refuse(error.message, _USAGE)
     except OSError as error:
         where = options.bind or options.interface
-        return _refuse(f"cannot listen on {where}: {system_words(error)}", _ENVIRONMENT)
-    _emit("reducer", {"address": shown(reducer.address), "engine": engine_name(core)})
+        return _refuse(f"cannot listen on {where}: {format_os_error(error)}", _ENVIRONMENT)
+    _emit("reducer", {"address": format_address(reducer.address), "engine": engine_name(core)})
     _serve(reducer, stop, options.telemetry, options.once)
     reducer.close()
     return 0
@@ -82,7 +82,7 @@ def _start(
     options: argparse.Namespace, host: str, core: bool, environ: Mapping[str, str]
 ) -> Reducer:
     """The reducer of all lanes; port 0 is any free one."""
-    token, run, tls = token_of(environ), run_of(environ), tls_of(environ)
+    token, run, tls = read_token(environ), read_run(environ), read_tls(environ)
     return Reducer(
         host,
         options.port,
@@ -120,8 +120,8 @@ def _serve(reducer: Reducer, stop: threading.Event, interval: float, once: bool)
 
 def _is_left(reducer: Reducer) -> bool:
     """Whether all workers have said goodbye."""
-    ending = reducer.ending()
-    return ending is not None and ending.code is None
+    outcome = reducer.outcome()
+    return outcome is not None and outcome.code is None
 
 
 class Report:
@@ -141,7 +141,7 @@ class Report:
         # A new epoch counts from 0.
         since = [b - a if b >= a else b for a, b in zip(self._bytes, total, strict=True)]
         self._time, self._bytes = now, total
-        ending = self._reducer.ending()
+        outcome = self._reducer.outcome()
         return {
             "epoch": self._reducer.epoch,
             "members": max((flow.members for flow in flows), default=0),
@@ -152,7 +152,7 @@ class Report:
             "gbps_out": round(since[1] * 8e-9 / passed, 3),
             "refused": self._reducer.refused,
             "late": _latest(flows),
-            "ended": ending.message if ending is not None else None,
+            "ended": outcome.message if outcome is not None else None,
         }
 
 

@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rsctl.transport import shares as cost
-from rsctl.transport.shares import Links
+from rsctl.transport import cost_model
+from rsctl.transport.cost_model import Links
 
 FRAME_BYTES = 32 * 1024
 """The largest block. With its header it stays below 45 segments of 1448 bytes: a frame with a
@@ -107,9 +107,9 @@ def plan(links: Links, frame: int | None = None, window: int | None = None) -> S
     """
     candidates = []
     if links.reducers:
-        candidates.append(_schedule(links, cost.pure_shares(links), frame, window))
-    if links.workers > 1 and cost.hybrid_worker_share(links) > 0:
-        candidates.append(_schedule(links, cost.hybrid_shares(links), frame, window))
+        candidates.append(_schedule(links, cost_model.pure_shares(links), frame, window))
+    if links.workers > 1 and cost_model.hybrid_worker_share(links) > 0:
+        candidates.append(_schedule(links, cost_model.hybrid_shares(links), frame, window))
     if not candidates:
         raise ValueError("no reducer, and no second worker to reduce with")
     return min(candidates, key=lambda schedule: schedule.seconds(links, _TYPICAL_BYTES))
@@ -117,13 +117,13 @@ def plan(links: Links, frame: int | None = None, window: int | None = None) -> S
 
 def pure(links: Links, frame: int | None = None, window: int | None = None) -> Schedule:
     """The schedule that leaves all work to the dedicated reducers."""
-    return _schedule(links, cost.pure_shares(links), frame, window)
+    return _schedule(links, cost_model.pure_shares(links), frame, window)
 
 
 def _schedule(
     links: Links, shares: Sequence[float], frame: int | None, window: int | None
 ) -> Schedule:
-    weights = cost.weights(shares, _LONGEST_ROW, LONG_ROW_FRAME_BYTES / _TYPICAL_BYTES)
+    weights = cost_model.weights(shares, _LONGEST_ROW, LONG_ROW_FRAME_BYTES / _TYPICAL_BYTES)
     slots = _spread(weights)
     frame = frame or (FRAME_BYTES if len(slots) <= _LONG_ROW else LONG_ROW_FRAME_BYTES)
     under_way = max(_UNDER_WAY_BYTES, 2 * links.worker * _ROUND_TRIP_SECONDS)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rsctl.transport import frames
-from rsctl.transport.connection import prepare
-from rsctl.transport.door import MOST_OPENINGS, Door
+from rsctl.transport.connection import configure_socket
+from rsctl.transport.engine_interface import Group, Outcome, ReducerEngine, ReducerStats
 from rsctl.transport.errors import Code, TransportError
-from rsctl.transport.group import Ending, Group, ReducerEngine, ReducerStats
-from rsctl.transport.handshake import Hello, Line
+from rsctl.transport.handshake import Channel, Hello
+from rsctl.transport.listener import MAX_HANDSHAKES, Listener
 
 if TYPE_CHECKING:
     from rsctl.transport.tls import Tls
@@ -65,12 +65,12 @@ class Reducer:
         names = [lane_run(run, lane) for lane in range(lanes)]
         self._lanes = {name: _Lane(engine, memory, congestion) for name in names}
         self._host = host
-        self._door = Door(host, port, token, self._admit, tls, MOST_OPENINGS * lanes)
+        self._listener = Listener(host, port, token, self._admit, tls, MAX_HANDSHAKES * lanes)
 
     @property
     def address(self) -> tuple[str, int]:
         """The host and port that it listens on."""
-        return self._host, self._door.port
+        return self._host, self._listener.port
 
     @property
     def epoch(self) -> int | None:
@@ -81,11 +81,11 @@ class Reducer:
     @property
     def refused(self) -> int:
         """How many connections were not let in."""
-        return self._door.refused
+        return self._listener.refused
 
-    def ending(self) -> Ending | None:
+    def outcome(self) -> Outcome | None:
         """How the current epoch ended; None while a lane goes on, and before the first."""
-        return _together([lane.ending() for lane in self._lanes.values()])
+        return _together([lane.outcome() for lane in self._lanes.values()])
 
     def stats(self) -> list[ReducerStats]:
         """The counters of the current epoch, one for each flow of each lane."""
@@ -93,16 +93,16 @@ class Reducer:
 
     def close(self, message: str = "the reducer was stopped") -> None:
         """Let nobody in any more, tell the workers, and free everything."""
-        self._door.close()
+        self._listener.close()
         for lane in self._lanes.values():
             lane.close(message)
 
-    def _admit(self, line: Line, hello: Hello, ready: bytes) -> None:
+    def _admit(self, channel: Channel, hello: Hello, ready: bytes) -> None:
         lane = self._lanes.get(hello.run)
         if lane is None:
             reason = f"this reducer serves run {self._run}, not {hello.run}"
             raise TransportError(Code.MISMATCH, reason)
-        lane.admit(line, hello, ready)
+        lane.admit(channel, hello, ready)
 
 
 class _Lane:
@@ -122,9 +122,9 @@ class _Lane:
         """The epoch that is or was served last; None before the first worker."""
         return next((flow.first.epoch for flow in self._flows.values()), None)
 
-    def ending(self) -> Ending | None:
+    def outcome(self) -> Outcome | None:
         """How the current epoch ended; None while it goes on, and before the first."""
-        return _together([flow.engine.ending() for flow in list(self._flows.values())])
+        return _together([flow.engine.outcome() for flow in list(self._flows.values())])
 
     def stats(self) -> list[ReducerStats]:
         """The counters of the current epoch, one for each flow."""
@@ -139,20 +139,20 @@ class _Lane:
         for flow in self._flows.values():
             flow.engine.stop(code, message)
 
-    def admit(self, line: Line, hello: Hello, ready: bytes) -> None:
+    def admit(self, channel: Channel, hello: Hello, ready: bytes) -> None:
         """Take a worker in. Raises TransportError to refuse it."""
         with self._lock:
             flow = self._flow_for(hello)
             if hello.rank in flow.ranks:
                 raise TransportError(Code.MISMATCH, f"rank {hello.rank} is already connected")
-            ended = self.ending()
+            ended = self.outcome()
             if ended is not None:
                 reason = f"epoch {hello.epoch} has ended: {ended.message}"
                 raise TransportError(ended.code or Code.LEFT, reason)
-            line.sock.sendall(ready)
-            prepare(line.wire, hello.timeout / 1000, self._congestion)
+            channel.sock.sendall(ready)
+            configure_socket(channel.wire, hello.timeout / 1000, self._congestion)
             flow.ranks.add(hello.rank)
-            flow.engine.adopt(line.sock, hello.rank)
+            flow.engine.adopt(channel.sock, hello.rank)
 
     def _flow_for(self, hello: Hello) -> _Flow:
         _check_limits(hello)
@@ -173,12 +173,12 @@ class _Lane:
         return flow
 
 
-def _together(endings: list[Ending | None]) -> Ending | None:
-    """The ending of parts: the first failure at once, a good end when all have ended."""
-    failed = [ending for ending in endings if ending is not None and ending.code is not None]
+def _together(outcomes: list[Outcome | None]) -> Outcome | None:
+    """The outcome of parts: the first failure at once, a good end when all have ended."""
+    failed = [outcome for outcome in outcomes if outcome is not None and outcome.code is not None]
     if failed:
         return failed[0]
-    return endings[0] if endings and all(endings) else None
+    return outcomes[0] if outcomes and all(outcomes) else None
 
 
 def _group(hello: Hello) -> Group:

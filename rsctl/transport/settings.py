@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from rsctl.transport.cost_model import Links, goodput
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.frames import MAX_FRAME
 from rsctl.transport.handshake import MAX_RUN_BYTES, SMALLEST_TOKEN
 from rsctl.transport.server import MAX_WINDOW
-from rsctl.transport.shares import Links, goodput
-from rsctl.transport.tls_identity import ASKS, IDENTITY, is_asked
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled
 
 if TYPE_CHECKING:
     from rsctl.transport.tls import Tls
@@ -62,17 +62,17 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
         """Read a worker's settings. Raises TransportError, which names the variable."""
         flows = int(_number(environ, "RSCTL_TRANSPORT_FLOWS", 1, lowest=1, highest=64))
-        reducers = addresses(environ, "RSCTL_REDUCERS")
+        reducers = parse_addresses(environ, "RSCTL_REDUCERS")
         world = int(_number(environ, "WORLD_SIZE", None, lowest=1))
         bandwidth = _number(environ, "RSCTL_NET_BANDWIDTH", 0)
         return cls(
-            run=run_of(environ),
-            token=token_of(environ),
+            run=read_run(environ),
+            token=read_token(environ),
             rank=int(_number(environ, "RANK", None, highest=world - 1)),
             world=world,
             reducers=reducers,
             epoch=_epoch(environ),
-            peers=addresses(environ, "RSCTL_PEERS"),
+            peers=parse_addresses(environ, "RSCTL_PEERS"),
             bind=environ.get("RSCTL_TRANSPORT_BIND") or None,
             bandwidth=bandwidth,
             reducer_bandwidths=_bandwidths(environ, len(reducers)),
@@ -85,7 +85,7 @@ class Settings:
             patience=_number(environ, "RSCTL_TRANSPORT_PATIENCE", cls.patience),
             core=environ.get("RSCTL_TRANSPORT_CORE", "on") != "off",
             congestion=environ.get("RSCTL_TRANSPORT_CONGESTION") or None,
-            tls=tls_of(environ),
+            tls=read_tls(environ),
         )
 
     @property
@@ -97,7 +97,7 @@ class Settings:
         return Links(self.world, goodput(worker, self.mtu), known)
 
 
-def token_of(environ: Mapping[str, str]) -> bytes:
+def read_token(environ: Mapping[str, str]) -> bytes:
     """The run's secret. Raises TransportError if there is none, or a short one."""
     token = environ.get("RSCTL_TOKEN", "").encode()
     if len(token) < SMALLEST_TOKEN:
@@ -105,19 +105,19 @@ def token_of(environ: Mapping[str, str]) -> bytes:
     return token
 
 
-def tls_of(environ: Mapping[str, str]) -> Tls | None:
+def read_tls(environ: Mapping[str, str]) -> Tls | None:
     """TLS by the run's identity, if it is asked for. Raises TransportError."""
     try:
-        if not is_asked(environ.get(ASKS, "")):
+        if not is_enabled(environ.get(TLS_VARIABLE, "")):
             return None
     except ValueError as error:
         raise _invalid(str(error)) from None
     from rsctl.transport.tls import Tls  # `ssl` costs 10 ms and more
 
-    return Tls(environ.get(IDENTITY, ""))
+    return Tls(environ.get(IDENTITY_VARIABLE, ""))
 
 
-def run_of(environ: Mapping[str, str]) -> str:
+def read_run(environ: Mapping[str, str]) -> str:
     """The run's id. Raises TransportError if there is none that the protocol can carry."""
     run = environ.get("RSCTL_RUN", "")
     if not 1 <= len(run.encode()) <= MAX_RUN_BYTES:
@@ -125,14 +125,16 @@ def run_of(environ: Mapping[str, str]) -> str:
     return run
 
 
-def addresses(environ: Mapping[str, str], name: str) -> tuple[Address, ...]:
+def parse_addresses(environ: Mapping[str, str], name: str) -> tuple[Address, ...]:
     """A list of host:port, separated by commas. Raises TransportError."""
     return tuple(
-        address(entry.strip(), name) for entry in environ.get(name, "").split(",") if entry.strip()
+        parse_address(entry.strip(), name)
+        for entry in environ.get(name, "").split(",")
+        if entry.strip()
     )
 
 
-def address(text: str, name: str) -> Address:
+def parse_address(text: str, name: str) -> Address:
     """host, host:port or [address]:port; `name` is what is wrong in the TransportError."""
     host, colon, port = text.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
@@ -143,7 +145,7 @@ def address(text: str, name: str) -> Address:
     return host, int(port)
 
 
-def shown(address: Address) -> str:
+def format_address(address: Address) -> str:
     """An address as it is written."""
     host, port = address
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""TLS below the protocol, where it is asked for: both sides' opening of it. See PROTOCOL.md."""
+"""TLS below the protocol, where it is asked for: both sides' handshake of it. See PROTOCOL.md."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from rsctl.transport import frames
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.frames import FrameError
-from rsctl.transport.handshake import Line, Opening
-from rsctl.transport.tls_identity import ASKS, IDENTITY
-from rsctl.transport.tls_pump import Pump
+from rsctl.transport.handshake import Channel, Handshake
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE
+from rsctl.transport.tls_relay import TlsRelay
 
 _MAGIC = frames.header(frames.HELLO).pack()[:4]
 _READ_BYTES = 1 << 14
@@ -45,27 +45,30 @@ class Tls:
             self._as_worker.load_verify_locations(cadata=self._certificate)
         except (ValueError, binascii.Error, ssl.SSLError):
             # Not the reason: it might quote the secret.
-            text = f"{ASKS} asks for TLS, and {IDENTITY} has no certificate with its key"
+            text = (
+                f"{TLS_VARIABLE} asks for TLS, and {IDENTITY_VARIABLE} has no certificate with its "
+            )
+            text += "key"
             raise TransportError(Code.SETTINGS, text) from None
-        self._pump = Pump()
+        self._relay = TlsRelay()
 
-    def accept(self, wire: socket.socket, opening: Opening) -> Line:
+    def accept(self, wire: socket.socket, handshake: Handshake) -> Channel:
         """The reducer's side. Raises OSError, and TransportError for a worker without TLS."""
-        return self._secure(wire, opening, self._as_reducer, server=True)
+        return self._secure(wire, handshake, self._as_reducer, server=True)
 
-    def connect(self, wire: socket.socket, opening: Opening) -> Line:
+    def connect(self, wire: socket.socket, handshake: Handshake) -> Channel:
         """The worker's side. Raises OSError, FrameError for what is no TLS, TransportError."""
         try:
-            return self._secure(wire, opening, self._as_worker, server=False)
+            return self._secure(wire, handshake, self._as_worker, server=False)
         except ssl.SSLCertVerificationError:
-            text = f"its certificate is not this run's {IDENTITY}"
+            text = f"its certificate is not this run's {IDENTITY_VARIABLE}"
             raise TransportError(Code.AUTHENTICATION, text) from None
         except ssl.SSLError as error:
             raise FrameError(f"no TLS 1.3 with it: {error.reason}") from None
 
     def _secure(
-        self, wire: socket.socket, opening: Opening, context: ssl.SSLContext, server: bool
-    ) -> Line:
+        self, wire: socket.socket, handshake: Handshake, context: ssl.SSLContext, server: bool
+    ) -> Channel:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_side=server)
         first = True
@@ -74,27 +77,29 @@ class Tls:
                 tls.do_handshake()
                 break
             except ssl.SSLWantReadError:
-                _send(opening, outgoing)
-                data = opening.receive(_READ_BYTES)
+                _send(handshake, outgoing)
+                data = handshake.receive(_READ_BYTES)
                 if first and data.startswith(_MAGIC):
                     raise _unequal(server) from None
                 first = False
                 incoming.write(data)
             except ssl.SSLError:
-                _send(opening, outgoing)  # the alert, which says why
+                _send(handshake, outgoing)  # the alert, which says why
                 raise
-        _send(opening, outgoing)
+        _send(handshake, outgoing)
         if not server and tls.getpeercert(binary_form=True) != self._certificate:
             raise ssl.SSLCertVerificationError("another certificate")
         binding = tls.get_channel_binding("tls-unique")
         if not binding:
             raise TransportError(Code.SETTINGS, "this Python cannot tell TLS connections apart")
-        return Line(self._pump.carry(wire, tls, incoming, outgoing), wire, binding)
+        return Channel(self._relay.forward(wire, tls, incoming, outgoing), wire, binding)
 
 
 def _unequal(server: bool) -> TransportError:
     one, other = ("reducer", "worker") if server else ("worker", "reducer")
-    text = f"{ASKS} is set for this {one}, and not for the {other}, which speaks without TLS"
+    text = (
+        f"{TLS_VARIABLE} is set for this {one}, and not for the {other}, which speaks without TLS"
+    )
     return TransportError(Code.MISMATCH, text)
 
 
@@ -104,10 +109,10 @@ def _context(side: int) -> ssl.SSLContext:
     return context
 
 
-def _send(opening: Opening, outgoing: ssl.MemoryBIO) -> None:
+def _send(handshake: Handshake, outgoing: ssl.MemoryBIO) -> None:
     data = outgoing.read()
     if data:
-        opening.send(data)
+        handshake.send(data)
 
 
 def _pem(label: str, data: bytes) -> str:

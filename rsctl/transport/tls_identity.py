@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 from datetime import datetime
 
-ASKS = "RSCTL_TRANSPORT_TLS"
+TLS_VARIABLE = "RSCTL_TRANSPORT_TLS"
 """The variable by which a job asks for TLS between workers and reducers."""
 
-IDENTITY = "RSCTL_TLS_IDENTITY"
+IDENTITY_VARIABLE = "RSCTL_TLS_IDENTITY"
 """The variable that has the run's certificate and its key: a secret."""
 
 _SAID = {
@@ -20,12 +20,12 @@ _SAID = {
 }
 
 
-def is_asked(value: str) -> bool:
-    """Whether this value of `ASKS` asks for TLS. Raises ValueError if it says neither."""
+def is_enabled(value: str) -> bool:
+    """Whether this value of `TLS_VARIABLE` asks for TLS. Raises ValueError if it says neither."""
     try:
         return _SAID[value.strip().lower()]
     except KeyError:
-        raise ValueError(f"{ASKS} must be 1 or 0, not {value!r}") from None
+        raise ValueError(f"{TLS_VARIABLE} must be 1 or 0, not {value!r}") from None
 
 
 def make_identity() -> str:

@@ -73,7 +73,7 @@ class Stream:
         if self._engine_ended and not self.lingers_until:
             self.lingers_until = time.monotonic() + _LINGER_SECONDS
             _shut(self.wire)
-            self._look_for_the_end()
+            self._check_over()
 
     def _encrypt(self, buffer: memoryview) -> None:
         try:
@@ -110,7 +110,7 @@ class Stream:
             self._to_engine, self._peer_ended = memoryview(b""), True
         if self._peer_ended:
             _shut(self.ours)
-            self._look_for_the_end()
+            self._check_over()
 
     def _decrypt(self, cipher: memoryview, plain: memoryview) -> memoryview:
         """What can be read now; `plain` has room for a chunk and what TLS held back of the last."""
@@ -141,7 +141,7 @@ class Stream:
             self._expected = count
             self.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)
 
-    def _look_for_the_end(self) -> None:
+    def _check_over(self) -> None:
         self.is_over = (
             self._engine_ended and self._peer_ended and not self._to_wire and not self._to_engine
         )

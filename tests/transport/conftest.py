@@ -17,7 +17,7 @@ from rsctl.transport.tls import Tls
 
 TOKEN = b"a token of this test, thirty bytes"
 NEEDS_CORE = pytest.mark.skipif(not library(), reason="no core")
-ENGINES = ["twin", pytest.param("core", marks=NEEDS_CORE)]
+ENGINES = ["python", pytest.param("core", marks=NEEDS_CORE)]
 
 
 class Pool:
@@ -87,7 +87,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     return results
 
 
-class Board:
+class TextExchange:
     """An exchange of texts between threads: what PyTorch's store is between processes."""
 
     def __init__(self, world: int) -> None:

@@ -83,7 +83,7 @@ TRANSPORTS: Mapping[str, Transport] = {
         remedy="Install the package google-reduction-server, or set image.transport: none.",
     ),
     "rsctl": Transport(
-        module="rsctl.transport.ready",
+        module="rsctl.transport.import_check",
         ready="rsctl's own transport can run here",
         remedy="Build the image with a version of rsctl that has it, or set image.transport: none.",
     ),

@@ -33,7 +33,7 @@ from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
 from rsctl.targets.sagemaker.results import results_of
 from rsctl.targets.work import TOKEN, ranks_in, user_env
-from rsctl.transport.tls_identity import IDENTITY
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
 _NO_IMAGE = ImagePlan(tag=None, transport="none")
 
@@ -154,7 +154,7 @@ def _image_in(body: dict[str, Any]) -> str | None:
 def _hidden(job: Job) -> dict[str, str]:
     """The values of secrets, to see whether SageMaker takes them; and a token's length."""
     values = {name: str(job.run.env[name]) for name, v in user_env(job).items() if v is None}
-    return {TOKEN: "0" * 64, IDENTITY: "0" * 512, **values}
+    return {TOKEN: "0" * 64, IDENTITY_VARIABLE: "0" * 512, **values}
 
 
 TARGET = SageMakerTarget()

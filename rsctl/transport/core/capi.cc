@@ -49,7 +49,7 @@ RSCTL_EXPORT int rsctl_reducer_adopt(void* reducer, int fd, uint32_t rank) {
 RSCTL_EXPORT int rsctl_reducer_ending(void* reducer, uint32_t* code, char* text) {
   return guarded([&] {
     std::string message;
-    const bool ended = reducer_of(reducer)->ending(code, &message);
+    const bool ended = reducer_of(reducer)->outcome(code, &message);
     copy_text(text, message);
     return int{ended};
   });

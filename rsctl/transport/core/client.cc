@@ -34,7 +34,7 @@ std::string message(const Failure& failure) {
   if (failure.code == Code::kDeadline)
     return "operation " + std::to_string(failure.sequence) + " has made no progress for " +
            failure.detail +
-           (failure.rank == kNobody ? ""
+           (failure.rank == kNoRank ? ""
                                     : "; " + who + " waits for rank " +
                                           std::to_string(failure.rank));
   if (failure.code == Code::kLost) return who + " was lost" + during + ": " + failure.detail;
@@ -46,9 +46,9 @@ Client::Client(const rsctl_membership& membership, const uint32_t* slots, const 
     : membership_(membership),
       operations_(membership, std::vector<uint32_t>(slots, slots + membership.row)),
       progress_(now()) {
-  const Check check{kKinds, membership.frame, membership.epoch, membership.job, kNobody};
+  const Check check{kKinds, membership.frame, membership.epoch, membership.job, kNoRank};
   for (uint32_t i = 0; i < membership.servers; ++i)
-    servers_.push_back({i, windows[i], kNobody,
+    servers_.push_back({i, windows[i], kNoRank,
                         std::make_unique<Connection>(fds[i], membership.frame, check)});
   thread_ = std::thread([this] { run(); });
 }
@@ -63,7 +63,7 @@ uint64_t Client::submit(void* data, uint64_t bytes, uint32_t chunk_bytes, uint8_
     submissions_.push_back({data, bytes, chunk_bytes, dtype, op});
     sequence = ++submitted_;
   }
-  wake_.rouse();
+  wake_.notify();
   return sequence;
 }
 
@@ -96,14 +96,14 @@ void Client::stop() {
     std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
   }
-  wake_.rouse();
+  wake_.notify();
   std::lock_guard<std::mutex> joining(joining_);  // more than one thread may stop it
   if (thread_.joinable()) thread_.join();
 }
 
 void Client::run() {
   set_plain_arithmetic();
-  Failure failure{Code::kClosed, 0, kNobody, false, 0, ""};
+  Failure failure{Code::kClosed, 0, kNoRank, false, 0, ""};
   try {
     while (turn()) {
     }
@@ -111,7 +111,7 @@ void Client::run() {
   } catch (const Failed& failed) {
     failure = failed.failure;
   } catch (const std::exception& error) {
-    failure = {Code::kProtocol, 0, kNobody, false, operations_.oldest(), error.what()};
+    failure = {Code::kProtocol, 0, kNoRank, false, operations_.oldest(), error.what()};
   }
   end(failure);
 }
@@ -125,7 +125,7 @@ bool Client::turn() {
         {server.connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
   }
   const bool news = std::any_of(servers_.begin(), servers_.end(),
-                                [this](const Server& server) { return lacks_news(server); });
+                                [this](const Server& server) { return is_behind(server); });
   const double pause = news ? kPromptSeconds : membership_.silence / kHeartbeats / 2;
   bool goes_on = true;
   if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
@@ -133,7 +133,7 @@ bool Client::turn() {
     for (size_t i = 0; i < servers_.size(); ++i)
       if (polled[i + 1].revents) serve(servers_[i], polled[i + 1].revents);
   }
-  pump();
+  send_blocks();
   keep_alive();
   return goes_on;
 }
@@ -166,7 +166,7 @@ void Client::receive(Server& server) {
     const uint8_t* payload;
     while (server.connection->next(&header, &payload)) handle(server, header, payload);
     server.connection->expect_more();
-  } catch (const Ended& ended) {
+  } catch (const ConnectionClosed& ended) {
     throw failed(Code::kLost, server, ended.what());
   } catch (const FrameError& error) {
     throw failed(Code::kProtocol, server, error.what());
@@ -187,9 +187,9 @@ void Client::handle(Server& server, const Header& header, const uint8_t* payload
     server.waits_for = header.rank;
   } else {
     const Code code = known_code(header.code);
-    Failed told = failed(code, server, printable(payload, header.payload), header.rank, true);
-    told.failure.blamed = header.chunk;
-    throw told;
+    Failed error = failed(code, server, printable(payload, header.payload), header.rank, true);
+    error.failure.blamed = header.chunk;
+    throw error;
   }
 }
 
@@ -204,7 +204,7 @@ void Client::finish(uint64_t total) {
 }
 
 // Queues blocks in their order as far as the windows allow.
-void Client::pump() {
+void Client::send_blocks() {
   Operation* operation;
   uint32_t chunk, number;
   while (operations_.next(&operation, &chunk, &number)) {
@@ -220,7 +220,7 @@ void Client::pump() {
     --server.room;
     const Header header = operation->block_header(chunk, operations_.completed());
     server.connection->queue(header, operation->block(chunk));
-    server.told = header.completed;
+    server.reported = header.completed;
     operations_.sent(*operation, chunk);
     flush(server);
   }
@@ -229,7 +229,7 @@ void Client::pump() {
 void Client::flush(Server& server) {
   try {
     server.connection->flush();
-  } catch (const Ended& ended) {
+  } catch (const ConnectionClosed& ended) {
     // What the reducer said before it closed is worth more than how the sending failed.
     receive(server);
     throw failed(Code::kLost, server, ended.what());
@@ -240,30 +240,30 @@ void Client::keep_alive() {
   const double time = now();
   for (Server& server : servers_) {
     Connection& connection = *server.connection;
-    const bool quiet = time - connection.heard() > membership_.silence / kHeartbeats;
-    if (quiet && connection.waits_for_rest()) receive(server);  // parts of it may have come
-    if (time - connection.heard() > membership_.silence)
+    const bool quiet = time - connection.last_received() > membership_.silence / kHeartbeats;
+    if (quiet && connection.has_partial_frame()) receive(server);  // parts of it may have come
+    if (time - connection.last_received() > membership_.silence)
       throw failed(Code::kSilent, server, seconds(membership_.silence));
-    const double pause = lacks_news(server) ? kPromptSeconds : membership_.silence / kHeartbeats;
-    if (time - connection.told() > pause && !connection.busy()) {
-      connection.queue(about_us(kHeartbeat));
-      server.told = operations_.completed();
+    const double pause = is_behind(server) ? kPromptSeconds : membership_.silence / kHeartbeats;
+    if (time - connection.last_sent() > pause && !connection.busy()) {
+      connection.queue(own_header(kHeartbeat));
+      server.reported = operations_.completed();
       flush(server);
     }
   }
   if (!operations_.oldest() || time - progress_ <= membership_.timeout) return;
   const auto waiting = std::find_if(servers_.begin(), servers_.end(),
-                                    [](const Server& s) { return s.waits_for != kNobody; });
+                                    [](const Server& s) { return s.waits_for != kNoRank; });
   const Server& server = waiting == servers_.end() ? servers_.front() : *waiting;
   throw failed(Code::kDeadline, server, seconds(membership_.timeout), server.waits_for);
 }
 
 // Whether it is for us to tell: while operations are under way, their blocks do.
-bool Client::lacks_news(const Server& server) const {
-  return !operations_.oldest() && server.told < operations_.completed();
+bool Client::is_behind(const Server& server) const {
+  return !operations_.oldest() && server.reported < operations_.completed();
 }
 
-Header Client::about_us(uint8_t kind) const {
+Header Client::own_header(uint8_t kind) const {
   Header header;
   header.kind = kind;
   header.rank = membership_.rank;
@@ -291,7 +291,7 @@ void Client::end(const Failure& failure) {
   const bool clean = failure.code == Code::kClosed && !failure.sequence;
   std::vector<Connection*> connections;
   for (Server& server : servers_) {
-    Header header = about_us(clean ? kGoodbye : kError);
+    Header header = own_header(clean ? kGoodbye : kError);
     header.sequence = failure.sequence;
     header.chunk = failure.blamed;
     if (!clean && failure.code != Code::kClosed) header.rank = failure.rank;
@@ -301,7 +301,7 @@ void Client::end(const Failure& failure) {
       server.connection->queue_error(header, wire_code(failure.code), message(failure));
     connections.push_back(server.connection.get());
   }
-  part_with(connections);
+  close_gracefully(connections);
 }
 
 }  // namespace rsctl

@@ -1,4 +1,4 @@
-// The client's loop: one thread, one poll. The twin is twin_client.py.
+// The client's loop: one thread, one poll. The twin is python_client.py.
 #pragma once
 
 #include <condition_variable>
@@ -48,9 +48,9 @@ class Client {
   struct Server {
     uint32_t number;
     uint32_t room;
-    uint32_t waits_for = kNobody;
+    uint32_t waits_for = kNoRank;
     std::unique_ptr<Connection> connection;
-    uint64_t told = 0;  // what it knows to be completed here
+    uint64_t reported = 0;  // what it knows to be completed here
   };
   // Thrown by the loop's own functions to end it.
   struct Failed {
@@ -64,13 +64,13 @@ class Client {
   void receive(Server& server);
   void handle(Server& server, const Header& header, const uint8_t* payload);
   void finish(uint64_t total);
-  void pump();
+  void send_blocks();
   void flush(Server& server);
   void keep_alive();
-  bool lacks_news(const Server& server) const;
-  Header about_us(uint8_t kind) const;
+  bool is_behind(const Server& server) const;
+  Header own_header(uint8_t kind) const;
   Failed failed(Code code, const Server& server, const std::string& detail,
-                uint32_t rank = kNobody, bool remote = false) const;
+                uint32_t rank = kNoRank, bool remote = false) const;
   void end(const Failure& failure);
 
   const rsctl_membership membership_;
@@ -79,7 +79,7 @@ class Client {
   double progress_;
   double busy_since_ = 0;
   double stalled_since_ = 0;
-  Wake wake_;
+  WakePipe wake_;
 
   std::atomic<uint64_t> completed_{0};
   std::atomic<uint64_t> committed_{0};

@@ -29,7 +29,7 @@ double now() {
 }
 
 Connection::Connection(int fd, uint32_t frame, const Check& check)
-    : fd_(fd), reader_(frame, check), heard_(now()), told_(heard_) {
+    : fd_(fd), reader_(frame, check), last_received_(now()), last_sent_(last_received_) {
   unblock(fd);
 }
 
@@ -72,9 +72,9 @@ void Connection::flush() {
     const ssize_t sent = sendmsg(fd_, &message, MSG_NOSIGNAL);
     if (sent < 0) {
       if (would_block()) return;
-      throw Ended(std::strerror(errno));
+      throw ConnectionClosed(std::strerror(errno));
     }
-    told_ = now();
+    last_sent_ = now();
     bytes_out_.fetch_add(static_cast<uint64_t>(sent), std::memory_order_relaxed);
     drop(static_cast<size_t>(sent));
   }
@@ -93,10 +93,10 @@ bool Connection::read() {
   const ssize_t count = recv(fd_, reader_.space(), reader_.room(), 0);
   if (count < 0) {
     if (would_block()) return false;
-    throw Ended(std::strerror(errno));
+    throw ConnectionClosed(std::strerror(errno));
   }
-  if (count == 0) throw Ended("it closed the connection");
-  heard_ = now();
+  if (count == 0) throw ConnectionClosed("it closed the connection");
+  last_received_ = now();
   bytes_in_.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed);
   reader_.advance(static_cast<size_t>(count));
   return true;
@@ -121,7 +121,7 @@ bool Connection::discard() {
   return count > 0 || (count < 0 && would_block());
 }
 
-void part_with(const std::vector<Connection*>& connections) {
+void close_gracefully(const std::vector<Connection*>& connections) {
   const double until = now() + kLingerSeconds;
   std::vector<Connection*> open = connections, still;
   std::vector<bool> finished(open.size(), false);
@@ -138,7 +138,7 @@ void part_with(const std::vector<Connection*>& connections) {
           done = true;
         }
         alive = open[i]->discard();
-      } catch (const Ended&) {
+      } catch (const ConnectionClosed&) {
         alive = false;
       }
       if (!alive) continue;
@@ -155,7 +155,7 @@ void part_with(const std::vector<Connection*>& connections) {
   }
 }
 
-Wake::Wake() {
+WakePipe::WakePipe() {
   if (pipe(fds_) != 0) throw std::runtime_error("no pipe");
   for (int fd : fds_) {
     unblock(fd);
@@ -163,17 +163,17 @@ Wake::Wake() {
   }
 }
 
-Wake::~Wake() {
+WakePipe::~WakePipe() {
   for (int fd : fds_) close(fd);
 }
 
-void Wake::rouse() {
+void WakePipe::notify() {
   const char byte = '!';
   // A full pipe wakes as well as one more byte does.
   if (write(fds_[1], &byte, 1) < 0) return;
 }
 
-void Wake::clear() {
+void WakePipe::clear() {
   char bytes[64];
   while (::read(fds_[0], bytes, sizeof bytes) > 0) {
   }

@@ -16,7 +16,7 @@ using Bytes = std::shared_ptr<std::vector<uint8_t>>;
 double now();  // seconds, monotonic
 
 // The peer has closed the connection, or it broke.
-struct Ended : std::runtime_error {
+struct ConnectionClosed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -40,17 +40,17 @@ class Connection {
   int fd() const { return fd_; }
   bool busy() const { return !out_.empty(); }
   // Whether the rest of a frame is to come, until when poll shows nothing.
-  bool waits_for_rest() const { return expected_ > 1; }
+  bool has_partial_frame() const { return expected_ > 1; }
   size_t queued() const { return out_.size(); }
-  double heard() const { return heard_; }
-  double told() const { return told_; }
+  double last_received() const { return last_received_; }
+  double last_sent() const { return last_sent_; }
   uint64_t bytes_in() const { return bytes_in_.load(std::memory_order_relaxed); }
   uint64_t bytes_out() const { return bytes_out_.load(std::memory_order_relaxed); }
 
   void queue(const Header& header, const uint8_t* payload = nullptr, Bytes owner = nullptr);
   void queue_error(Header header, Code code, const std::string& text);
-  void flush();              // sends as much as the system takes now; throws Ended
-  bool read();               // one read; false if there was nothing; throws Ended
+  void flush();              // sends as much as the system takes now; throws ConnectionClosed
+  bool read();               // one read; false if there was nothing; throws ConnectionClosed
   bool next(Header* header, const uint8_t** payload) { return reader_.next(header, payload); }
   void expect_more();        // to be called when `next` has returned false
   void finish_sending();     // says that no more comes
@@ -63,8 +63,8 @@ class Connection {
   FrameReader reader_;
   std::deque<Outgoing> out_;
   size_t sent_of_first_ = 0;
-  double heard_;
-  double told_;
+  double last_received_;
+  double last_sent_;
   size_t expected_ = 1;
   std::atomic<uint64_t> bytes_in_{0};
   std::atomic<uint64_t> bytes_out_{0};
@@ -72,15 +72,15 @@ class Connection {
 
 // Waits a moment until the peers have read what is queued, so that closing does not reset the
 // connections and lose the frames that say why.
-void part_with(const std::vector<Connection*>& connections);
+void close_gracefully(const std::vector<Connection*>& connections);
 
 // Wakes a loop that waits in poll.
-class Wake {
+class WakePipe {
  public:
-  Wake();
-  ~Wake();
+  WakePipe();
+  ~WakePipe();
   int fd() const { return fds_[0]; }
-  void rouse();
+  void notify();
   void clear();
 
  private:

@@ -37,7 +37,7 @@ void Check::operator()(const Header& header) const {
     throw FrameError("a frame of kind " + std::to_string(header.kind) + " is out of place");
   if (header.epoch != epoch || header.job != job)
     throw FrameError("a frame of another run or epoch");
-  if (rank != kNobody && header.rank != rank && header.kind != kError)
+  if (rank != kNoRank && header.rank != rank && header.kind != kError)
     throw FrameError("a frame in the name of rank " + std::to_string(header.rank));
   if (header.kind == kData || header.kind == kResult)
     check_block(header);

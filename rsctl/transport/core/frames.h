@@ -11,7 +11,7 @@ namespace rsctl {
 
 constexpr uint32_t kMagic = 0x54435352;
 constexpr uint8_t kVersion = 1;
-constexpr uint32_t kNobody = 0xffffffff;
+constexpr uint32_t kNoRank = 0xffffffff;
 constexpr uint64_t kMaxTotal = uint64_t{1} << 40;
 constexpr uint32_t kMaxErrorBytes = 1024;
 
@@ -42,7 +42,7 @@ struct Header {
   uint8_t kind = 0;
   uint8_t dtype = 0;
   uint8_t op = 0;
-  uint32_t rank = kNobody;
+  uint32_t rank = kNoRank;
   uint32_t epoch = 0;
   uint64_t sequence = 0;
   uint64_t total = 0;
@@ -75,7 +75,7 @@ struct Check {
   uint32_t frame;  // largest payload of a block
   uint32_t epoch;
   uint64_t job;
-  uint32_t rank;  // of the worker at the other end; kNobody where that is a reducer
+  uint32_t rank;  // of the worker at the other end; kNoRank where that is a reducer
 
   void operator()(const Header& header) const;  // throws FrameError
 

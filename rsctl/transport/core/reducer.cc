@@ -20,7 +20,7 @@ std::string rank_text(uint32_t rank) { return "rank " + std::to_string(rank); }
 }  // namespace
 
 Reducer::Reducer(const rsctl_group& group)
-    : group_(group), slots_(group.world, group.window), members_(group.world) {
+    : group_(group), pending_(group.world, group.window), members_(group.world) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -38,13 +38,13 @@ void Reducer::adopt(int fd, uint32_t rank) {
     }
     arrivals_.emplace_back(fd, rank);
   }
-  wake_.rouse();
+  wake_.notify();
 }
 
-bool Reducer::ending(uint32_t* code, std::string* text) {
+bool Reducer::outcome(uint32_t* code, std::string* text) {
   std::lock_guard<std::mutex> lock(mutex_);
-  *code = ending_code_;
-  *text = ending_text_;
+  *code = outcome_code_;
+  *text = outcome_text_;
   return ended_;
 }
 
@@ -63,11 +63,11 @@ rsctl_reducer_stats Reducer::stats() {
 void Reducer::stop(Code code, const std::string& message) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    ordered_ = true;
-    ordered_code_ = static_cast<uint32_t>(code);
-    ordered_text_ = message;
+    stop_requested_ = true;
+    stop_code_ = static_cast<uint32_t>(code);
+    stop_text_ = message;
   }
-  wake_.rouse();
+  wake_.notify();
   std::lock_guard<std::mutex> joining(joining_);  // more than one thread may stop it
   if (thread_.joinable()) thread_.join();
 }
@@ -76,10 +76,10 @@ void Reducer::run() {
   set_plain_arithmetic();
   try {
     while (!ended_here_) turn();
-  } catch (const Refused& refused) {
+  } catch (const EpochFailed& refused) {
     end(refused.code, refused.what(), refused.rank);
   } catch (const std::exception& error) {
-    end(Code::kStopped, std::string("the reducer failed: ") + error.what(), kNobody);
+    end(Code::kStopped, std::string("the reducer failed: ") + error.what(), kNoRank);
   }
   for (auto& member : members_)
     if (member && member->connection) drop(*member);
@@ -95,24 +95,24 @@ void Reducer::turn() {
         {member->connection->fd(), static_cast<short>(busy ? POLLIN | POLLOUT : POLLIN), 0});
     polled_members.push_back(member.get());
   }
-  const double pause = has_news_ ? kPromptSeconds : group_.silence / kHeartbeats / 2;
+  const double pause = has_unreported_ ? kPromptSeconds : group_.silence / kHeartbeats / 2;
   if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
-    if (polled[0].revents) take_orders();
+    if (polled[0].revents) take_requests();
     for (size_t i = 1; i < polled.size() && !ended_here_; ++i)
       if (polled[i].revents) serve(*polled_members[i], polled[i].revents);
   }
   if (!ended_here_) keep_alive();
 }
 
-void Reducer::take_orders() {
+void Reducer::take_requests() {
   wake_.clear();
   admit();
   std::unique_lock<std::mutex> lock(mutex_);
-  if (!ordered_) return;
-  const auto code = static_cast<Code>(ordered_code_);
-  const std::string text = ordered_text_;
+  if (!stop_requested_) return;
+  const auto code = static_cast<Code>(stop_code_);
+  const std::string text = stop_text_;
   lock.unlock();
-  end(code, text, kNobody);
+  end(code, text, kNoRank);
 }
 
 void Reducer::admit() {
@@ -136,21 +136,21 @@ void Reducer::serve(Member& member, short events) {
     while (member.connection && member.connection->next(&header, &payload))
       handle(member, header, payload);
     if (member.connection) member.connection->expect_more();
-  } catch (const Ended& ended) {
+  } catch (const ConnectionClosed& ended) {
     throw lost(member, Code::kLost, std::string("was lost: ") + ended.what());
   } catch (const FrameError& error) {
-    throw Refused(Code::kProtocol, member.rank,
+    throw EpochFailed(Code::kProtocol, member.rank,
                   rank_text(member.rank) + " broke the protocol: " + error.what());
   }
 }
 
 void Reducer::handle(Member& member, const Header& header, const uint8_t* payload) {
-  believe(member, header);
+  check_progress(member, header);
   if (header.kind == kData) {
     reduce(header, payload);
   } else if (header.kind == kError) {
     blamed_ = header.chunk;
-    throw Refused(known_code(header.code), header.rank,
+    throw EpochFailed(known_code(header.code), header.rank,
                   rank_text(member.rank) + " gave up: " + printable(payload, header.payload));
   } else if (header.kind == kGoodbye) {
     leave(member);
@@ -158,7 +158,7 @@ void Reducer::handle(Member& member, const Header& header, const uint8_t* payloa
 }
 
 // Takes in what a worker has finished. Throws FrameError if that cannot be.
-void Reducer::believe(Member& member, const Header& header) {
+void Reducer::check_progress(Member& member, const Header& header) {
   const uint64_t said = header.completed;
   if (header.kind == kError) return;
   if (header.kind == kData && header.sequence <= std::max(said, finished_)) {
@@ -167,7 +167,7 @@ void Reducer::believe(Member& member, const Header& header) {
                      rank_text(rank) + " has finished");
   }
   if (said <= member.completed) return;
-  const Slot* first = slots_.oldest();
+  const PendingBlock* first = pending_.oldest();
   if (first && said >= first->header().sequence)
     throw FrameError("it has finished operation " + std::to_string(said) + ", but " +
                      std::to_string(first->header().sequence) + " is under way");
@@ -178,7 +178,7 @@ void Reducer::believe(Member& member, const Header& header) {
 }
 
 void Reducer::reduce(const Header& header, const uint8_t* payload) {
-  if (const Bytes result = slots_.add(header, payload))
+  if (const Bytes result = pending_.add(header, payload))
     broadcast(header, result);
   else if (left_ > 0)
     refuse_without(header.sequence);
@@ -188,15 +188,15 @@ void Reducer::reduce(const Header& header, const uint8_t* payload) {
 // same time do not all send to the same worker.
 void Reducer::broadcast(Header header, const Bytes& result) {
   header.kind = kResult;
-  header.rank = kNobody;
+  header.rank = kNoRank;
   header.completed = completed();
   blocks_.fetch_add(1, std::memory_order_relaxed);
   for (uint32_t turn = 0; turn < group_.world; ++turn) {
     auto& member = members_[(header.sequence + header.chunk + turn) % group_.world];
     if (!member || !member->connection) continue;
     member->connection->queue(header, result->data(), result);
-    member->told = header.completed;
-    slots_.delivered(member->rank);
+    member->reported = header.completed;
+    pending_.delivered(member->rank);
     flush(*member);
   }
 }
@@ -204,22 +204,22 @@ void Reducer::broadcast(Header header, const Bytes& result) {
 void Reducer::flush(Member& member) {
   try {
     member.connection->flush();
-  } catch (const Ended& ended) {
+  } catch (const ConnectionClosed& ended) {
     throw lost(member, Code::kLost, std::string("was lost: ") + ended.what());
   }
   if (member.connection->queued() > group_.window + 2)
-    throw Refused(Code::kLimit, member.rank,
+    throw EpochFailed(Code::kLimit, member.rank,
                   rank_text(member.rank) + " does not read its results");
 }
 
 void Reducer::leave(Member& member) {
   uint64_t sequence;
-  if (slots_.lacks(member.rank, &sequence))
-    throw Refused(Code::kLeft, member.rank,
+  if (pending_.lacks(member.rank, &sequence))
+    throw EpochFailed(Code::kLeft, member.rank,
                   rank_text(member.rank) + " left before operation " + std::to_string(sequence));
   member.left = true;
   if (++left_ == group_.world) {
-    set_ending(0, "all workers have left");
+    set_outcome(0, "all workers have left");
     ended_here_ = true;
   }
   // A worker waits for this: when it goes on, everyone can see that all have left.
@@ -229,8 +229,8 @@ void Reducer::leave(Member& member) {
 void Reducer::refuse_without(uint64_t sequence) {
   uint64_t lacked;
   for (const auto& member : members_)
-    if (member && member->left && slots_.lacks(member->rank, &lacked))
-      throw Refused(Code::kLeft, member->rank,
+    if (member && member->left && pending_.lacks(member->rank, &lacked))
+      throw EpochFailed(Code::kLeft, member->rank,
                     rank_text(member->rank) + " left before operation " +
                         std::to_string(sequence));
 }
@@ -238,26 +238,26 @@ void Reducer::refuse_without(uint64_t sequence) {
 void Reducer::keep_alive() {
   const double time = now();
   const uint64_t everywhere = completed();
-  has_news_ = false;
+  has_unreported_ = false;
   for (auto& member : members_) {
     if (!member || !member->connection) continue;
-    const bool quiet = time - member->connection->heard() > group_.silence / kHeartbeats;
-    if (quiet && member->connection->waits_for_rest()) {  // parts of it may have come
+    const bool quiet = time - member->connection->last_received() > group_.silence / kHeartbeats;
+    if (quiet && member->connection->has_partial_frame()) {  // parts of it may have come
       serve(*member, POLLIN);
       if (ended_here_) return;
       if (!member->connection) continue;
     }
     Connection& connection = *member->connection;
-    if (time - connection.heard() > group_.silence)
+    if (time - connection.last_received() > group_.silence)
       throw lost(*member, Code::kSilent, "has been silent for " + seconds(group_.silence));
-    const bool lacks_news = member->told < everywhere;
-    const double pause = lacks_news ? kPromptSeconds : group_.silence / kHeartbeats;
-    if (time - connection.told() > pause && !connection.busy()) {
+    const bool is_behind = member->reported < everywhere;
+    const double pause = is_behind ? kPromptSeconds : group_.silence / kHeartbeats;
+    if (time - connection.last_sent() > pause && !connection.busy()) {
       connection.queue(heartbeat());
-      member->told = everywhere;
+      member->reported = everywhere;
       flush(*member);
-    } else if (lacks_news) {
-      has_news_ = true;
+    } else if (is_behind) {
+      has_unreported_ = true;
     }
   }
 }
@@ -268,7 +268,7 @@ Header Reducer::heartbeat() {
   header.epoch = group_.epoch;
   header.job = group_.job;
   header.completed = completed();
-  if (const Slot* oldest = slots_.oldest()) {
+  if (const PendingBlock* oldest = pending_.oldest()) {
     header.sequence = oldest->header().sequence;
     header.chunk = oldest->header().chunk;
     header.rank = oldest->missing(group_.world);
@@ -282,12 +282,12 @@ uint64_t Reducer::completed() const {
   return least;
 }
 
-Refused Reducer::lost(Member& member, Code code, const std::string& what) {
-  const Slot* oldest = slots_.oldest();
+EpochFailed Reducer::lost(Member& member, Code code, const std::string& what) {
+  const PendingBlock* oldest = pending_.oldest();
   const std::string during =
       oldest ? " during operation " + std::to_string(oldest->header().sequence) : "";
   drop(member);
-  return Refused(code, member.rank, rank_text(member.rank) + " " + what + during);
+  return EpochFailed(code, member.rank, rank_text(member.rank) + " " + what + during);
 }
 
 void Reducer::drop(Member& member) {
@@ -298,7 +298,7 @@ void Reducer::drop(Member& member) {
 }
 
 void Reducer::end(Code code, const std::string& message, uint32_t rank) {
-  set_ending(static_cast<uint32_t>(code), message);
+  set_outcome(static_cast<uint32_t>(code), message);
   ended_here_ = true;
   admit();  // those who have only just come are told, too
   Header header;
@@ -306,22 +306,22 @@ void Reducer::end(Code code, const std::string& message, uint32_t rank) {
   header.job = group_.job;
   header.rank = rank;
   header.chunk = blamed_;
-  header.sequence = slots_.oldest() ? slots_.oldest()->header().sequence : 0;
-  slots_.clear();
+  header.sequence = pending_.oldest() ? pending_.oldest()->header().sequence : 0;
+  pending_.clear();
   std::vector<Connection*> rest;
   for (auto& member : members_) {
     if (!member || !member->connection) continue;
     member->connection->queue_error(header, code, message);
     rest.push_back(member->connection.get());
   }
-  part_with(rest);
+  close_gracefully(rest);
 }
 
-void Reducer::set_ending(uint32_t code, const std::string& message) {
+void Reducer::set_outcome(uint32_t code, const std::string& message) {
   std::lock_guard<std::mutex> lock(mutex_);
   ended_ = true;
-  ending_code_ = code;
-  ending_text_ = message;
+  outcome_code_ = code;
+  outcome_text_ = message;
 }
 
 }  // namespace rsctl

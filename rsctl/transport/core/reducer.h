@@ -1,5 +1,5 @@
 // The reducer's loop: one thread, one poll, until everyone has left or one is lost. The twin is
-// twin_reducer.py.
+// python_reducer.py.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "rsctl_core.h"
-#include "slots.h"
+#include "pending_blocks.h"
 
 namespace rsctl {
 
@@ -19,9 +19,9 @@ class Reducer {
   ~Reducer();
 
   void adopt(int fd, uint32_t rank);
-  bool ending(uint32_t* code, std::string* text);
+  bool outcome(uint32_t* code, std::string* text);
   rsctl_reducer_stats stats();
-  const Lateness& lateness(uint32_t rank) const { return slots_.lateness(rank); }
+  const Lateness& lateness(uint32_t rank) const { return pending_.lateness(rank); }
   uint32_t world() const { return group_.world; }
   void stop(Code code, const std::string& message);
 
@@ -30,17 +30,17 @@ class Reducer {
     uint32_t rank;
     std::unique_ptr<Connection> connection;
     uint64_t completed = 0;
-    uint64_t told = 0;  // what it knows to be completed everywhere
+    uint64_t reported = 0;  // what it knows to be completed everywhere
     bool left = false;
   };
 
   void run();
   void turn();
-  void take_orders();
+  void take_requests();
   void admit();
   void serve(Member& member, short events);
   void handle(Member& member, const Header& header, const uint8_t* payload);
-  void believe(Member& member, const Header& header);
+  void check_progress(Member& member, const Header& header);
   void reduce(const Header& header, const uint8_t* payload);
   void broadcast(Header header, const Bytes& result);
   void flush(Member& member);
@@ -49,31 +49,31 @@ class Reducer {
   void keep_alive();
   Header heartbeat();
   uint64_t completed() const;
-  Refused lost(Member& member, Code code, const std::string& what);
+  EpochFailed lost(Member& member, Code code, const std::string& what);
   void drop(Member& member);
   void end(Code code, const std::string& message, uint32_t rank);
-  void set_ending(uint32_t code, const std::string& message);
+  void set_outcome(uint32_t code, const std::string& message);
 
   const rsctl_group group_;
-  Slots slots_;
+  PendingBlocks pending_;
   std::vector<std::unique_ptr<Member>> members_;  // by rank; null until it has come
   uint32_t left_ = 0;
   uint64_t finished_ = 0;  // the last operation that a rank has finished, and which
-  uint32_t finished_by_ = kNobody;
-  bool has_news_ = false;    // whether a member lacks what is completed everywhere
+  uint32_t finished_by_ = kNoRank;
+  bool has_unreported_ = false;    // whether a member lacks what is completed everywhere
   uint32_t blamed_ = 0;      // what a worker's ERROR said: 1 + the reducer that failed, or 0
-  bool ended_here_ = false;  // the thread's own view of the ending
+  bool ended_here_ = false;  // the thread's own view of the outcome
   std::atomic<uint64_t> blocks_{0};
-  Wake wake_;
+  WakePipe wake_;
 
   std::mutex mutex_;  // guards what follows, and the list of members against `stats`
   std::vector<std::pair<int, uint32_t>> arrivals_;
-  bool ordered_ = false;
-  uint32_t ordered_code_ = 0;
-  std::string ordered_text_;
+  bool stop_requested_ = false;
+  uint32_t stop_code_ = 0;
+  std::string stop_text_;
   bool ended_ = false;
-  uint32_t ending_code_ = 0;
-  std::string ending_text_;
+  uint32_t outcome_code_ = 0;
+  std::string outcome_text_;
   uint64_t closed_in_ = 0;
   uint64_t closed_out_ = 0;
 

@@ -20,7 +20,7 @@ ACTIVATES = (
 def autoload() -> None:
     """Attach the binding if the environment asks for it; raises nothing.
 
-    A failure is told once more, as an exception, when the script starts a process group.
+    A failure is repeated, as an exception, when the script starts a process group.
     """
     if not any(os.environ.get(name) for name in ACTIVATES):
         return

@@ -1,4 +1,4 @@
-"""Put the binding in front of the few functions of PyTorch through which every script goes."""
+"""Wraps the functions of PyTorch that start and end process groups and set up DDP."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from rsctl.transport.pytorch import backend, ddp, ending, sharded
+from rsctl.transport.pytorch import backend, ddp, sharded, shutdown
 from rsctl.transport.pytorch.collectives import REDUCE_SCATTER_NAMES
-from rsctl.transport.pytorch.report import refuse
-from rsctl.transport.pytorch.settings import BindingError, read
+from rsctl.transport.pytorch.report import report_error
+from rsctl.transport.pytorch.settings import BindingError, read_settings
 
 _attached = False
 
@@ -27,38 +27,40 @@ def attach(environ: Mapping[str, str]) -> None:
     global _attached
     if _attached or not dist.is_available():
         return
-    wishes = read(environ)
+    comm = read_settings(environ)
     _attached = True
-    _replace_function("init_process_group", lambda real: backend.initializer(real, wishes))
-    _replace_function("destroy_process_group", ending.destroyer)
-    _replace_method("__init__", lambda real: ddp.constructor(real, wishes))
-    _replace_method("register_comm_hook", ddp.registrar)
-    _replace_method("_register_builtin_comm_hook", ddp.builtin_registrar)
-    if wishes.reducers:
+    _replace_function(
+        "init_process_group", lambda real: backend.wrap_init_process_group(real, comm)
+    )
+    _replace_function("destroy_process_group", shutdown.wrap_destroy_process_group)
+    _replace_method("__init__", lambda real: ddp.wrap_constructor(real, comm))
+    _replace_method("register_comm_hook", ddp.wrap_register_comm_hook)
+    _replace_method("_register_builtin_comm_hook", ddp.wrap_register_builtin_comm_hook)
+    if comm.reducers:
         for name in REDUCE_SCATTER_NAMES:
-            _replace_function(name, sharded.teller)
-    if wishes.backend == "rsctl" or wishes.reducers:
-        backend.register(wishes)
-    ending.at_exit(wishes)
+            _replace_function(name, sharded.with_notice)
+    if comm.backend == "rsctl" or comm.reducers:
+        backend.register(comm)
+    shutdown.register_exit_handler(comm)
 
 
-def loudly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Tell a BindingError in a line of its own before it becomes the script's."""
+def with_findings(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Emit a finding for a BindingError before the script gets it."""
 
     @functools.wraps(function)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
         except BindingError as error:
-            raise refuse(error) from error.__cause__
+            raise report_error(error) from error.__cause__
 
-    return told
+    return wrapper
 
 
 def _replace_function(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replace a function of torch.distributed wherever torch has already imported it."""
     real = getattr(dist, name)
-    replacement = functools.wraps(real)(loudly(wrap(real)))
+    replacement = functools.wraps(real)(with_findings(wrap(real)))
     for module in [m for key, m in sys.modules.items() if key.startswith("torch.distributed")]:
         if getattr(module, "__dict__", {}).get(name) is real:
             setattr(module, name, replacement)
@@ -66,4 +68,4 @@ def _replace_function(name: str, wrap: Callable[[Callable[..., Any]], Callable[.
 
 def _replace_method(name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     real = inspect.getattr_static(DistributedDataParallel, name)
-    setattr(DistributedDataParallel, name, functools.wraps(real)(loudly(wrap(real))))
+    setattr(DistributedDataParallel, name, functools.wraps(real)(with_findings(wrap(real))))

@@ -1,23 +1,24 @@
-"""Which collective backend `init_process_group` starts."""
+"""The collective backend that `init_process_group` starts: the spec's, if it names one."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import torch.distributed as dist
+from torch._C._distributed_c10d import PrefixStore, TCPStore
 
-from rsctl.transport.pytorch import attempt
-from rsctl.transport.pytorch.report import say
-from rsctl.transport.pytorch.settings import BindingError, Wishes
+from rsctl.transport.pytorch.report import print_line
+from rsctl.transport.pytorch.settings import BindingError, CommSettings
 
-PATH = "comm.backend"
+KEY = "comm.backend"
 _SMDDP = "smdistributed.dataparallel.torch.torch_smddp"
 
 
-def initializer(real: Callable[..., Any], wishes: Wishes) -> Callable[..., Any]:
+def wrap_init_process_group(real: Callable[..., Any], comm: CommSettings) -> Callable[..., Any]:
     """An `init_process_group` that starts the backend of the spec in place of the script's.
 
     The spec wins over the script: it is the statement about this very run, and what it replaces is
@@ -27,12 +28,12 @@ def initializer(real: Callable[..., Any], wishes: Wishes) -> Callable[..., Any]:
 
     def init_process_group(*args: Any, **kwargs: Any) -> Any:
         call = signature.bind(*args, **kwargs)
-        attempt.separate(call.arguments)
-        if wishes.backend is not None:
+        separate_attempts(call.arguments)
+        if comm.backend is not None:
             asked = call.arguments.get("backend")
-            require(wishes.backend)
-            call.arguments["backend"] = wishes.backend
-            _say(wishes.backend, asked, _drop_foreign(call.arguments, wishes.backend, asked))
+            require(comm.backend)
+            call.arguments["backend"] = comm.backend
+            _report(comm.backend, asked, _drop_foreign(call.arguments, comm.backend, asked))
         return real(*call.args, **call.kwargs)
 
     return init_process_group
@@ -42,20 +43,42 @@ def require(name: str) -> None:
     """Raise BindingError if this interpreter does not have the backend."""
     if name == "nccl" and not dist.is_nccl_available():
         remedy = "Set comm.backend: gloo, or take an image with a CUDA build of torch."
-        raise BindingError(PATH, "this build of torch has no NCCL", remedy)
+        raise BindingError(KEY, "this build of torch has no NCCL", remedy)
     if name == "gloo" and not dist.is_gloo_available():
         remedy = "Set comm.backend: auto, or take another build of torch."
-        raise BindingError(PATH, "this build of torch has no gloo", remedy)
+        raise BindingError(KEY, "this build of torch has no gloo", remedy)
     if name == "smddp":
         _load_smddp()
 
 
-def register(wishes: Wishes) -> None:
+def register(comm: CommSettings) -> None:
     """Make `rsctl` a backend that a script may name."""
     from rsctl.transport.pytorch.process_group import ReducerGroup, create
 
-    ReducerGroup.wishes = wishes
+    ReducerGroup.comm = comm
     dist.Backend.register_backend("rsctl", create, devices=["cpu", "cuda"])
+
+
+def separate_attempts(arguments: MutableMapping[str, Any]) -> None:
+    """Give this attempt's `init_process_group` a key prefix of its own in torchrun's store.
+
+    torchrun keeps its store over restarts, and PyTorch (seen with 2.13) uses the same keys in each:
+    workers find the addresses of those that have ended, and fail or hang. The first attempt is left
+    alone, as is a script that brings a store or a rendezvous of its own.
+    """
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    if attempt == "0" or os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return
+    if arguments.get("store") is not None or arguments.get("init_method") not in (None, "env://"):
+        return
+    world = int(os.environ["WORLD_SIZE"])
+    address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = TCPStore(address, port, world, is_master=False)
+    if arguments.get("timeout") is not None:
+        store.set_timeout(arguments["timeout"])
+    arguments.pop("init_method", None)
+    arguments["store"] = PrefixStore(f"rsctl/attempt-{attempt}", store)
+    arguments["world_size"], arguments["rank"] = world, int(os.environ["RANK"])
 
 
 def _load_smddp() -> None:
@@ -65,7 +88,7 @@ def _load_smddp() -> None:
     except Exception as error:
         message = f"SageMaker's data parallel library cannot be loaded: {error}"
         remedy = "Take an AWS deep learning container as image.base, or set comm.backend: nccl."
-        raise BindingError(PATH, message, remedy) from error
+        raise BindingError(KEY, message, remedy) from error
 
 
 def _drop_foreign(arguments: dict[str, Any], name: str, asked: object) -> list[str]:
@@ -80,10 +103,10 @@ def _drop_foreign(arguments: dict[str, Any], name: str, asked: object) -> list[s
     return dropped
 
 
-def _say(name: str, asked: object, dropped: list[str]) -> None:
+def _report(name: str, asked: object, dropped: list[str]) -> None:
     text = f"process group: backend {name}"
     if asked is not None and str(asked).lower() != name:
         text += f" in place of the script's {asked}"
     if dropped:
         text += f", without its {' and '.join(dropped)}"
-    say(text)
+    print_line(text)

@@ -1,20 +1,21 @@
-"""The one hook that is registered with DDP, and what it leads to.
+"""The DDP communication hook of one model, which a script may replace.
 
 Annotations in this module are objects and not text, since DDP looks at those of a hook.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._C._distributed_c10d import GradBucket
 
 
-class Carrier:
-    """How the gradients of one model travel: a hook and its state, which may be replaced.
+class CommHook:
+    """A communication hook and its state.
 
     DDP takes a hook only once. A script that registers its own after ours has been registered
-    takes our place here.
+    replaces ours here.
     """
 
     def __init__(self, state: object, hook: Callable[..., Any]) -> None:
@@ -22,12 +23,21 @@ class Carrier:
         self.hook = hook
 
     def replace(self, state: object, hook: Callable[..., Any]) -> None:
-        """Let another hook carry the gradients from now on."""
+        """Call another hook from now on."""
         self.state = state
         self.hook = hook
 
 
-def dispatch(state: Carrier, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """The hook that DDP calls for each bucket."""
+@dataclass(frozen=True)
+class SelectedHook:
+    """The hook for a model, None for DDP's own all-reduce, and how to describe it."""
+
+    hook: CommHook | None
+    description: list[str]
+    compression: str
+
+
+def dispatch(state: CommHook, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """The function that DDP calls for each bucket."""
     future: torch.futures.Future[torch.Tensor] = state.hook(state.state, bucket)
     return future

@@ -1,4 +1,4 @@
-"""One gradient under way, and those that may have to be repeated."""
+"""Gradients being reduced: one operation, and all that may still have to be repeated."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from rsctl.transport import Work
-from rsctl.transport.pytorch.levels import Inside
+from rsctl.transport.pytorch.intra_node import IntraNode
 
 
 @dataclass(eq=False)
@@ -25,7 +25,7 @@ class Operation:
     average: bool
     last: bool
     future: torch.futures.Future[torch.Tensor]
-    inside: Inside
+    intra_node: IntraNode
     ready: torch.cuda.Event | None = None
     number: int = 0
     part: torch.Tensor | None = None
@@ -41,7 +41,7 @@ class Operation:
         return self.part, self.sent
 
 
-class Ledger:
+class PendingOperations:
     """Operations by number, from 1, until it is known that nobody needs them any more."""
 
     def __init__(self) -> None:

@@ -7,26 +7,28 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import GradBucket
 from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as torch_powersgd
 
-from rsctl.transport.pytorch.hook import Carrier
-from rsctl.transport.pytorch.settings import Wishes
+from rsctl.transport.pytorch.hook import CommHook
+from rsctl.transport.pytorch.settings import CommSettings
 
 
-def carrier(group: dist.ProcessGroup, device: torch.device, wishes: Wishes) -> Carrier:
+def powersgd_hook(group: dist.ProcessGroup, device: torch.device, comm: CommSettings) -> CommHook:
     """PowerSGD over this group, with error feedback and warm start."""
     state = torch_powersgd.PowerSGDState(
         process_group=group,
-        matrix_approximation_rank=wishes.powersgd_rank,
-        start_powerSGD_iter=wishes.powersgd_start,
+        matrix_approximation_rank=comm.powersgd_rank,
+        start_powerSGD_iter=comm.powersgd_start,
     )
-    return Carrier(state, torch_powersgd.powerSGD_hook if device.type == "cuda" else _in_turn)
+    return CommHook(
+        state, torch_powersgd.powerSGD_hook if device.type == "cuda" else _one_at_a_time
+    )
 
 
-def described(wishes: Wishes) -> str:
-    """What is used, in words."""
-    return f"powersgd (rank {wishes.powersgd_rank}, from step {wishes.powersgd_start})"
+def describe(comm: CommSettings) -> str:
+    """The settings of PowerSGD as text."""
+    return f"powersgd (rank {comm.powersgd_rank}, from step {comm.powersgd_start})"
 
 
-def _in_turn(
+def _one_at_a_time(
     state: torch_powersgd.PowerSGDState, bucket: GradBucket
 ) -> torch.futures.Future[torch.Tensor]:
     """One bucket after another.

@@ -1,4 +1,4 @@
-"""The backend `rsctl`: gloo and NCCL for everything, and the reducers for all-reduce."""
+"""The backend `rsctl`: all-reduce by the reducers, everything else by gloo and NCCL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import PrefixStore, Store
 
-from rsctl.transport.pytorch.report import say_once
-from rsctl.transport.pytorch.settings import Wishes
-from rsctl.transport.pytorch.wire import future_for, refusal
+from rsctl.transport.pytorch.host_buffers import future_for, refusal
+from rsctl.transport.pytorch.report import print_once
+from rsctl.transport.pytorch.session import open_session
+from rsctl.transport.pytorch.settings import CommSettings
 
 DELEGATED = (
     "_allgather_base",
@@ -48,7 +49,7 @@ _OPS = {dist.ReduceOp.SUM: False, dist.ReduceOp.AVG: True}
 
 
 def create(store: Store, rank: int, size: int, timeout: timedelta) -> dist.ProcessGroup:
-    """What PyTorch calls for each group of this backend."""
+    """A group of this backend, as PyTorch asks for it."""
     return ReducerGroup(store, rank, size, timeout)
 
 
@@ -56,19 +57,18 @@ class ReducerGroup(dist.ProcessGroup):
     """A process group whose all-reduce over all workers goes through the reducers.
 
     What reducers cannot reduce (other operations, dtypes and groups) goes by gloo or NCCL, as do
-    all other collectives.
-    `in_turn` makes each all-reduce wait for its result: callers that start one when another has
-    ended do so in the same order on all ranks then.
+    all other collectives. `in_order` makes each all-reduce wait for its result: callers that
+    start one when another has ended do so in the same order on all ranks then.
     """
 
-    wishes = Wishes()
+    comm = CommSettings()
     """What the spec asks for, set when the binding attaches."""
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)  # type: ignore[call-arg]
-        self.in_turn = False
+        self.in_order = False
         self.plain: Any = dist.ProcessGroup(rank, size)  # type: ignore[call-arg]
-        """A group of the same backends in C++ alone, which the other collectives are left to."""
+        """A group of the same backends in C++ alone, which runs all other collectives."""
         kinds = dist.ProcessGroup.BackendType
         if torch.cuda.is_available() and dist.is_nccl_available():
             options = dist.ProcessGroupNCCL.Options()
@@ -92,11 +92,11 @@ class ReducerGroup(dist.ProcessGroup):
         options = _options(opts)
         reason = self._refusal(tensors, tensor, options)
         if reason is not None:
-            say_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
+            print_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
             listed = [tensors] if isinstance(tensors, torch.Tensor) else tensors
             return self.plain.allreduce(listed, options)
         future = self._reduce(tensor, _OPS[options.reduceOp.op])
-        if self.in_turn:
+        if self.in_order:
             result = future.wait()
             future = future_for(tensor.device)
             future.set_result(result)
@@ -104,10 +104,8 @@ class ReducerGroup(dist.ProcessGroup):
         return c10d._create_work_from_future(listed_result)  # type: ignore[attr-defined]
 
     def _reduce(self, tensor: torch.Tensor, average: bool) -> torch.futures.Future[torch.Tensor]:
-        from rsctl.transport.pytorch import reducing
-
-        engine = reducing.way(tensor.device, self.wishes).engine
-        return engine.reduce(tensor.view(-1), tensor.dtype, average=average)
+        pipeline = open_session(tensor.device, self.comm).pipeline
+        return pipeline.reduce(tensor.view(-1), tensor.dtype, average=average)
 
     def _refusal(self, tensors: Any, tensor: torch.Tensor, options: Any) -> str | None:
         if self.size() != dist.get_world_size():

@@ -1,4 +1,4 @@
-"""How the workers go on when a reducer is lost: agreement, and all-reduce with the same numbers.
+"""Recovery from a lost reducer: the workers agree, and all-reduce among themselves.
 
 When reducers end, workers may differ in what they have finished. All tell each other, over a gloo
 group that serves nothing else, which operation they finished last. What any of them has finished is
@@ -17,21 +17,21 @@ import torch
 import torch.distributed as dist
 
 from rsctl.transport.pytorch.collectives import all_gather, all_to_all
-from rsctl.transport.pytorch.place import Place
+from rsctl.transport.pytorch.topology import Topology
 
 
-class Disagreement(Exception):
+class RecoveryFailed(Exception):
     """The workers cannot go on together."""
 
 
 class Recovery:
     """The workers of a lane among themselves. All calls come from one thread."""
 
-    def __init__(self, place: Place) -> None:
-        """All workers of the lane come here together."""
-        self._ranks = place.lane_ranks
-        self.leads = place.member == 0
-        """Whether this worker speaks for the others."""
+    def __init__(self, topology: Topology) -> None:
+        """All workers of the lane call this together."""
+        self._ranks = topology.lane_ranks
+        self.is_leader = topology.lane_rank == 0
+        """Whether this worker reports for all of its lane."""
         self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
 
     def settle(self, completed: int, can_go_on: bool, result: Callable[[int], torch.Tensor]) -> int:
@@ -39,30 +39,30 @@ class Recovery:
 
         `completed` is the last that is finished here. `result` gives the host memory of an
         operation: its result where it is finished, else where its result is to be written. Raises
-        Disagreement if a worker cannot go on, or is gone.
+        RecoveryFailed if a worker cannot go on, or is gone.
         """
         try:
-            finished = self._tell(completed, can_go_on)
+            finished = self._exchange_progress(completed, can_go_on)
             for number in range(min(finished) + 1, max(finished) + 1):
                 source = next(m for m, last in enumerate(finished) if last >= number)
                 data = result(number).view(torch.uint8)
                 dist.broadcast(data, src=self._ranks[source], group=self._group)
         except RuntimeError as error:
-            raise Disagreement(f"a worker did not answer: {error}") from error
+            raise RecoveryFailed(f"a worker did not answer: {error}") from error
         return max(finished)
 
-    def _tell(self, completed: int, can_go_on: bool) -> list[int]:
+    def _exchange_progress(self, completed: int, can_go_on: bool) -> list[int]:
         mine = torch.tensor([completed, int(can_go_on)])
         everyone = mine.new_empty(2 * len(self._ranks))
         all_gather(everyone, mine, group=self._group)
         last, willing = everyone.view(-1, 2).unbind(1)
         unwilling = [self._ranks[m] for m, able in enumerate(willing.tolist()) if not able]
         if unwilling:
-            raise Disagreement(f"rank {unwilling[0]} cannot go on")
+            raise RecoveryFailed(f"rank {unwilling[0]} cannot go on")
         return [int(number) for number in last.tolist()]
 
     def all_reduce(self, data: torch.Tensor, average: bool) -> None:
-        """Reduce flat host memory in place, in the order of ranks and in fp32."""
+        """Reduce flat host memory in topology, in the order of ranks and in fp32."""
         workers, size = len(self._ranks), data.numel()
         share = -(-size // workers)
         if not share:

@@ -1,4 +1,4 @@
-"""What the binding tells: lines for people on stderr, structured lines on stdout.
+"""Output of the binding: lines for people on stderr, structured lines on stdout.
 
 Structured lines are those of the runtime (`rsctl.runtime.rank.emit`), written here once more
 because this package is installed without it.
@@ -15,33 +15,33 @@ from rsctl.transport.pytorch.settings import BindingError
 LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
 
-_said: set[str] = set()
+_printed: set[str] = set()
 _lock = threading.Lock()
 
 
 def rank() -> int:
-    """This process's rank in the job, 0 where nobody said."""
+    """This process's rank in the job, 0 where it is not set."""
     return _number("RANK")
 
 
 def local_rank() -> int:
-    """This process's rank on its node, 0 where nobody said."""
+    """This process's rank on its node, 0 where it is not set."""
     return _number("LOCAL_RANK")
 
 
-def say(text: str) -> None:
+def print_line(text: str) -> None:
     """One line on stderr, from rank 0 only."""
     if rank() == 0:
         _write(2, f"rsctl: {text}"[: LINE_BYTES // 4].encode(errors="replace") + b"\n")
 
 
-def say_once(text: str) -> None:
-    """As `say`, but not a second time in this process."""
+def print_once(text: str) -> None:
+    """As `print_line`, but not a second time in this process."""
     with _lock:
-        if text in _said:
+        if text in _printed:
             return
-        _said.add(text)
-    say(text)
+        _printed.add(text)
+    print_line(text)
 
 
 def emit(kind: str, fields: dict[str, object]) -> None:
@@ -49,8 +49,8 @@ def emit(kind: str, fields: dict[str, object]) -> None:
     _write(1, json.dumps({"rsctl": kind, **fields}).encode() + b"\n")
 
 
-def finding(severity: str, code: str, message: str, remedy: str) -> None:
-    """A `finding` line, from this rank; its texts are cut to what one write may carry."""
+def emit_finding(severity: str, code: str, message: str, remedy: str) -> None:
+    """One `finding` line, from this rank; its texts are cut to what one write may carry."""
     emit(
         "finding",
         {
@@ -62,9 +62,9 @@ def finding(severity: str, code: str, message: str, remedy: str) -> None:
     )
 
 
-def refuse(error: BindingError) -> BindingError:
-    """Tell what cannot be done; returns the error, to be raised."""
-    finding("error", "comm-unapplied", f"{error.path}: {error.message}", error.remedy)
+def report_error(error: BindingError) -> BindingError:
+    """Emit a finding that says what cannot be done; returns the error, to be raised."""
+    emit_finding("error", "comm-unapplied", f"{error.key}: {error.message}", error.remedy)
     return error
 
 

@@ -1,4 +1,4 @@
-"""What the spec asks for, as the runtime hands it over in the environment."""
+"""The spec's communication settings, read from the environment that the runtime sets."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _LARGEST_BUCKET_MB = 4096
 
 
 class BindingError(RuntimeError):
-    """Something that the spec asks for cannot be done here. Raised in the script, after telling.
+    """Something that the spec asks for cannot be done here. Raised in the script, after a finding.
 
-    `path` is the key of the spec, `remedy` what to do about it.
+    `key` is the key of the spec, `remedy` what to do about it.
     """
 
-    def __init__(self, path: str, message: str, remedy: str) -> None:
-        super().__init__(f"{path}: {message}. {remedy}")
-        self.path = path
+    def __init__(self, key: str, message: str, remedy: str) -> None:
+        super().__init__(f"{key}: {message}. {remedy}")
+        self.key = key
         self.message = message
         self.remedy = remedy
 
 
 @dataclass(frozen=True)
-class Wishes:
+class CommSettings:
     """The `comm:` block and the reducers; None is what the spec leaves to us.
 
     `bucket_mb` is in MiB, as DDP's `bucket_cap_mb`. `powersgd_start` is the step from which
@@ -43,17 +43,19 @@ class Wishes:
     powersgd_start: int = 100
 
 
-def read(environ: Mapping[str, str]) -> Wishes:
+def read_settings(environ: Mapping[str, str]) -> CommSettings:
     """Read the environment; raises BindingError for a value that is none."""
     reducers = [name for name in environ.get("RSCTL_REDUCERS", "").split(",") if name.strip()]
-    loss = _choice(environ, "RSCTL_ON_REDUCER_LOSS", "comm.on_reducer_loss", ("fail", "fallback"))
-    return Wishes(
+    reducer_loss = _choice(
+        environ, "RSCTL_ON_REDUCER_LOSS", "comm.on_reducer_loss", ("fail", "fallback")
+    )
+    return CommSettings(
         reducers=len(reducers),
         backend=_choice(environ, "RSCTL_COMM_BACKEND", "comm.backend", BACKENDS),
         bucket_mb=_number(environ, "RSCTL_COMM_BUCKET_MB", "comm.bucket_mb", 1, _LARGEST_BUCKET_MB),
         compression=_choice(environ, "RSCTL_COMM_COMPRESSION", "comm.compression", COMPRESSIONS)
         or "none",
-        fallback=loss == "fallback",
+        fallback=reducer_loss == "fallback",
         powersgd_rank=_number(environ, "RSCTL_POWERSGD_RANK", "run.env", 1, 1024) or 2,
         # Torch allows no compression in the first step together with error feedback.
         powersgd_start=_number(environ, "RSCTL_POWERSGD_START", "run.env", 2, 10**9) or 100,

@@ -1,20 +1,23 @@
-"""FSDP: what reducers do not speed up is said, and what they can is here."""
+"""FSDP: a notice about collectives without reducers, and the all-reduce hook that uses them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
-from rsctl.transport.pytorch.report import say_once
+from rsctl.transport.pytorch.report import print_once
+from rsctl.transport.pytorch.settings import BindingError, read_settings
 
 
-def teller(real: Callable[..., Any]) -> Callable[..., Any]:
+def with_notice(real: Callable[..., Any]) -> Callable[..., Any]:
     """A `reduce_scatter_single` that says once that reducers have no part in it."""
 
     def reduce_scatter(*args: Any, **kwargs: Any) -> Any:
-        say_once(
+        print_once(
             "sharded gradients (FSDP): reduce-scatter and all-gather travel as without reducers; "
             "only an all-reduce between nodes can use them (all_reduce_hook)"
         )
@@ -30,6 +33,33 @@ def all_reduce_hook() -> Callable[[torch.Tensor], None]:
     must call this together, after `init_process_group`. Raises BindingError if the environment
     names no reducers.
     """
-    from rsctl.transport.pytorch import reducing
+    # What reducers need is not imported in programs that use none.
+    from rsctl.transport.pytorch.intra_node import WholeGradient
+    from rsctl.transport.pytorch.session import open_session
 
-    return reducing.between_nodes()
+    comm = read_settings(os.environ)
+    if not comm.reducers:
+        raise BindingError("reducers", "there are none", "Set reducers.count.")
+    session = open_session(_device(), comm)
+    if session.topology.local_world != int(os.environ.get("LOCAL_WORLD_SIZE") or "1"):
+        message = "FSDP's all-reduce between nodes needs several nodes with equally many ranks"
+        raise BindingError("reducers", message, "Set reducers.count: 0.")
+
+    def all_reduce(gradient: torch.Tensor) -> None:
+        reason = session.refusal(gradient)
+        if reason is not None or not gradient.is_contiguous():
+            raise BindingError(
+                "reducers",
+                f"sharded gradients that are {reason or 'not contiguous'} cannot be reduced",
+                "Choose another reduce_dtype in FSDP's MixedPrecisionPolicy.",
+            )
+        whole = WholeGradient()
+        session.pipeline.reduce(gradient.view(-1), gradient.dtype, intra_node=whole).wait()
+
+    return all_reduce
+
+
+def _device() -> torch.device:
+    if torch.cuda.is_available() and "nccl" in str(dist.get_backend_config()):
+        return torch.device("cuda", torch.cuda.current_device())
+    return torch.device("cpu")

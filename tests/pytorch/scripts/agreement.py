@@ -8,11 +8,11 @@ import torch
 import torch.distributed as dist
 
 from rsctl.transport import Code, TransportError
-from rsctl.transport.pytorch.engine import Engine
-from rsctl.transport.pytorch.levels import Alone
-from rsctl.transport.pytorch.loss import Loss
-from rsctl.transport.pytorch.place import Place
+from rsctl.transport.pytorch.gradient_pipeline import Engine
+from rsctl.transport.pytorch.intra_node import Alone
 from rsctl.transport.pytorch.recovery import Recovery
+from rsctl.transport.pytorch.reducer_loss import Loss
+from rsctl.transport.pytorch.topology import Place
 
 case = sys.argv[1]
 dist.init_process_group("gloo")

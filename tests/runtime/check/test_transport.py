@@ -180,7 +180,7 @@ def test_rsctls_own_transport(image: Any) -> None:
     assert image.check("rsctl") == (0, [], ready)
     root = image.without_transport()
     code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
-    missing = "Python cannot import rsctl.transport.ready: "
+    missing = "Python cannot import rsctl.transport.import_check: "
     missing += "ModuleNotFoundError: No module named 'rsctl.transport'"
     assert (code, findings) == (3, [("error", "transport-missing", missing)])
     (root / "rsctl" / "transport").mkdir()
@@ -195,7 +195,7 @@ def test_the_transport_without_core_needs_numpy(image: Any) -> None:
     (root / "rsctl" / "transport" / "librsctl_core.so").unlink(missing_ok=True)
     (root / "numpy.py").write_text("raise ImportError('no numpy here')")
     code, findings = brief(image.check("rsctl", PYTHONPATH=str(root)))
-    message = "Python cannot import rsctl.transport.ready: ImportError: no numpy here"
+    message = "Python cannot import rsctl.transport.import_check: ImportError: no numpy here"
     assert (code, findings) == (3, [("error", "transport-missing", message)])
 
 

@@ -58,7 +58,7 @@ void parse(const uint8_t* data, size_t size, uint32_t kinds, uint32_t rank) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parse(data, size, 1u << 5 | 1u << 7 | 1u << 8 | 1u << 9, kRank);
-  parse(data, size, 1u << 6 | 1u << 7 | 1u << 8, rsctl::kNobody);
+  parse(data, size, 1u << 6 | 1u << 7 | 1u << 8, rsctl::kNoRank);
   return 0;
 }
 

@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kWorkers = 3, kServers = 2, kFrame = 4096, kWindow = 3;
 constexpr int kOperations = 40;
 
-enum class Ending { kLeave, kStopReducer, kStopWorker };
+enum class Outcome { kLeave, kStopReducer, kStopWorker };
 
 void require(bool holds, const char* what) {
   if (holds) return;
@@ -81,16 +81,16 @@ void work(void* client, uint32_t rank, bool to_the_end) {
   rsctl_client_stop(client);
 }
 
-void play(Ending ending) {
+void play(Outcome outcome) {
   Pool pool;
   std::vector<std::thread> threads;
   for (uint32_t rank = 0; rank < kWorkers; ++rank)
-    threads.emplace_back(work, pool.clients[rank], rank, ending == Ending::kLeave);
+    threads.emplace_back(work, pool.clients[rank], rank, outcome == Outcome::kLeave);
   double late[2 * kWorkers];
   rsctl_reducer_stats stats;
   rsctl_reducer_read(pool.reducers[0], &stats, late, late + kWorkers);
-  if (ending == Ending::kStopReducer) rsctl_reducer_stop(pool.reducers[1], 10, "stopped");
-  if (ending == Ending::kStopWorker) rsctl_client_stop(pool.clients[0]);
+  if (outcome == Outcome::kStopReducer) rsctl_reducer_stop(pool.reducers[1], 10, "stopped");
+  if (outcome == Outcome::kStopWorker) rsctl_client_stop(pool.clients[0]);
   for (auto& thread : threads) thread.join();
   char text[RSCTL_TEXT_BYTES];
   uint32_t code;
@@ -121,9 +121,9 @@ uint32_t end_after(const std::vector<rsctl::Header>& said, const char* text) {
     std::this_thread::sleep_for(std::chrono::duration<double>(kSilence / 8));
   }
   uint32_t code = 0;
-  char ending[RSCTL_TEXT_BYTES] = "";
-  while (!rsctl_reducer_ending(reducer, &code, ending)) std::this_thread::yield();
-  require(std::strstr(ending, text), ending);
+  char outcome[RSCTL_TEXT_BYTES] = "";
+  while (!rsctl_reducer_ending(reducer, &code, outcome)) std::this_thread::yield();
+  require(std::strstr(outcome, text), outcome);
   rsctl_reducer_free(reducer);
   close(pair[0]);
   return code;
@@ -159,7 +159,7 @@ void hear() {
 int main(int count, char** arguments) {
   const int rounds = count > 1 ? std::atoi(arguments[1]) : 5;
   for (int round = 0; round < rounds; ++round)
-    for (Ending ending : {Ending::kLeave, Ending::kStopReducer, Ending::kStopWorker}) play(ending);
+    for (Outcome outcome : {Outcome::kLeave, Outcome::kStopReducer, Outcome::kStopWorker}) play(outcome);
   hear();
   std::printf("%d rounds: no fault\n", rounds);
   return 0;

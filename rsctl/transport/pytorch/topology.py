@@ -1,4 +1,4 @@
-"""Where this worker stands: which of its ranks talk to each other, and which to the reducers."""
+"""Which ranks share a node, and which share a lane: a group with its own share of the reducers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
 
 
-class Board:
-    """Where workers leave a word for each other before anything else connects them."""
+class RankExchange:
+    """All-gather of texts through PyTorch's store, before anything else connects the workers."""
 
     def __init__(self, name: str) -> None:
         self._store = PrefixStore(f"rsctl/{name}", dist.distributed_c10d._get_default_store())
 
-    def exchange(self, topic: str, text: str, ranks: Sequence[int]) -> list[str]:
-        """Leave a text, and return those of these ranks, in their order, once all have come."""
+    def all_gather(self, topic: str, text: str, ranks: Sequence[int]) -> list[str]:
+        """Publish a text; returns those of these ranks, in their order, once all are there."""
         self._store.set(f"{topic}/{dist.get_rank()}", text)
         return [self._store.get(f"{topic}/{rank}").decode() for rank in ranks]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A worker's place.
+class Topology:
+    """A worker's rank in the job, on its node and in its lane.
 
     On nodes with one rank, all ranks form one `lane`: a group that shares its reducers. Nodes with
     several ranks reduce inside the node first; then the ranks with the same local rank form a lane
@@ -52,7 +52,7 @@ class Place:
         return list(range(self.local_rank, self.world, self.local_world))
 
     @property
-    def member(self) -> int:
+    def lane_rank(self) -> int:
         """This rank's number within its lane."""
         return self.rank // self.local_world
 
@@ -62,24 +62,24 @@ class Place:
         first = self.rank - self.local_rank
         return list(range(first, first + self.local_world))
 
-    def described(self) -> str:
-        """How many there are, in words."""
+    def describe(self) -> str:
+        """How many workers there are, and on how many nodes."""
         if not self.has_two_levels:
             return f"{self.world} workers"
         return f"{self.world // self.local_world} nodes of {self.local_world} workers (two levels)"
 
 
-def find(board: Board) -> Place:
-    """Find this rank's place. All workers come here together.
+def find_topology(exchange: RankExchange) -> Topology:
+    """This rank's topology. All workers call this together.
 
     Two levels need several nodes with equally many ranks each, numbered node by node, as torchrun
     does it; everything else is one lane of all ranks.
     """
     rank, world = dist.get_rank(), dist.get_world_size()
     local, count = (os.environ.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    everyone = board.exchange("place", f"{local}/{count}", range(world))
+    published = exchange.all_gather("topology", f"{local}/{count}", range(world))
     if not count.isdigit() or not 1 < int(count) < world or world % int(count):
-        return Place(rank, world)
-    if everyone != [f"{other % int(count)}/{count}" for other in range(world)]:
-        return Place(rank, world)
-    return Place(rank, world, int(local), int(count))
+        return Topology(rank, world)
+    if published != [f"{other % int(count)}/{count}" for other in range(world)]:
+        return Topology(rank, world)
+    return Topology(rank, world, int(local), int(count))

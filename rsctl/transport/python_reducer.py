@@ -10,11 +10,17 @@ import time
 from collections import deque
 
 from rsctl.transport import frames
-from rsctl.transport.connection import Connection, Ended, part_with
-from rsctl.transport.errors import NOBODY, Code, known_code, printable
+from rsctl.transport.connection import Connection, ConnectionClosed, close_gracefully
+from rsctl.transport.engine_interface import (
+    HEARTBEATS,
+    PROMPT_SECONDS,
+    Group,
+    Outcome,
+    ReducerStats,
+)
+from rsctl.transport.errors import NO_RANK, Code, known_code, printable
 from rsctl.transport.frames import Check, FrameError, Header
-from rsctl.transport.group import HEARTBEATS, PROMPT_SECONDS, Ending, Group, ReducerStats
-from rsctl.transport.slots import Refused, Slots
+from rsctl.transport.pending_blocks import EpochFailed, PendingBlocks
 from rsctl.transport.sums import quiet_arithmetic
 
 _KINDS = (frames.DATA, frames.HEARTBEAT, frames.ERROR, frames.GOODBYE)
@@ -26,26 +32,26 @@ class _Member:
         self.rank = rank
         self.connection = connection
         self.completed = 0
-        self.told = 0
+        self.reported = 0
 
 
-class TwinReducer:
+class PythonReducer:
     """A ReducerEngine: one thread, one selector, no more memory than the windows allow."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
-        self._slots = Slots(group.world, group.window)
+        self._pending = PendingBlocks(group.world, group.window)
         self._members: dict[int, _Member] = {}
         self._left: dict[int, int] = {}
-        self._finished = (0, NOBODY)  # the last operation that a rank has finished, and which
+        self._finished = (0, NO_RANK)  # the last operation that a rank has finished, and which
         self._blocks = 0
-        self._next_look = 0.0
-        self._has_news = False
+        self._next_check = 0.0
+        self._has_unreported = False
         self._closed_bytes = [0, 0]
-        self._ending: Ending | None = None
+        self._outcome: Outcome | None = None
         self._lock = threading.Lock()
         self._arrivals: deque[tuple[socket.socket, int]] = deque()
-        self._order: Ending | None = None
+        self._stop_request: Outcome | None = None
         self._selector = selectors.DefaultSelector()
         self._wake, self._woken = socket.socketpair()
         self._woken.setblocking(False)
@@ -56,19 +62,19 @@ class TwinReducer:
     def adopt(self, sock: socket.socket, rank: int) -> None:
         """See ReducerEngine."""
         with self._lock:
-            if self._ending is not None:  # nobody would serve it
+            if self._outcome is not None:  # nobody would serve it
                 sock.close()
                 return
             self._arrivals.append((sock, rank))
-        self._rouse()
+        self._notify()
 
-    def ending(self) -> Ending | None:
+    def outcome(self) -> Outcome | None:
         """See ReducerEngine."""
-        return self._ending
+        return self._outcome
 
     def stats(self) -> ReducerStats:
         """See ReducerEngine."""
-        late = self._slots.lateness
+        late = self._pending.lateness
         connections = [member.connection for member in list(self._members.values())]
         return ReducerStats(
             bytes_in=self._closed_bytes[0] + sum(c.bytes_in for c in connections),
@@ -81,41 +87,41 @@ class TwinReducer:
 
     def stop(self, code: Code, message: str) -> None:
         """See ReducerEngine."""
-        self._order = Ending(code, message)
-        self._rouse()
+        self._stop_request = Outcome(code, message)
+        self._notify()
         self._thread.join()
 
-    def _rouse(self) -> None:
+    def _notify(self) -> None:
         with contextlib.suppress(OSError):  # when it has ended, and closed its side
             self._wake.send(b"!")
 
     def _run(self) -> None:
         quiet_arithmetic()
         try:
-            while self._ending is None:
+            while self._outcome is None:
                 self._turn()
-        except Refused as refused:
+        except EpochFailed as refused:
             self._end(refused.code, str(refused), refused.rank, refused.blamed)
         finally:
-            self._ending = self._ending or Ending(Code.STOPPED, "the reducer failed")
+            self._outcome = self._outcome or Outcome(Code.STOPPED, "the reducer failed")
             self._close()
 
     def _turn(self) -> None:
-        pause = PROMPT_SECONDS if self._has_news else self._group.silence / HEARTBEATS / 2
+        pause = PROMPT_SECONDS if self._has_unreported else self._group.silence / HEARTBEATS / 2
         for key, events in self._selector.select(pause):
             if key.data is None:
-                self._take_orders()
+                self._take_requests()
             else:
                 self._serve(key.data, events)
-            if self._ending is not None:
+            if self._outcome is not None:
                 return
         self._keep_alive()
 
-    def _take_orders(self) -> None:
+    def _take_requests(self) -> None:
         self._woken.recv(4096)
         self._admit()
-        if self._order is not None:
-            self._end(self._order.code or Code.STOPPED, self._order.message, NOBODY)
+        if self._stop_request is not None:
+            self._end(self._stop_request.code or Code.STOPPED, self._stop_request.message, NO_RANK)
 
     def _admit(self) -> None:
         while self._arrivals:
@@ -133,17 +139,17 @@ class TwinReducer:
             if events & selectors.EVENT_READ:
                 for header, payload in member.connection.receive():
                     self._handle(member, header, payload)
-        except Ended as ended:
+        except ConnectionClosed as ended:
             if self._members.get(member.rank) is member:
                 raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
         except FrameError as error:
             text = f"rank {member.rank} broke the protocol: {error}"
-            raise Refused(Code.PROTOCOL, member.rank, text) from None
+            raise EpochFailed(Code.PROTOCOL, member.rank, text) from None
 
     def _handle(self, member: _Member, header: Header, payload: memoryview) -> None:
-        self._believe(member, header)
+        self._check_progress(member, header)
         if header.kind == frames.DATA:
-            done = self._slots.add(header, payload)
+            done = self._pending.add(header, payload)
             if done is not None:
                 self._broadcast(*done)
             elif self._left:
@@ -151,11 +157,11 @@ class TwinReducer:
         elif header.kind == frames.ERROR:
             reason = f"rank {member.rank} gave up: {printable(payload)}"
             code, blamed = known_code(header.code), frames.blamed(header)
-            raise Refused(code, header.rank, reason, blamed)
+            raise EpochFailed(code, header.rank, reason, blamed)
         elif header.kind == frames.GOODBYE:
             self._leave(member)
 
-    def _believe(self, member: _Member, header: Header) -> None:
+    def _check_progress(self, member: _Member, header: Header) -> None:
         """Take in what a worker has finished. Raises FrameError if that cannot be."""
         said, sequence = header.completed, header.sequence
         if header.kind == frames.ERROR:
@@ -165,10 +171,10 @@ class TwinReducer:
             raise FrameError(f"a block of operation {sequence}, which rank {rank} has finished")
         if said <= member.completed:
             return
-        first = self._slots.first
+        first = self._pending.first
         if first and said >= first:
             raise FrameError(f"it has finished operation {said}, but {first} is under way")
-        member.completed, self._has_news = said, True
+        member.completed, self._has_unreported = said, True
         self._finished = max(self._finished, (said, member.rank))
 
     def _broadcast(self, header: Header, result: memoryview) -> None:
@@ -176,21 +182,21 @@ class TwinReducer:
         finish at the same time do not all send to the same worker."""
         world = self._group.world
         completed = self._completed()
-        frame = header._replace(kind=frames.RESULT, rank=NOBODY, completed=completed).pack()
+        frame = header._replace(kind=frames.RESULT, rank=NO_RANK, completed=completed).pack()
         self._blocks += 1
         for turn in range(world):
             member = self._members.get((header.sequence + header.chunk + turn) % world)
             if member is not None:
                 member.connection.queue(frame, result)
-                member.told = completed
-                self._slots.delivered(member.rank)
+                member.reported = completed
+                self._pending.delivered(member.rank)
                 self._flush(member)
 
     def _refuse_without(self, header: Header) -> None:
         for rank in self._left:
-            if self._slots.lacking(rank) is not None:
+            if self._pending.lacking(rank) is not None:
                 text = f"rank {rank} left before operation {header.sequence}"
-                raise Refused(Code.LEFT, rank, text)
+                raise EpochFailed(Code.LEFT, rank, text)
 
     def _completed(self) -> int:
         if len(self._members) + len(self._left) < self._group.world:
@@ -203,23 +209,23 @@ class TwinReducer:
         before = connection.busy
         try:
             connection.flush()
-        except Ended as ended:
+        except ConnectionClosed as ended:
             raise self._lost(member, Code.LOST, f"was lost: {ended}") from None
         if connection.queued > 2 * self._group.window + 4:
             text = f"rank {member.rank} does not read its results"
-            raise Refused(Code.LIMIT, member.rank, text)
+            raise EpochFailed(Code.LIMIT, member.rank, text)
         if connection.busy or before:
             wanted = _READ_WRITE if connection.busy else selectors.EVENT_READ
             self._selector.modify(connection.sock, wanted, member)
 
     def _leave(self, member: _Member) -> None:
-        waits = self._slots.lacking(member.rank)
+        waits = self._pending.lacking(member.rank)
         if waits is not None:
             text = f"rank {member.rank} left before operation {waits.sequence}"
-            raise Refused(Code.LEFT, member.rank, text)
+            raise EpochFailed(Code.LEFT, member.rank, text)
         self._left[member.rank] = member.completed
         if len(self._left) == self._group.world:
-            self._ending = Ending(None, "all workers have left")
+            self._outcome = Outcome(None, "all workers have left")
         # A worker waits for this: when it goes on, everyone can see that all have left.
         self._drop(member)
 
@@ -230,41 +236,41 @@ class TwinReducer:
         self._selector.unregister(connection.sock)
         connection.close()
 
-    def _lost(self, member: _Member, code: Code, what: str) -> Refused:
-        oldest = self._slots.oldest()
+    def _lost(self, member: _Member, code: Code, what: str) -> EpochFailed:
+        oldest = self._pending.oldest()
         during = f" during operation {oldest[0].sequence}" if oldest else ""
         self._drop(member)
-        return Refused(code, member.rank, f"rank {member.rank} {what}{during}")
+        return EpochFailed(code, member.rank, f"rank {member.rank} {what}{during}")
 
     def _keep_alive(self) -> None:
         now = time.monotonic()
-        if now < self._next_look and not self._has_news:
+        if now < self._next_check and not self._has_unreported:
             return
-        self._next_look = now + self._group.silence / HEARTBEATS / 2
-        everywhere, self._has_news = self._completed(), False
+        self._next_check = now + self._group.silence / HEARTBEATS / 2
+        everywhere, self._has_unreported = self._completed(), False
         for member in list(self._members.values()):
             connection = member.connection
-            is_quiet = now - connection.heard > self._group.silence / HEARTBEATS
-            if is_quiet and connection.waits_for_rest:  # parts of it may have come
+            is_quiet = now - connection.last_received > self._group.silence / HEARTBEATS
+            if is_quiet and connection.has_partial_frame:  # parts of it may have come
                 self._serve(member, selectors.EVENT_READ)
-                if self._ending is not None:
+                if self._outcome is not None:
                     return
                 if member.rank not in self._members:
                     continue
-            if now - connection.heard > self._group.silence:
+            if now - connection.last_received > self._group.silence:
                 silent = f"has been silent for {self._group.silence:g} s"
                 raise self._lost(member, Code.SILENT, silent)
-            lacks_news = member.told < everywhere
-            pause = PROMPT_SECONDS if lacks_news else self._group.silence / HEARTBEATS
-            if now - connection.told > pause and not connection.busy:
+            is_behind = member.reported < everywhere
+            pause = PROMPT_SECONDS if is_behind else self._group.silence / HEARTBEATS
+            if now - connection.last_sent > pause and not connection.busy:
                 connection.queue(self._heartbeat())
-                member.told = everywhere
+                member.reported = everywhere
                 self._flush(member)
             else:
-                self._has_news |= lacks_news
+                self._has_unreported |= is_behind
 
     def _heartbeat(self) -> bytes:
-        oldest = self._slots.oldest()
+        oldest = self._pending.oldest()
         fields = {"epoch": self._group.epoch, "job": self._group.job}
         if oldest is not None:
             header, rank = oldest
@@ -273,15 +279,15 @@ class TwinReducer:
 
     def _end(self, code: Code, message: str, rank: int, blamed: int | None = None) -> None:
         with self._lock:
-            self._ending = Ending(code, message)
+            self._outcome = Outcome(code, message)
         self._admit()  # those who have only just come are told, too
-        oldest = self._slots.oldest()
+        oldest = self._pending.oldest()
         sequence = oldest[0].sequence if oldest else 0
-        self._slots.clear()
+        self._pending.clear()
         group = self._group
         about = rank, sequence, group.epoch, group.job
         last = frames.error_frame(code, message, *about, blamed)
-        part_with([member.connection for member in self._members.values()], last)
+        close_gracefully([member.connection for member in self._members.values()], last)
 
     def _close(self) -> None:
         for member in list(self._members.values()):

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from rsctl.transport import Code, Transport, TransportError, connect, frames, schedule
+from rsctl.transport.engine_interface import Group
 from rsctl.transport.engines import reducer_engine
-from rsctl.transport.group import Group
-from rsctl.transport.handshake import Hello, Line, Opening, introduce
-from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
+from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
 from tests.transport.conftest import NEEDS_CORE, TOKEN, Pool, in_threads
 
 _MB = 250_000  # numbers of 4 bytes
@@ -64,7 +64,7 @@ def processes(pool: Pool) -> Iterator[list[Process]]:
 
 
 def _asks(identity: str | None) -> dict[str, str]:
-    return {ASKS: "1", IDENTITY: identity} if identity else {}
+    return {TLS_VARIABLE: "1", IDENTITY_VARIABLE: identity} if identity else {}
 
 
 def _until_it_fails(transport: Transport) -> TransportError:
@@ -123,26 +123,28 @@ def test_who_comes_when_a_reducer_has_just_ended_does_not_wait_for_it(core: bool
 def test_a_reducer_that_passes_a_failure_on_is_not_the_one_that_failed(pool: Pool) -> None:
     pool.start(2)
     sock = socket.create_connection(pool.reducers[0].address)
-    tls, opening, line = pool.tls(), Opening(sock), Line(sock, sock)
+    tls, handshake, channel = pool.tls(), Handshake(sock), Channel(sock, sock)
     lost = "reducer 1 was lost: Connection reset by peer"
 
     def other(_: int) -> None:
-        nonlocal line
+        nonlocal channel
         if tls is not None:
-            line = tls.connect(sock, opening)
+            channel = tls.connect(sock, handshake)
         shape = schedule.pure(pool.settings(0, 2).links)
         hello = Hello("run", 0, 1, 2, 0, shape.frame, shape.windows[0], 8000, 0, shape.digest())
-        introduce(opening.over(line), hello, TOKEN)
+        prove_worker(handshake.over(channel), hello, TOKEN)
         _wait_until(lambda: [flow.members for flow in pool.reducers[0].stats()] == [2])
         job = frames.job_number("run")
-        line.sock.sendall(frames.error_frame(Code.LOST, lost, frames.NOBODY, 0, 0, job, blamed=1))
+        channel.sock.sendall(
+            frames.error_frame(Code.LOST, lost, frames.NO_RANK, 0, 0, job, blamed=1)
+        )
 
     def work(transport: Transport, rank: int) -> Any:
         error = _error(transport, bytearray(400))
         return error.code, error.reducer, error.rank, error.message.partition(": ")[2]
 
     results = in_threads(2, lambda side: other(0) if side else pool._one(0, 2, work, {}))
-    line.sock.close()
+    channel.sock.close()
     assert results == [(Code.LOST, 1, None, f"rank 1 gave up: {lost}"), None]
 
 
@@ -179,10 +181,10 @@ def _members(pool: Pool) -> list[int]:
 _LEAVER = """
 import json, os, sys, time
 from rsctl.transport import Settings, connect
-from rsctl.transport.settings import tls_of
+from rsctl.transport.settings import read_tls
 addresses = tuple(map(tuple, json.loads(sys.argv[1])))
 token = os.environ["RSCTL_TOKEN"].encode()
-transport = connect(Settings("run", token, 2, 3, addresses, tls=tls_of(os.environ)))
+transport = connect(Settings("run", token, 2, 3, addresses, tls=read_tls(os.environ)))
 print("connected", flush=True)
 time.sleep(60)
 """
@@ -191,14 +193,14 @@ time.sleep(60)
 def test_a_silent_worker_is_named_by_the_deadline(pool: Pool) -> None:
     pool.start(1)
     silent = socket.create_connection(pool.reducers[0].address)
-    lines = [Line(silent, silent)]
+    lines = [Channel(silent, silent)]
 
     def freeze(_: int) -> None:
         hello = Hello("run", 0, 1, 2, 0, 32768, 8, 1000, 0, _plan(pool))
-        tls, opening = pool.tls(), Opening(silent)
+        tls, handshake = pool.tls(), Handshake(silent)
         if tls is not None:
-            lines.append(tls.connect(silent, opening))
-        introduce(opening.over(lines[-1]), hello, TOKEN)
+            lines.append(tls.connect(silent, handshake))
+        prove_worker(handshake.over(lines[-1]), hello, TOKEN)
 
     def work(transport: Transport, rank: int) -> Any:
         return _error(transport, bytearray(400)).message.split("ended the run")[1]
@@ -283,7 +285,7 @@ def test_an_operation_without_progress_names_whom_it_waits_for(pool: Pool) -> No
 def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
     pool.start(1)
     transport = connect(pool.settings(0, 2))
-    work = transport.all_reduce(bytearray(4), keep=True)
+    work = transport.all_reduce(bytearray(4))
     told: list[Any] = []
     work.on_done(lambda done: told.append(done.error()))
     pool.reducers[0].close()
@@ -292,7 +294,6 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
     with pytest.raises(TransportError, match="the reducer was stopped"):
         transport.all_reduce(bytearray(4))
     assert (failed.value.code, work.done()) == (Code.STOPPED, False)
-    assert [kept.data for kept in transport.uncommitted()] == [bytes(4)]
     transport.close()
     assert [error.code for error in told] == [Code.STOPPED]
 

@@ -1,4 +1,4 @@
-// The blocks that a reducer is adding up. The twin is slots.py.
+// The blocks that a reducer is adding up. The twin is pending_blocks.py.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 namespace rsctl {
 
 // A worker cannot be served any more, and so nobody can.
-struct Refused : std::runtime_error {
-  Refused(Code why, uint32_t whose, const std::string& text)
+struct EpochFailed : std::runtime_error {
+  EpochFailed(Code why, uint32_t whose, const std::string& text)
       : std::runtime_error(text), code(why), rank(whose) {}
   Code code;
   uint32_t rank;
@@ -28,9 +28,9 @@ struct Lateness {
   void add(double late);
 };
 
-class Slot {
+class PendingBlock {
  public:
-  Slot(const Header& first, double since) : header_(first), since_(since) {}
+  PendingBlock(const Header& first, double since) : header_(first), since_(since) {}
 
   const Header& header() const { return header_; }
   double since() const { return since_; }
@@ -53,24 +53,24 @@ class Slot {
 };
 
 // All blocks under way. Bounded, since a worker has at most `window` in it.
-class Slots {
+class PendingBlocks {
  public:
-  Slots(uint32_t world, uint32_t window);
+  PendingBlocks(uint32_t world, uint32_t window);
 
-  // Takes a worker's block; the result if it was the last one missing. Throws Refused.
+  // Takes a worker's block; the result if it was the last one missing. Throws EpochFailed.
   Bytes add(const Header& header, const uint8_t* block);
   void delivered(uint32_t rank) { --under_way_[rank]; }
-  const Slot* oldest() const { return slots_.empty() ? nullptr : &slots_.begin()->second; }
+  const PendingBlock* oldest() const { return blocks_.empty() ? nullptr : &blocks_.begin()->second; }
   bool lacks(uint32_t rank, uint64_t* sequence) const;
   const Lateness& lateness(uint32_t rank) const { return lateness_[rank]; }
-  void clear() { slots_.clear(); }
+  void clear() { blocks_.clear(); }
 
  private:
-  void check_same(const Slot& slot, const Header& header) const;
+  void check_same(const PendingBlock& pending, const Header& header) const;
 
   uint32_t world_;
   uint32_t window_;
-  std::map<std::pair<uint64_t, uint32_t>, Slot> slots_;
+  std::map<std::pair<uint64_t, uint32_t>, PendingBlock> blocks_;
   std::vector<uint32_t> under_way_;
   std::unique_ptr<Lateness[]> lateness_;
 };

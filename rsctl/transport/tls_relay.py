@@ -15,11 +15,11 @@ from collections import deque
 
 from rsctl.transport.tls_stream import CHUNK_BYTES, Stream
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
-class Pump:
+class TlsRelay:
     """Serves the connections of a process in one thread, which lives while there are any."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Pump:
         self._lock = threading.Lock()
         self._wake: socket.socket | None = None
 
-    def carry(
+    def forward(
         self,
         wire: socket.socket,
         tls: ssl.SSLObject,
@@ -48,7 +48,7 @@ class Pump:
                 self._wake, woken = socket.socketpair()
                 woken.setblocking(False)
                 threading.Thread(
-                    target=_Carrier(self, woken).run, name="rsctl-tls", daemon=True
+                    target=_RelayThread(self, woken).run, name="rsctl-tls", daemon=True
                 ).start()
             else:
                 self._wake.send(b"!")
@@ -66,11 +66,11 @@ class Pump:
             return new
 
 
-class _Carrier:
-    """The thread of a pump."""
+class _RelayThread:
+    """The thread of a relay."""
 
-    def __init__(self, pump: Pump, woken: socket.socket) -> None:
-        self._pump = pump
+    def __init__(self, relay: TlsRelay, woken: socket.socket) -> None:
+        self._relay = relay
         self._woken = woken
         self._streams: set[Stream] = set()
         self._selector = selectors.DefaultSelector()
@@ -81,7 +81,7 @@ class _Carrier:
         """Until there is no connection left."""
         self._selector.register(self._woken, _READ)
         try:
-            while (new := self._pump.arrived(idle=not self._streams)) is not None:
+            while (new := self._relay.arrived(idle=not self._streams)) is not None:
                 self._streams.update(new)
                 for stream in new:
                     self._serve(stream, True, True)
@@ -97,7 +97,7 @@ class _Carrier:
     def _turn(self) -> None:
         lingers = any(stream.lingers_until for stream in self._streams)
         ready: dict[Stream, tuple[bool, bool]] = {}
-        for key, events in self._selector.select(_LOOK_SECONDS if lingers else None):
+        for key, events in self._selector.select(_POLL_SECONDS if lingers else None):
             stream = key.data
             if stream is None:
                 self._woken.recv(4096)

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from rsctl.transport import Code, Settings, Transport, TransportError, connect
-from rsctl.transport.handshake import Hello, Opening, examine
+from rsctl.transport.handshake import Handshake, Hello, verify_worker
 from rsctl.transport.tls import Tls
 from rsctl.transport.tls_identity import make_identity
 from tests.transport.conftest import TOKEN, Pool
@@ -165,16 +165,16 @@ def test_a_reducer_without_tls_is_not_talked_to(pool: Pool) -> None:
 
 
 def _serve_one(secured: Tls, token: bytes) -> tuple[tuple[str, int], threading.Thread]:
-    """A reducer's opening, up to its proof, by someone who knows these secrets."""
+    """A reducer's handshake, up to its proof, by someone who knows these secrets."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def pretend() -> None:
         with listener, contextlib.suppress(OSError, TransportError):
             wire, _ = listener.accept()
-            opening = Opening(wire)
-            line = secured.accept(wire, opening)
+            handshake = Handshake(wire)
+            line = secured.accept(wire, handshake)
             with line.sock:
-                Opening(line.sock).send(examine(opening.over(line), token).ready)
+                Handshake(line.sock).send(verify_worker(handshake.over(line), token).ready)
 
     thread = threading.Thread(target=pretend)
     thread.start()
@@ -201,7 +201,7 @@ def test_someone_with_the_token_and_another_certificate_is_no_reducer(run_identi
 def test_proofs_do_not_pass_from_one_tls_connection_to_another(
     pool: Pool, run_identity: str
 ) -> None:
-    """In the middle with the certificate's own key, relaying every byte of the opening."""
+    """In the middle with the certificate's own key, relaying every byte of the handshake."""
     pool.start(1)
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -209,7 +209,7 @@ def test_proofs_do_not_pass_from_one_tls_connection_to_another(
         near, _ = listener.accept()
         far = socket.create_connection(pool.reducers[0].address)
         ours = Tls(run_identity)
-        lines = ours.accept(near, Opening(near)).sock, ours.connect(far, Opening(far)).sock
+        lines = ours.accept(near, Handshake(near)).sock, ours.connect(far, Handshake(far)).sock
         for sock in lines:
             sock.setblocking(True)
         turned = threading.Thread(target=_copy, args=lines[::-1])

@@ -8,12 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rsctl.transport.connection import prepare
+from rsctl.transport.connection import configure_socket
 from rsctl.transport.errors import Code, TransportError
 from rsctl.transport.frames import FrameError
-from rsctl.transport.handshake import OPENING_SECONDS, Hello, Line, Opening, introduce
+from rsctl.transport.handshake import HANDSHAKE_SECONDS, Channel, Handshake, Hello, prove_worker
 from rsctl.transport.schedule import Schedule
-from rsctl.transport.settings import Address, Settings, shown
+from rsctl.transport.settings import Address, Settings, format_address
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -29,7 +29,7 @@ class Endpoint:
     flow: int = 0
 
 
-def open_all(
+def connect_all(
     settings: Settings, schedule: Schedule, endpoints: Sequence[Endpoint]
 ) -> list[socket.socket]:
     """One opened connection to each reducer. Raises TransportError that names the reducer.
@@ -64,7 +64,7 @@ def _open(
         timeout=round(settings.silence * 1000),
         plan=schedule.digest(),
     )
-    who, pause = f"reducer {number} ({shown(endpoint.address)})", _FIRST_PAUSE_SECONDS
+    who, pause = f"reducer {number} ({format_address(endpoint.address)})", _FIRST_PAUSE_SECONDS
     while True:
         try:
             return _attempt(hello, endpoint.address, settings)
@@ -81,21 +81,21 @@ def _open(
 
 
 def _attempt(hello: Hello, server: Address, settings: Settings) -> socket.socket:
-    wire = socket.create_connection(server, timeout=OPENING_SECONDS)
-    line, opening = Line(wire, wire), Opening(wire)
+    wire = socket.create_connection(server, timeout=HANDSHAKE_SECONDS)
+    channel, handshake = Channel(wire, wire), Handshake(wire)
     try:
-        prepare(wire, settings.silence, settings.congestion)
+        configure_socket(wire, settings.silence, settings.congestion)
         if settings.tls is not None:
-            line = settings.tls.connect(wire, opening)
-            opening = opening.over(line)
-        introduce(opening, hello, settings.token)
+            channel = settings.tls.connect(wire, handshake)
+            handshake = handshake.over(channel)
+        prove_worker(handshake, hello, settings.token)
     except BaseException:
-        line.sock.close()
+        channel.sock.close()
         raise
-    return line.sock
+    return channel.sock
 
 
-def own_address(towards: Address) -> str:
+def local_address(towards: Address) -> str:
     """The address of this machine's interface that leads there. Raises OSError."""
     host, port = towards
     family, kind, protocol, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.transport import Settings, TransportError
-from rsctl.transport.settings import shown
+from rsctl.transport.settings import format_address
 
 _ENVIRON = {
     "RSCTL_REDUCERS": "10.0.0.5:29600, reducer-1,[fd00::1]:7",
@@ -26,7 +26,7 @@ def test_a_worker_reads_its_place() -> None:
         reducers=(("10.0.0.5", 29600), ("reducer-1", 29600), ("fd00::1", 7)),
         epoch=2,
     )
-    assert [shown(address) for address in settings.reducers] == [
+    assert [format_address(address) for address in settings.reducers] == [
         "10.0.0.5:29600",
         "reducer-1:29600",
         "[fd00::1]:7",

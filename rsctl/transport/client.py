@@ -7,38 +7,25 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
 from rsctl.transport import frames, schedule
+from rsctl.transport.connector import Endpoint, connect_all, local_address
+from rsctl.transport.engine_interface import ClientEngine, ClientStats, Membership
 from rsctl.transport.engines import client_engine, engine_name, reducer_engine
-from rsctl.transport.errors import Code, TransportError, system_words
-from rsctl.transport.group import ClientEngine, ClientStats, Membership
-from rsctl.transport.opening import Endpoint, open_all, own_address
+from rsctl.transport.errors import Code, TransportError, format_os_error
 from rsctl.transport.schedule import Schedule
 from rsctl.transport.server import Reducer
-from rsctl.transport.settings import Address, Settings, address, shown
-from rsctl.transport.work import Work, Works
+from rsctl.transport.settings import Address, Settings, format_address, parse_address
+from rsctl.transport.work_queue import Work, WorkQueue
 
 DTYPES = {name: number for number, name in frames.DTYPE_NAMES.items()}
 OPS = {name: number for number, name in frames.OP_NAMES.items()}
 
 _LEAVING_SECONDS = 30.0
 
-T = TypeVar("T")
-
 Exchange = Callable[[str], list[str]]
 """Gives this worker's text to all workers, and returns everyone's by rank."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An operation that is not known to be finished everywhere, with its untouched input."""
-
-    sequence: int
-    dtype: str
-    op: str
-    data: bytes
 
 
 class Transport:
@@ -58,15 +45,14 @@ class Transport:
     ) -> None:
         self.schedule = schedule
         self.engine = kind
-        """`core` or `twin`."""
+        """`core` or `python`."""
         self.reducers = tuple(names)
         """The reducers' addresses."""
         self.encrypted = encrypted
         """Whether TLS is below the protocol."""
         self._engine = engine
         self._own = own
-        self._works = Works(engine, names)
-        self._kept: dict[int, Kept] = {}
+        self._queue = WorkQueue(engine, names)
         self._buffers: dict[int, memoryview] = {}
         self._lock = threading.Lock()
 
@@ -75,13 +61,12 @@ class Transport:
         buffer: bytearray | memoryview,
         dtype: str = "fp32",
         op: str = "sum",
-        keep: bool = False,
     ) -> Work:
         """Begin to reduce a writable, contiguous buffer in place, and return at once.
 
         `dtype` is fp32, bf16 or fp16, `op` sum or avg. Until the work is done the buffer must not
-        be touched. `keep` copies the input first, for `uncommitted`. Raises ValueError for what
-        cannot be reduced, TransportError if the transport has failed before.
+        be touched. Raises ValueError for what cannot be reduced, TransportError if the
+        transport has failed before.
         """
         data = memoryview(buffer)
         if data.readonly or not data.c_contiguous:
@@ -92,15 +77,12 @@ class Transport:
         if data.nbytes % frames.ITEM_BYTES[DTYPES[dtype]]:
             raise ValueError(f"{data.nbytes} bytes are no whole number of {dtype}")
         with self._lock:
-            self._works.check()
-            self._forget_finished()
-            kept = bytes(data) if keep else None
+            self._queue.check()
+            self._release_finished()
             sequence = self._engine.submit(data, DTYPES[dtype], OPS[op])
             # The engine writes there, whether the caller still holds the buffer or not.
             self._buffers[sequence] = data
-            if kept is not None:
-                self._kept[sequence] = Kept(sequence, dtype, op, kept)
-            return Work(self._works, sequence)
+            return Work(self._queue, sequence)
 
     @property
     def completed(self) -> int:
@@ -113,15 +95,9 @@ class Transport:
         as is known here; those after it may be finished on some."""
         return self._engine.committed
 
-    def uncommitted(self) -> list[Kept]:
-        """The operations begun with `keep` that some worker may not have finished, in order."""
-        with self._lock:
-            self._forget_finished()
-            return list(self._kept.values())
-
-    def _forget_finished(self) -> None:
-        _drop_up_to(self._buffers, self.completed)
-        _drop_up_to(self._kept, self.committed)
+    def _release_finished(self) -> None:
+        for sequence in [number for number in self._buffers if number <= self.completed]:
+            del self._buffers[sequence]
 
     def stats(self) -> ClientStats:
         """Bytes, seconds and stalls so far."""
@@ -136,7 +112,7 @@ class Transport:
         """Take leave of the reducers. Operations that are not finished fail on all workers."""
         with self._lock:
             self._engine.stop()
-            self._works.stop()
+            self._queue.stop()
             self._buffers.clear()
         if self._own is not None:
             self._serve_the_others()
@@ -148,7 +124,7 @@ class Transport:
         failure = self._engine.failure()
         if failure is not None and failure.sequence:
             return
-        while self._own is not None and self._own.ending() is None and time.monotonic() < until:
+        while self._own is not None and self._own.outcome() is None and time.monotonic() < until:
             time.sleep(0.01)
 
     def __enter__(self) -> Transport:
@@ -156,11 +132,6 @@ class Transport:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _drop_up_to(waiting: dict[int, T], sequence: int) -> None:
-    for finished in [number for number in waiting if number <= sequence]:
-        del waiting[finished]
 
 
 def connect(settings: Settings | None = None, exchange: Exchange | None = None) -> Transport:
@@ -186,7 +157,7 @@ def connect(settings: Settings | None = None, exchange: Exchange | None = None) 
             endpoints += [
                 Endpoint(peer, len(settings.reducers) + rank) for rank, peer in enumerate(hosted)
             ]
-        sockets = open_all(settings, plan, endpoints)
+        sockets = connect_all(settings, plan, endpoints)
         membership = Membership(
             schedule=plan,
             rank=settings.rank,
@@ -197,7 +168,7 @@ def connect(settings: Settings | None = None, exchange: Exchange | None = None) 
         )
         engine = client_engine(membership, sockets, settings.core)
         undo.pop_all()
-    names = [shown(endpoint.address) for endpoint in endpoints]
+    names = [format_address(endpoint.address) for endpoint in endpoints]
     encrypted = settings.tls is not None
     return Transport(engine, plan, names, engine_name(settings.core), own, encrypted)
 
@@ -218,7 +189,7 @@ def _plan(settings: Settings, can_share: bool) -> Schedule:
 def _own_reducer(settings: Settings) -> Reducer:
     port = settings.peers[settings.rank][1] if settings.peers else 0
     towards = (settings.reducers or settings.peers or (("127.0.0.1", 0),))[0]
-    host = settings.bind or own_address(towards)
+    host = settings.bind or local_address(towards)
     try:
         return Reducer(
             host,
@@ -230,7 +201,9 @@ def _own_reducer(settings: Settings) -> Reducer:
             tls=settings.tls,
         )
     except OSError as error:
-        text = f"this worker cannot listen on {shown((host, port))}: {system_words(error)}"
+        text = (
+            f"this worker cannot listen on {format_address((host, port))}: {format_os_error(error)}"
+        )
         raise TransportError(Code.SETTINGS, text) from None
 
 
@@ -238,7 +211,9 @@ def _peers(settings: Settings, own: Reducer, exchange: Exchange | None) -> list[
     if exchange is None:
         peers = list(settings.peers)
     else:
-        peers = [address(text, "the exchange") for text in exchange(shown(own.address))]
+        peers = [
+            parse_address(text, "the exchange") for text in exchange(format_address(own.address))
+        ]
     if len(peers) != settings.world:
         text = f"there are {len(peers)} addresses of workers for {settings.world} workers"
         raise TransportError(Code.SETTINGS, text)

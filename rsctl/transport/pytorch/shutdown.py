@@ -1,4 +1,4 @@
-"""How a training process ends while the binding is active."""
+"""Orderly end of a training process: the session is closed, gloo's threads are waited for."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from typing import Any
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch.report import finding, rank
-from rsctl.transport.pytorch.settings import Wishes
+from rsctl.transport.pytorch.report import emit_finding, rank
+from rsctl.transport.pytorch.settings import CommSettings
 
 _GLOO_THREAD = "gloo"
-_SETTLE_SECONDS = 1.0
-_LOOK_SECONDS = 0.002
-_CALM_LOOKS = 3
+_GLOO_SECONDS = 1.0
+_POLL_SECONDS = 0.002
+_IDLE_POLLS = 3
 
 
-def destroyer(real: Callable[..., Any]) -> Callable[..., Any]:
-    """A `destroy_process_group` that takes leave of the reducers before the last group goes."""
+def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
+    """A `destroy_process_group` that closes the session before the last group goes."""
 
     def destroy_process_group(group: Any = None) -> None:
         if group is None or group is dist.group.WORLD:
-            _leave()
+            _close_session()
         real(group)
 
     return destroy_process_group
 
 
-def at_exit(wishes: Wishes) -> None:
+def register_exit_handler(comm: CommSettings) -> None:
     """Arrange that this process ends in order when its script has ended."""
-    atexit.register(_end, wishes)
+    atexit.register(_shut_down, comm)
 
 
-def _end(wishes: Wishes) -> None:
-    """Take leave, and let torch's threads finish while the interpreter is still there.
+def _shut_down(comm: CommSettings) -> None:
+    """Close the session, and let torch's threads finish while the interpreter is still there.
 
     A gloo thread that lets go of its last collective after the interpreter has gone aborts the
     process, which then ends with a signal although its script has succeeded. Destroying the groups
     does not help: these threads live as long as a model holds its group.
     """
-    _leave()
-    _tell_unused(wishes)
-    _settle()
+    _close_session()
+    _warn_unused_compression(comm)
+    _wait_for_gloo()
 
 
-def _settle() -> None:
+def _wait_for_gloo() -> None:
     """Wait, for a second at most, until gloo's threads have nothing to do. Linux only."""
-    until = time.monotonic() + _SETTLE_SECONDS
-    calm = 0
-    while calm < _CALM_LOOKS and time.monotonic() < until:
+    until = time.monotonic() + _GLOO_SECONDS
+    idle = 0
+    while idle < _IDLE_POLLS and time.monotonic() < until:
         # Sleeping also gives up the interpreter's lock, which such a thread may wait for.
-        time.sleep(_LOOK_SECONDS)
-        calm = 0 if _is_gloo_busy() else calm + 1
+        time.sleep(_POLL_SECONDS)
+        idle = 0 if _is_gloo_busy() else idle + 1
 
 
 def _is_gloo_busy() -> bool:
@@ -71,21 +71,26 @@ def _is_gloo_busy() -> bool:
     return False
 
 
-def _leave() -> None:
-    reducing = sys.modules.get("rsctl.transport.pytorch.reducing")
-    if reducing is not None:
-        reducing.leave()
+def _close_session() -> None:
+    session = sys.modules.get("rsctl.transport.pytorch.session")
+    if session is not None:
+        session.close_session()
 
 
-def _tell_unused(wishes: Wishes) -> None:
-    """Say that compression was asked for and had nothing to work on."""
+def _warn_unused_compression(comm: CommSettings) -> None:
+    """Warn of compression that was asked for and had no model to work on."""
     from rsctl.transport.pytorch import ddp
 
-    if wishes.compression != "none" and not ddp.dressed and dist.is_initialized() and rank() == 0:
-        finding(
+    if (
+        comm.compression != "none"
+        and not ddp.wrapped_models
+        and dist.is_initialized()
+        and rank() == 0
+    ):
+        emit_finding(
             "warning",
             "comm-unapplied",
-            f"comm.compression: {wishes.compression} was not applied: the script made no "
+            f"comm.compression: {comm.compression} was not applied: the script made no "
             "DistributedDataParallel",
             "Remove comm.compression, or wrap the model in DistributedDataParallel.",
         )

@@ -1,4 +1,4 @@
-"""Tensors as the transport takes them: plain memory of the host."""
+"""Tensors as the transport takes them: plain host_memory of the host."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import torch
 
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 """The dtypes that reducers can add, by the transport's names."""
+
+COMPRESSED_DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+"""The dtypes in which compressed gradients travel."""
 
 DEVICES = ("cpu", "cuda")
 
@@ -33,7 +36,7 @@ def refusal(tensor: torch.Tensor) -> str | None:
     return None if tensor.device.type in DEVICES else f"on {tensor.device.type}"
 
 
-def memory(tensor: torch.Tensor) -> memoryview:
+def host_memory(tensor: torch.Tensor) -> memoryview:
     """The bytes of a contiguous CPU tensor, writable. The tensor must outlive the view."""
     size = tensor.numel() * tensor.element_size()
     if not size:

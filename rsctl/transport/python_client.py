@@ -11,10 +11,16 @@ from collections import deque
 from dataclasses import replace
 
 from rsctl.transport import frames
-from rsctl.transport.connection import Connection, Ended, part_with
-from rsctl.transport.errors import NOBODY, Code, Failure, known_code, printable
+from rsctl.transport.connection import Connection, ConnectionClosed, close_gracefully
+from rsctl.transport.engine_interface import (
+    HEARTBEATS,
+    PROMPT_SECONDS,
+    ClientStats,
+    Membership,
+    Sockets,
+)
+from rsctl.transport.errors import NO_RANK, Code, Failure, known_code, printable
 from rsctl.transport.frames import Check, FrameError, Header
-from rsctl.transport.group import HEARTBEATS, PROMPT_SECONDS, ClientStats, Membership, Sockets
 from rsctl.transport.operations import Operations
 
 _KINDS = (frames.RESULT, frames.HEARTBEAT, frames.ERROR)
@@ -27,8 +33,8 @@ class _Server:
         self.connection = connection
         self.room = window
         self.committed = 0
-        self.told = 0
-        self.waits_for = NOBODY
+        self.reported = 0
+        self.waits_for = NO_RANK
 
 
 class _Failed(Exception):
@@ -37,7 +43,7 @@ class _Failed(Exception):
         self.failure = failure
 
 
-class TwinClient:
+class PythonClient:
     """A ClientEngine: one thread, one selector. `sockets` are opened, in the schedule's order."""
 
     def __init__(self, membership: Membership, sockets: Sockets) -> None:
@@ -49,7 +55,7 @@ class TwinClient:
         self._failure: Failure | None = None
         self._stopping = False
         self._progress = time.monotonic()
-        self._next_look = 0.0
+        self._next_check = 0.0
         self._busy_since = self._stalled_since = 0.0
         self._changed = threading.Condition()
         self._selector = selectors.DefaultSelector()
@@ -61,10 +67,10 @@ class TwinClient:
         self._thread.start()
 
     def _server(self, number: int, sock: socket.socket) -> _Server:
-        place = self._membership
-        check = Check(_KINDS, place.schedule.frame, place.epoch, place.job, None)
-        connection = Connection(sock, place.schedule.frame, check)
-        server = _Server(number, place.schedule.windows[number], connection)
+        membership = self._membership
+        check = Check(_KINDS, membership.schedule.frame, membership.epoch, membership.job, None)
+        connection = Connection(sock, membership.schedule.frame, check)
+        server = _Server(number, membership.schedule.windows[number], connection)
         self._selector.register(sock, selectors.EVENT_READ, server)
         return server
 
@@ -74,7 +80,7 @@ class TwinClient:
             self._submitted += 1
             sequence = self._submitted
             self._submissions.append((data.cast("B"), dtype, op))
-        self._rouse()
+        self._notify()
         return sequence
 
     def wait(self, sequence: int, timeout: float | None) -> bool:
@@ -115,19 +121,19 @@ class TwinClient:
     def stop(self) -> None:
         """See ClientEngine."""
         self._stopping = True
-        self._rouse()
+        self._notify()
         self._thread.join()
 
-    def _rouse(self) -> None:
+    def _notify(self) -> None:
         with contextlib.suppress(OSError):  # when it has ended, and closed its side
             self._wake.send(b"!")
 
     def _run(self) -> None:
-        failure = Failure(Code.CLOSED, 0, NOBODY, 0, "")
+        failure = Failure(Code.CLOSED, 0, NO_RANK, 0, "")
         try:
             while not self._stopping or self._submissions:
                 self._turn()
-            failure = Failure(Code.CLOSED, 0, NOBODY, self._operations.oldest, "")
+            failure = Failure(Code.CLOSED, 0, NO_RANK, self._operations.oldest, "")
         except _Failed as failed:
             failure = failed.failure
         finally:
@@ -135,12 +141,12 @@ class TwinClient:
 
     def _turn(self) -> None:
         pause = self._membership.silence / HEARTBEATS / 2
-        for key, events in self._selector.select(PROMPT_SECONDS if self._has_news else pause):
+        for key, events in self._selector.select(PROMPT_SECONDS if self._has_unreported else pause):
             if key.data is None:
                 self._take_submissions()
             else:
                 self._serve(key.data, events)
-        self._pump()
+        self._send_blocks()
         self._keep_alive()
 
     def _take_submissions(self) -> None:
@@ -150,7 +156,7 @@ class TwinClient:
                 self._progress = self._busy_since = time.monotonic()
             self._operations.begin(*self._submissions.popleft())
 
-    def _pump(self) -> None:
+    def _send_blocks(self) -> None:
         """Queue blocks in their order as far as the windows allow."""
         operations = self._operations
         while (block := operations.next_block()) is not None:
@@ -164,7 +170,7 @@ class TwinClient:
             server.room -= 1
             header = operation.sent(chunk, operations.completed)
             server.connection.queue(header, operation.block(chunk))
-            server.told = operations.completed
+            server.reported = operations.completed
             operations.taken()
             self._flush(server)
 
@@ -180,7 +186,7 @@ class TwinClient:
             if events & selectors.EVENT_READ:
                 for header, payload in server.connection.receive():
                     self._handle(server, header, payload)
-        except Ended as ended:
+        except ConnectionClosed as ended:
             raise self._failed(Code.LOST, server, str(ended)) from None
         except FrameError as error:
             raise self._failed(Code.PROTOCOL, server, str(error)) from None
@@ -217,7 +223,7 @@ class TwinClient:
         before = connection.busy
         try:
             connection.flush()
-        except Ended as ended:
+        except ConnectionClosed as ended:
             # What the reducer said before it closed is worth more than how the sending failed.
             self._serve(server, selectors.EVENT_READ)
             raise self._failed(Code.LOST, server, str(ended)) from None
@@ -226,39 +232,39 @@ class TwinClient:
             self._selector.modify(connection.sock, wanted, server)
 
     def _keep_alive(self) -> None:
-        now, place = time.monotonic(), self._membership
-        if now < self._next_look and not self._has_news:
+        now, membership = time.monotonic(), self._membership
+        if now < self._next_check and not self._has_unreported:
             return
-        self._next_look = now + min(place.silence / HEARTBEATS, place.timeout) / 2
+        self._next_check = now + min(membership.silence / HEARTBEATS, membership.timeout) / 2
         for server in self._servers:
             connection = server.connection
-            is_quiet = now - connection.heard > place.silence / HEARTBEATS
-            if is_quiet and connection.waits_for_rest:  # parts of it may have come
+            is_quiet = now - connection.last_received > membership.silence / HEARTBEATS
+            if is_quiet and connection.has_partial_frame:  # parts of it may have come
                 self._serve(server, selectors.EVENT_READ)
-            if now - connection.heard > place.silence:
-                raise self._failed(Code.SILENT, server, f"{place.silence:g} s")
-            pause = PROMPT_SECONDS if self._lacks_news(server) else place.silence / HEARTBEATS
-            if now - connection.told > pause and not connection.busy:
+            if now - connection.last_received > membership.silence:
+                raise self._failed(Code.SILENT, server, f"{membership.silence:g} s")
+            pause = PROMPT_SECONDS if self._is_behind(server) else membership.silence / HEARTBEATS
+            if now - connection.last_sent > pause and not connection.busy:
                 connection.queue(self._heartbeat(frames.HEARTBEAT))
-                server.told = self._operations.completed
+                server.reported = self._operations.completed
                 self._flush(server)
-        if self._operations.oldest and now - self._progress > place.timeout:
-            waiting = [server for server in self._servers if server.waits_for != NOBODY]
+        if self._operations.oldest and now - self._progress > membership.timeout:
+            waiting = [server for server in self._servers if server.waits_for != NO_RANK]
             server = (waiting or self._servers)[0]
-            raise self._failed(Code.DEADLINE, server, f"{place.timeout:g} s", server.waits_for)
+            raise self._failed(Code.DEADLINE, server, f"{membership.timeout:g} s", server.waits_for)
 
     @property
-    def _has_news(self) -> bool:
+    def _has_unreported(self) -> bool:
         idle = not self._operations.oldest
-        return idle and any(self._lacks_news(server) for server in self._servers)
+        return idle and any(self._is_behind(server) for server in self._servers)
 
-    def _lacks_news(self, server: _Server) -> bool:
+    def _is_behind(self, server: _Server) -> bool:
         """Whether it is for us to tell: while operations are under way, their blocks do."""
-        return not self._operations.oldest and server.told < self._operations.completed
+        return not self._operations.oldest and server.reported < self._operations.completed
 
     def _heartbeat(self, kind: int) -> bytes:
-        place = self._membership
-        fields = {"rank": place.rank, "epoch": place.epoch, "job": place.job}
+        membership = self._membership
+        fields = {"rank": membership.rank, "epoch": membership.epoch, "job": membership.job}
         return frames.header(kind, completed=self._operations.completed, **fields).pack()
 
     def _failed(
@@ -266,7 +272,7 @@ class TwinClient:
         code: Code,
         server: _Server,
         detail: str,
-        rank: int = NOBODY,
+        rank: int = NO_RANK,
         remote: bool = False,
     ) -> _Failed:
         oldest = self._operations.oldest
@@ -275,17 +281,17 @@ class TwinClient:
     def _end(self, failure: Failure) -> None:
         """Tell the reducers, and whoever waits here."""
         clean = failure.code is Code.CLOSED and not failure.sequence
-        place = self._membership
+        membership = self._membership
         with self._changed:
             self._failure = failure
             self._changed.notify_all()
         if clean:
             last = self._heartbeat(frames.GOODBYE)
         else:
-            rank = place.rank if failure.code is Code.CLOSED else failure.rank
-            about = rank, failure.sequence, place.epoch, place.job, failure.blamed
+            rank = membership.rank if failure.code is Code.CLOSED else failure.rank
+            about = rank, failure.sequence, membership.epoch, membership.job, failure.blamed
             last = frames.error_frame(failure.wire_code, failure.message(), *about)
-        part_with([server.connection for server in self._servers], last)
+        close_gracefully([server.connection for server in self._servers], last)
         self._selector.close()
         self._woken.close()
         self._wake.close()

@@ -7,8 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from rsctl.transport.engine_interface import ClientEngine
 from rsctl.transport.errors import TransportError
-from rsctl.transport.group import ClientEngine
 
 Callback = Callable[["Work"], None]
 
@@ -16,8 +16,8 @@ Callback = Callable[["Work"], None]
 class Work:
     """One all-reduce."""
 
-    def __init__(self, works: Works, sequence: int) -> None:
-        self._works = works
+    def __init__(self, queue: WorkQueue, sequence: int) -> None:
+        self._queue = queue
         self.sequence = sequence
         """The operation's number, from 1, the same on all workers."""
 
@@ -27,28 +27,28 @@ class Work:
         Raises TransportError if the operation failed, and TimeoutError after `timeout` seconds;
         then the operation goes on.
         """
-        if not self._works.engine.wait(self.sequence, timeout):
-            self._works.check()
+        if not self._queue.engine.wait(self.sequence, timeout):
+            self._queue.check()
             raise TimeoutError(f"operation {self.sequence} is not finished after {timeout} s")
 
     def done(self) -> bool:
         """Whether the buffer holds the result."""
-        return self._works.engine.completed >= self.sequence
+        return self._queue.engine.completed >= self.sequence
 
     def error(self) -> TransportError | None:
         """Why it failed; None if it is done or still under way."""
-        return None if self.done() else self._works.error()
+        return None if self.done() else self._queue.error()
 
     def on_done(self, callback: Callback) -> None:
         """Call this with the work when it is done or has failed, from a thread of the transport.
 
         Callbacks come in the order of operations and should be short.
         """
-        self._works.call(self, callback)
+        self._queue.call(self, callback)
 
 
-class Works:
-    """All works of a transport; calls their callbacks, from a thread that starts with the first."""
+class WorkQueue:
+    """All queue of a transport; calls their callbacks, from a thread that starts with the first."""
 
     def __init__(self, engine: ClientEngine, names: Sequence[str]) -> None:
         self.engine = engine

@@ -1,4 +1,4 @@
-"""Carries gradients: into the node's level, to the reducers, and back."""
+"""The pipeline of gradients: intra-node scatter, reducers, intra-node gather."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from collections.abc import Iterator
 import torch
 
 from rsctl.transport import Transport, TransportError
-from rsctl.transport.pytorch.levels import Alone, Inside
-from rsctl.transport.pytorch.loss import Loss
-from rsctl.transport.pytorch.operation import Ledger, Operation
-from rsctl.transport.pytorch.wire import DTYPES, future_for, host_copy, memory, new_stream
+from rsctl.transport.pytorch.host_buffers import (
+    DTYPES,
+    future_for,
+    host_copy,
+    host_memory,
+    new_stream,
+)
+from rsctl.transport.pytorch.intra_node import IntraNode, WholeGradient
+from rsctl.transport.pytorch.operation import Operation, PendingOperations
+from rsctl.transport.pytorch.reducer_loss import ReducerLoss
 
 _IN_FLIGHT = 2
 """How many operations inside a node may run ahead of the oldest that is back from the network."""
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
-class Engine:
+class GradientPipeline:
     """One worker's gradients, in the order in which they come, with a thread of its own.
 
     The thread runs all collectives inside the node, in an order that follows from the order of
@@ -30,16 +36,16 @@ class Engine:
     """
 
     def __init__(
-        self, transport: Transport, inside: Inside, device: torch.device, loss: Loss
+        self, transport: Transport, intra_node: IntraNode, device: torch.device, loss: ReducerLoss
     ) -> None:
         self.transport = transport
         self.device = device
-        self._inside = inside
+        self._intra_node = intra_node
         self._loss = loss
-        self._ledger = Ledger()
+        self._pending = PendingOperations()
         # With nothing to do before the network, the caller's thread begins, and saves a switch.
-        self._begins_at_once = isinstance(inside, Alone) and device.type == "cpu"
-        self._depth = 0 if isinstance(inside, Alone) else _IN_FLIGHT
+        self._begins_at_once = isinstance(intra_node, WholeGradient) and device.type == "cpu"
+        self._depth = 0 if isinstance(intra_node, WholeGradient) else _IN_FLIGHT
         self._stream = new_stream(device)
         self._order = threading.Lock()
         self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
@@ -52,16 +58,16 @@ class Engine:
         wire: torch.dtype,
         average: bool = True,
         last: bool = True,
-        inside: Inside | None = None,
+        intra_node: IntraNode | None = None,
     ) -> torch.futures.Future[torch.Tensor]:
         """Begin to reduce a contiguous, flat tensor over all workers, in place.
 
         The future fails with RuntimeError, which names the reducer and the operation. Where `last`
-        is false, more must follow: results may wait for it. `inside` takes the place of the level
+        is false, more must follow: results may wait for it. `intra_node` replaces what happens
         inside the node.
         """
         future = future_for(self.device)
-        operation = Operation(tensor, wire, average, last, future, inside or self._inside)
+        operation = Operation(tensor, wire, average, last, future, intra_node or self._intra_node)
         if self._stream is not None:
             operation.ready = torch.cuda.current_stream(self.device).record_event()
         with self._order:
@@ -71,12 +77,12 @@ class Engine:
         return operation.future
 
     def close(self) -> None:
-        """Take leave of the reducers, when all workers have what they need from this one."""
+        """Leave the reducers, when all workers have what they need from this one."""
         if not self._thread.is_alive():
             return
-        if not self._ledger.unfinished:
-            self._loss.wait_until_committed(self.transport, self._ledger.begun)
-        self._loss.is_over = True
+        if not self._pending.unfinished:
+            self._loss.wait_until_committed(self.transport, self._pending.begun)
+        self._loss.is_closing = True
         self.transport.close()
         self._waiting.put(None)
         self._thread.join()
@@ -86,9 +92,9 @@ class Engine:
             begun: deque[Operation] = deque()
             while True:
                 try:
-                    operation = self._waiting.get(timeout=_LOOK_SECONDS)
+                    operation = self._waiting.get(timeout=_POLL_SECONDS)
                 except queue.Empty:
-                    self._loss.look(self.transport, self._ledger)
+                    self._loss.poll(self.transport, self._pending)
                     continue
                 if operation is None:
                     return
@@ -112,35 +118,35 @@ class Engine:
                 self._fail(oldest, error)
 
     def _begin(self, operation: Operation) -> None:
-        part = operation.inside.scatter(operation.tensor, operation.average)
+        part = operation.intra_node.scatter(operation.tensor, operation.average)
         operation.part = part
         travels_itself = part.device.type == "cpu" and part.dtype == operation.wire
         if travels_itself and not self._loss.may_recover:
             operation.sent = part
         else:
             operation.sent = host_copy(part, operation.wire)
-        self._ledger.begin(operation)
+        self._pending.begin(operation)
         # A loss that is known by now is met when the operation is to be finished.
         with contextlib.suppress(TransportError):
             operation.work = self.transport.all_reduce(
-                memory(operation.sent),
+                host_memory(operation.sent),
                 DTYPES[operation.wire],
                 "avg" if operation.average else "sum",
             )
 
     def _finish(self, operation: Operation) -> None:
         part, sent = operation.carried
-        self._loss.wait(self.transport, self._ledger, operation)
+        self._loss.wait(self.transport, self._pending, operation)
         if sent is not part:
             part.copy_(sent, non_blocking=True)
-        operation.inside.gather(part, operation.tensor)
-        self._ledger.end(operation)
-        needless = self._loss.last_needless(self.transport, operation.number)
-        self._ledger.forget(needless)
+        operation.intra_node.gather(part, operation.tensor)
+        self._pending.end(operation)
+        releasable = self._loss.last_releasable(self.transport, operation.number)
+        self._pending.forget(releasable)
         operation.future.set_result(operation.tensor)
 
     def _fail(self, operation: Operation, error: Exception) -> None:
-        self._ledger.end(operation)
+        self._pending.end(operation)
         # DDP takes what the future has for text; a plain RuntimeError stays readable in it.
         operation.future.set_exception(RuntimeError(str(error)))  # type: ignore[arg-type]
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from rsctl.transport import Code, Transport, TransportError, connect, frames
+from rsctl.transport.engine_interface import Group, ReducerEngine
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.frames import FrameError
-from rsctl.transport.group import Group, ReducerEngine
-from rsctl.transport.handshake import Hello, Opening, examine, introduce
+from rsctl.transport.handshake import Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.server import Reducer
 from tests.transport.conftest import TOKEN, Pool, in_threads
 
@@ -61,18 +61,18 @@ def test_a_reducer_that_does_not_know_the_token_is_refused() -> None:
         def pretend(_: int) -> None:
             sock, _ = listener.accept()
             with sock:
-                opening = Opening(sock)
-                opening.read(frames.HELLO, 92, 219)
-                opening.send(frames.header(frames.CHALLENGE, payload=32).pack() + bytes(32))
-                opening.read(frames.PROOF, 32, 32)
-                opening.send(frames.header(frames.READY, payload=32).pack() + bytes(32))
+                handshake = Handshake(sock)
+                handshake.read(frames.HELLO, 92, 219)
+                handshake.send(frames.header(frames.CHALLENGE, payload=32).pack() + bytes(32))
+                handshake.read(frames.PROOF, 32, 32)
+                handshake.send(frames.header(frames.READY, payload=32).pack() + bytes(32))
                 sock.recv(1)
 
         thread = threading.Thread(target=pretend, args=(0,))
         thread.start()
         sock = socket.create_connection(listener.getsockname())
         with sock, pytest.raises(TransportError, match="it does not know this run's token"):
-            introduce(Opening(sock), _HELLO, TOKEN)
+            prove_worker(Handshake(sock), _HELLO, TOKEN)
         thread.join()
 
 
@@ -81,7 +81,7 @@ def test_a_recorded_opening_is_worth_nothing(pool: Pool) -> None:
     here, there = socket.socketpair()
     recorded: list[bytes] = []
 
-    class Recording(Opening):
+    class Recording(Handshake):
         def send(self, data: bytes) -> None:
             recorded.append(data)
             super().send(data)
@@ -89,19 +89,19 @@ def test_a_recorded_opening_is_worth_nothing(pool: Pool) -> None:
     proved = in_threads(
         2,
         lambda side: (
-            introduce(Recording(here), _HELLO, TOKEN)
+            prove_worker(Recording(here), _HELLO, TOKEN)
             if side
-            else Opening(there).send(examine(Opening(there), TOKEN).ready)
+            else Handshake(there).send(verify_worker(Handshake(there), TOKEN).ready)
         ),
     )
     assert proved == [None, None]
     with _dial(pool) as sock:
-        opening = Opening(sock)
-        opening.send(recorded[0])
-        opening.read(frames.CHALLENGE, 32, 32)
-        opening.send(recorded[1])
+        handshake = Handshake(sock)
+        handshake.send(recorded[0])
+        handshake.read(frames.CHALLENGE, 32, 32)
+        handshake.send(recorded[1])
         with pytest.raises(TransportError, match="wrong token"):
-            opening.read(frames.READY, 32, 32)
+            handshake.read(frames.READY, 32, 32)
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_the_memory_limit_is_for_all_flows_together(pool: Pool) -> None:
     with contextlib.ExitStack() as stack:
         for flow in range(2):
             sock = stack.enter_context(_dial(pool))
-            introduce(Opening(sock), replace(_HELLO, flow=flow), TOKEN)
+            prove_worker(Handshake(sock), replace(_HELLO, flow=flow), TOKEN)
         sock = stack.enter_context(_dial(pool))
         with pytest.raises(TransportError) as refused:
-            introduce(Opening(sock), replace(_HELLO, flow=2), TOKEN)
+            prove_worker(Handshake(sock), replace(_HELLO, flow=2), TOKEN)
     assert (refused.value.code, refused.value.message) == (
         Code.LIMIT,
         "1 workers with 3 flows each could need 4718592 bytes here; the limit is 4000000",
@@ -223,7 +223,7 @@ def test_without_threads_a_reducer_is_not_deaf_for_good(
     start, failures = threading.Thread.start, threading.Semaphore(3)
 
     def limited(thread: threading.Thread) -> None:
-        if threading.current_thread().name == "rsctl-door" and failures.acquire(blocking=False):
+        if threading.current_thread().name == "rsctl-listener" and failures.acquire(blocking=False):
             raise RuntimeError("can't start new thread")
         start(thread)
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rsctl.transport.pytorch.backend import separate_attempts
 from torch.distributed import TCPStore
-
-from rsctl.transport.pytorch.attempt import separate
 
 Run = Callable[..., Any]
 
@@ -147,7 +146,7 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
     for attempt in range(3):
         monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", str(attempt))
         arguments: dict[str, Any] = {}
-        separate(arguments)
+        separate_attempts(arguments)
         stores.append(arguments.get("store", server))
         assert not stores[-1].check(["address"])
         stores[-1].set("address", str(attempt))

@@ -1,4 +1,4 @@
-"""The level inside a node: what its ranks do before and after the reducers."""
+"""Intra-node reduction: what the ranks of a node do before and after the reducers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import torch
 import torch.distributed as dist
 
 from rsctl.transport.pytorch.collectives import all_gather, reduce_scatter
-from rsctl.transport.pytorch.place import Place
+from rsctl.transport.pytorch.topology import Topology
 
 
-class Inside(Protocol):
+class IntraNode(Protocol):
     """What happens to a gradient inside the node."""
 
     def scatter(self, gradient: torch.Tensor, average: bool) -> torch.Tensor:
@@ -21,7 +21,7 @@ class Inside(Protocol):
         """Write everyone's part over the gradient."""
 
 
-class Alone:
+class WholeGradient:
     """One rank carries the whole gradient."""
 
     def scatter(self, gradient: torch.Tensor, average: bool) -> torch.Tensor:
@@ -34,58 +34,58 @@ class Alone:
             gradient.copy_(part)
 
 
-class Together:
+class ShardedGradient:
     """The ranks of a node carry an equal part each: reduce-scatter before, all-gather after.
 
     All collectives of `group` must come from one thread, in the same order on all its ranks.
     """
 
-    def __init__(self, group: dist.ProcessGroup, place: Place) -> None:
+    def __init__(self, group: dist.ProcessGroup, topology: Topology) -> None:
         self._group = group
-        self._place = place
+        self._topology = topology
         self._has_reduce_scatter = dist.get_backend(group) != "gloo"
 
     def scatter(self, gradient: torch.Tensor, average: bool) -> torch.Tensor:
-        """See Inside. 16 bit gradients are divided before they are added: sums may overflow."""
+        """See IntraNode. 16 bit gradients are divided before they are added: sums may overflow."""
         padded = self._padded(gradient)
         early = average and gradient.element_size() < 4
         if early:
-            padded /= self._place.local_world
+            padded /= self._topology.local_world
         part = self._reduce_scatter(padded)
         if average and not early:
-            part /= self._place.local_world
+            part /= self._topology.local_world
         return part
 
     def gather(self, part: torch.Tensor, gradient: torch.Tensor) -> None:
-        """See Inside."""
-        whole = part.new_empty(part.numel() * self._place.local_world)
+        """See IntraNode."""
+        whole = part.new_empty(part.numel() * self._topology.local_world)
         all_gather(whole, part, group=self._group)
         gradient.view(-1).copy_(whole[: gradient.numel()])
 
     def _padded(self, gradient: torch.Tensor) -> torch.Tensor:
         """A copy that divides into equal parts."""
-        ranks = self._place.local_world
+        ranks = self._topology.local_world
         size = -(-gradient.numel() // ranks) * ranks
         padded = gradient.new_zeros(size)
         padded[: gradient.numel()] = gradient.view(-1)
         return padded
 
     def _reduce_scatter(self, padded: torch.Tensor) -> torch.Tensor:
-        parts = padded.view(self._place.local_world, -1)
-        mine = parts[self._place.local_rank]
+        parts = padded.view(self._topology.local_world, -1)
+        mine = parts[self._topology.local_rank]
         if self._has_reduce_scatter:
             part = torch.empty_like(mine)
             reduce_scatter(part, padded, group=self._group)
             return part
-        for rank, part in zip(self._place.node_ranks, parts, strict=True):
+        for rank, part in zip(self._topology.node_ranks, parts, strict=True):
             dist.reduce(part, dst=rank, group=self._group)
         return mine.clone()
 
 
-def inside(place: Place, device: torch.device) -> Inside:
-    """The level inside this node, for gradients on this device. All workers come here together."""
-    if not place.has_two_levels:
-        return Alone()
+def intra_node(topology: Topology, device: torch.device) -> IntraNode:
+    """The intra-node reduction for gradients on this device. All workers call this together."""
+    if not topology.has_two_levels:
+        return WholeGradient()
     backend = "nccl" if device.type == "cuda" else "gloo"
-    group = dist.new_group(place.node_ranks, backend=backend, use_local_synchronization=True)
-    return Together(group, place)
+    group = dist.new_group(topology.node_ranks, backend=backend, use_local_synchronization=True)
+    return ShardedGradient(group, topology)

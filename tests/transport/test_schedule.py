@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rsctl.transport import schedule, shares
+from rsctl.transport import cost_model, schedule
+from rsctl.transport.cost_model import Links
 from rsctl.transport.schedule import Schedule
-from rsctl.transport.shares import Links
 
-_B = shares.goodput(200e6)
+_B = cost_model.goodput(200e6)
 _K = 25_000_000
 
 _LINKS = st.builds(
@@ -34,9 +34,9 @@ def test_the_formulas_give_the_known_times(
 ) -> None:
     links = _equal(workers, reducers)
     times = [
-        shares.ring_seconds(links, _K),
-        shares.pure_seconds(links, _K),
-        shares.hybrid_seconds(links, _K),
+        cost_model.ring_seconds(links, _K),
+        cost_model.pure_seconds(links, _K),
+        cost_model.hybrid_seconds(links, _K),
     ]
     assert [round(time, 3) for time in times] == [ring, pure, hybrid]
 
@@ -70,8 +70,8 @@ def test_without_reducers_and_peers_there_is_no_plan() -> None:
 
 @given(_LINKS)
 def test_shares_are_whole_and_never_slower_than_the_ring(links: Links) -> None:
-    assert sum(shares.hybrid_shares(links)) == pytest.approx(1)
-    assert shares.hybrid_seconds(links, _K) <= shares.ring_seconds(links, _K) * (1 + 1e-9)
+    assert sum(cost_model.hybrid_shares(links)) == pytest.approx(1)
+    assert cost_model.hybrid_seconds(links, _K) <= cost_model.ring_seconds(links, _K) * (1 + 1e-9)
 
 
 @given(_LINKS, st.integers(0, 1 << 30))

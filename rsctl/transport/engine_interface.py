@@ -42,7 +42,7 @@ class Membership:
 
 
 @dataclass(frozen=True)
-class Ending:
+class Outcome:
     """How an epoch ended on a reducer; `code` is None after everyone's goodbye."""
 
     code: Code | None
@@ -78,9 +78,9 @@ class ReducerEngine(Protocol):
     """Reduces for one group, in a thread of its own, until everyone has left or one is lost."""
 
     def adopt(self, sock: socket.socket, rank: int) -> None:
-        """Take over the connection of a worker after its opening."""
+        """Take over the connection of a worker after its handshake."""
 
-    def ending(self) -> Ending | None:
+    def outcome(self) -> Outcome | None:
         """How it ended; None while it goes on."""
 
     def stats(self) -> ReducerStats:

@@ -1,4 +1,4 @@
-"""What happens when a reducer is lost: a clear failure, or recovery."""
+"""Handling of a lost reducer: a clear failure, or recovery."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ import time
 import torch
 
 from rsctl.transport import Code, Transport, TransportError
-from rsctl.transport.pytorch.operation import Ledger, Operation
-from rsctl.transport.pytorch.recovery import Disagreement, Recovery
-from rsctl.transport.pytorch.report import finding
+from rsctl.transport.pytorch.operation import Operation, PendingOperations
+from rsctl.transport.pytorch.recovery import Recovery, RecoveryFailed
+from rsctl.transport.pytorch.report import emit_finding
 
 _POLL_SECONDS = 0.01
 _COMMIT_SECONDS = 30.0
 _RECOVERABLE = (Code.LOST, Code.SILENT, Code.STOPPED, Code.GAVE_UP, Code.UNREACHABLE)
 
 
-class Loss:
-    """Waits for results, and knows what to do when none come. One thread uses it.
+class ReducerLoss:
+    """Waits for results, and fails or recovers when none come. One thread uses it.
 
     `recovery` is None where a lost reducer ends the job.
     """
 
     def __init__(self, recovery: Recovery | None) -> None:
         self.may_recover = recovery is not None
-        self.is_over = False
-        """Whether this worker takes leave: what fails from now on is no loss."""
+        self.is_closing = False
+        """Whether this worker is leaving: what fails from now on is no loss."""
         self._recovery = recovery
         self._failure: Exception | None = None
         self._settled = threading.Event()
 
-    def wait(self, transport: Transport, ledger: Ledger, operation: Operation) -> None:
+    def wait(self, transport: Transport, pending: PendingOperations, operation: Operation) -> None:
         """Wait until the operation's result is in its host memory.
 
-        Raises TransportError or Disagreement, having told the user.
+        Raises TransportError or RecoveryFailed, after a finding.
         """
         error: TransportError | None = None
         if operation.work is not None:
@@ -44,23 +44,23 @@ class Loss:
             except TransportError as lost:
                 error = lost
         error = error or transport.failure()
-        self._settle(transport, ledger, _during(error, operation) if error else None)
+        self._settle(transport, pending, _during(error, operation) if error else None)
         if not operation.settled:
             assert self._recovery is not None  # noqa: S101
             part, sent = operation.carried
             sent.copy_(part)
             self._recovery.all_reduce(sent, operation.average)
 
-    def look(self, transport: Transport, ledger: Ledger) -> None:
+    def poll(self, transport: Transport, pending: PendingOperations) -> None:
         """Take part in a recovery that others need, while there is nothing to do here."""
-        if not self.may_recover or self.is_over or self._settled.is_set():
+        if not self.may_recover or self.is_closing or self._settled.is_set():
             return
         error = transport.failure()
         if error is not None:
             try:
-                self._settle(transport, ledger, error)
-            except (TransportError, Disagreement):
-                return  # It was told, and the next operation raises it.
+                self._settle(transport, pending, error)
+            except (TransportError, RecoveryFailed):
+                return  # It was reported, and the next operation raises it.
 
     def wait_until_committed(self, transport: Transport, number: int) -> None:
         """Before leaving: wait until all workers have this operation's result.
@@ -73,51 +73,58 @@ class Loss:
                 return
             time.sleep(_POLL_SECONDS)
 
-    def last_needless(self, transport: Transport, ended: int) -> int:
+    def last_releasable(self, transport: Transport, ended: int) -> int:
         """The last operation that nobody will ask this worker for; `ended` is its own last."""
         needed = self.may_recover and not self._settled.is_set()
         return transport.committed if needed else ended
 
-    def _settle(self, transport: Transport, ledger: Ledger, error: TransportError | None) -> None:
-        """Agree, once, on where all workers are. Raises what every later operation raises, too."""
+    def _settle(
+        self, transport: Transport, pending: PendingOperations, error: TransportError | None
+    ) -> None:
+        """Agree, once, on what all workers have finished.
+
+        Raises what every later operation raises, too.
+        """
         if self._failure is not None:
             raise self._failure
         if self._settled.is_set():
             return
         try:
-            self._agree(transport, ledger, error)
-        except (TransportError, Disagreement) as failure:
+            self._agree(transport, pending, error)
+        except (TransportError, RecoveryFailed) as failure:
             self._failure = failure
             self._settled.set()
             raise
         self._settled.set()
 
-    def _agree(self, transport: Transport, ledger: Ledger, error: TransportError | None) -> None:
+    def _agree(
+        self, transport: Transport, pending: PendingOperations, error: TransportError | None
+    ) -> None:
         error = error or TransportError(Code.CLOSED, "the transport was closed")
-        if self._recovery is None or self.is_over:
-            self._tell_end(error)
+        if self._recovery is None or self.is_closing:
+            self._report_loss(error)
             raise error
         try:
             last = self._recovery.settle(
-                transport.completed, _is_a_reducer_lost(error), lambda n: _result(ledger, n)
+                transport.completed, _is_a_reducer_lost(error), lambda n: _result(pending, n)
             )
-        except Disagreement as failure:
-            failure = Disagreement(f"{error}; {failure}")
-            self._tell_end(failure)
+        except RecoveryFailed as failure:
+            failure = RecoveryFailed(f"{error}; {failure}")
+            self._report_loss(failure)
             raise failure from error
         for number in range(transport.completed + 1, last + 1):
-            ledger.get(number).settled = True
-        if self._recovery.leads:
-            finding(
+            pending.get(number).settled = True
+        if self._recovery.is_leader:
+            emit_finding(
                 "warning",
                 "reducer-lost",
                 f"{error}; the workers go on by themselves from operation {last + 1}",
                 "The numbers stay the same; the network carries more than with reducers.",
             )
 
-    def _tell_end(self, error: Exception) -> None:
-        if not self.is_over:
-            finding(
+    def _report_loss(self, error: Exception) -> None:
+        if not self.is_closing:
+            emit_finding(
                 "error",
                 "reducer-lost",
                 str(error),
@@ -143,5 +150,5 @@ def _is_a_reducer_lost(error: TransportError) -> bool:
     return error.code in _RECOVERABLE and (error.rank is None or error.code is Code.GAVE_UP)
 
 
-def _result(ledger: Ledger, number: int) -> torch.Tensor:
-    return ledger.get(number).carried[1]
+def _result(pending: PendingOperations, number: int) -> torch.Tensor:
+    return pending.get(number).carried[1]

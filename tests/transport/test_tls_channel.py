@@ -1,4 +1,4 @@
-"""One line with TLS: its two ends, what it needs of the environment, and what it leaves there."""
+"""One TLS channel: its two ends, what it needs of the environment, and what it leaves there."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 
 from rsctl.transport import Code, Settings, TransportError, tls
 from rsctl.transport.frames import FrameError
-from rsctl.transport.handshake import Hello, Line, Opening, examine, introduce
-from rsctl.transport.settings import tls_of
+from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker, verify_worker
+from rsctl.transport.settings import read_tls
 from rsctl.transport.tls import Tls
-from rsctl.transport.tls_identity import ASKS, IDENTITY, make_identity
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
 from rsctl.transport.tls_stream import CHUNK_BYTES
 from tests.transport.conftest import TOKEN, in_threads
 
@@ -32,7 +32,7 @@ def test_answers_that_are_no_tls_are_said_to_be_none(run_identity: str) -> None:
     here, there = socket.socketpair()
     there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     with here, there, pytest.raises(FrameError, match=r"no TLS 1\.3 with it: WRONG_VERSION_NUMBER"):
-        Tls(run_identity).connect(here, Opening(here))
+        Tls(run_identity).connect(here, Handshake(here))
 
 
 def test_memory_stays_bounded_where_the_peer_does_not_read(run_identity: str) -> None:
@@ -48,8 +48,8 @@ def test_memory_stays_bounded_where_the_peer_does_not_read(run_identity: str) ->
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)
     )
     assert taken <= 2 * CHUNK_BYTES + 2 * buffers
-    for line in (worker, reducer):
-        line.sock.close()
+    for channel in (worker, reducer):
+        channel.sock.close()
 
 
 def test_half_a_connection_can_end_before_the_other(run_identity: str) -> None:
@@ -81,19 +81,19 @@ def test_what_was_said_before_a_close_still_arrives(run_identity: str) -> None:
     assert heard == b"last words" * 10_000
 
 
-def _pair(identity: str) -> tuple[Line, Line]:
+def _pair(identity: str) -> tuple[Channel, Channel]:
     """A worker's and a reducer's end of one connection, with a pump each."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         near = socket.create_connection(listener.getsockname())
         far, _ = listener.accept()
 
-    def secure(server: int) -> Line:
+    def secure(server: int) -> Channel:
         ours, wire = Tls(identity), far if server else near
-        return (ours.accept if server else ours.connect)(wire, Opening(wire))
+        return (ours.accept if server else ours.connect)(wire, Handshake(wire))
 
     worker, reducer = in_threads(2, secure)
-    for line in (worker, reducer):
-        line.sock.settimeout(20)
+    for channel in (worker, reducer):
+        channel.sock.settimeout(20)
     assert worker.binding == reducer.binding != b""
     return worker, reducer
 
@@ -105,38 +105,43 @@ def test_an_opening_is_bound_to_its_connection(run_identity: str) -> None:
 
     def one(side: int) -> Any:
         if side:
-            return introduce(Opening(worker.sock).over(worker), _HELLO, TOKEN)
-        found = examine(Opening(reducer.sock).over(reducer), TOKEN)
+            return prove_worker(Handshake(worker.sock).over(worker), _HELLO, TOKEN)
+        found = verify_worker(Handshake(reducer.sock).over(reducer), TOKEN)
         reducer.sock.sendall(found.ready)
         return found.hello
 
     assert in_threads(2, one) == [_HELLO, None]
-    for line in [line for pair in pairs for line in pair]:
-        line.sock.close()
+    for channel in [channel for pair in pairs for channel in pair]:
+        channel.sock.close()
+
+
+def _mixed_identity() -> str:
+    """The key of one identity with the certificate of another."""
+    return f"{make_identity().split('.')[0]}.{make_identity().split('.')[1]}"
 
 
 def test_the_environment_asks_for_it(run_identity: str) -> None:
-    assert tls_of({}) is None
-    assert tls_of({ASKS: "0", IDENTITY: run_identity}) is None
-    assert tls_of({ASKS: "True", IDENTITY: run_identity}) is not None
+    assert read_tls({}) is None
+    assert read_tls({TLS_VARIABLE: "0", IDENTITY_VARIABLE: run_identity}) is None
+    assert read_tls({TLS_VARIABLE: "True", IDENTITY_VARIABLE: run_identity}) is not None
 
 
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
-        ({ASKS: "perhaps"}, "RSCTL_TRANSPORT_TLS must be 1 or 0, not 'perhaps'"),
+        ({TLS_VARIABLE: "perhaps"}, "RSCTL_TRANSPORT_TLS must be 1 or 0, not 'perhaps'"),
         *(
             (
-                {ASKS: "1", **given},
+                {TLS_VARIABLE: "1", **given},
                 "RSCTL_TRANSPORT_TLS asks for TLS, and RSCTL_TLS_IDENTITY has no certificate with "
                 "its key",
             )
             for given in (
                 {},
-                {IDENTITY: "s3cret"},
-                {IDENTITY: "czNjcmV0.czNjcmV0"},
-                {IDENTITY: "kéy.kéy"},
-                {IDENTITY: f"{make_identity().split('.')[0]}.{make_identity().split('.')[1]}"},
+                {IDENTITY_VARIABLE: "s3cret"},
+                {IDENTITY_VARIABLE: "czNjcmV0.czNjcmV0"},
+                {IDENTITY_VARIABLE: "kéy.kéy"},
+                {IDENTITY_VARIABLE: _mixed_identity()},
             )
         ),
     ],
@@ -145,7 +150,7 @@ def test_settings_that_make_no_sense_are_named_without_the_secret(
     environ: dict[str, str], message: str
 ) -> None:
     with pytest.raises(TransportError) as refused:
-        tls_of(environ)
+        read_tls(environ)
     assert (refused.value.code, refused.value.message) == (Code.SETTINGS, message)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from rsctl.transport.errors import NOBODY, Code
+from rsctl.transport.errors import NO_RANK, Code
 from rsctl.transport.frames import Header
 from rsctl.transport.sums import Accumulator
 
 
-class Refused(Exception):
+class EpochFailed(Exception):
     """A worker's block cannot be taken: `code` says why, `rank` whose block it is.
 
     `blamed` is a reducer that failed, if that is the reason.
@@ -39,7 +39,7 @@ class Lateness:
 
 
 @dataclass
-class Slot:
+class PendingBlock:
     """One block: whose contributions are added, and those that came before their turn."""
 
     header: Header
@@ -70,41 +70,41 @@ class Slot:
 
     def missing(self, world: int) -> int:
         """The first rank that has not contributed."""
-        return next((rank for rank in range(world) if not self.has(rank)), NOBODY)
+        return next((rank for rank in range(world) if not self.has(rank)), NO_RANK)
 
 
-class Slots:
+class PendingBlocks:
     """All blocks under way. Bounded, since a worker has at most `window` in it."""
 
     def __init__(self, world: int, window: int) -> None:
         self._world = world
         self._window = window
-        self._slots: dict[tuple[int, int], Slot] = {}
+        self._blocks: dict[tuple[int, int], PendingBlock] = {}
         self._under_way = [0] * world
         self.lateness = [Lateness() for _ in range(world)]
 
     def add(self, header: Header, block: memoryview) -> tuple[Header, memoryview] | None:
         """Take a worker's block; the result and its header if it was the last one missing.
 
-        Raises Refused.
+        Raises EpochFailed.
         """
         rank, key = header.rank, (header.sequence, header.chunk)
         now = time.monotonic()
-        slot = self._slots.get(key)
-        if slot is None:
-            slot = self._slots[key] = Slot(header, now)
-        _check_same(slot, header)
+        pending = self._blocks.get(key)
+        if pending is None:
+            pending = self._blocks[key] = PendingBlock(header, now)
+        _check_same(pending, header)
         self._under_way[rank] += 1
         if self._under_way[rank] > self._window:
-            raise Refused(
+            raise EpochFailed(
                 Code.LIMIT, rank, f"rank {rank} sends more than {self._window} blocks at once"
             )
-        self.lateness[rank].add(now - slot.since)
-        slot.add(rank, block)
-        if slot.next_rank < self._world or slot.sum is None:
+        self.lateness[rank].add(now - pending.since)
+        pending.add(rank, block)
+        if pending.next_rank < self._world or pending.sum is None:
             return None
-        del self._slots[key]
-        return header, slot.sum.result(header.op, self._world)
+        del self._blocks[key]
+        return header, pending.sum.result(header.op, self._world)
 
     def delivered(self, rank: int) -> None:
         """A result has been sent to this rank."""
@@ -112,31 +112,31 @@ class Slots:
 
     def oldest(self) -> tuple[Header, int] | None:
         """The block that has waited longest, and the first rank that it lacks."""
-        slot = next(iter(self._slots.values()), None)
-        return None if slot is None else (slot.header, slot.missing(self._world))
+        pending = next(iter(self._blocks.values()), None)
+        return None if pending is None else (pending.header, pending.missing(self._world))
 
     @property
     def first(self) -> int:
         """The lowest operation that has unfinished blocks, 0 if there is none."""
-        return min(self._slots)[0] if self._slots else 0
+        return min(self._blocks)[0] if self._blocks else 0
 
     def lacking(self, rank: int) -> Header | None:
         """A block that has come from others and not from this rank."""
-        return next((s.header for s in self._slots.values() if not s.has(rank)), None)
+        return next((s.header for s in self._blocks.values() if not s.has(rank)), None)
 
     def clear(self) -> None:
         """Free everything."""
-        self._slots.clear()
+        self._blocks.clear()
 
 
-def _check_same(slot: Slot, header: Header) -> None:
-    first, rank = slot.header, header.rank
+def _check_same(pending: PendingBlock, header: Header) -> None:
+    first, rank = pending.header, header.rank
     if header[3:5] != first[3:5] or header[8:12] != first[8:12]:
-        raise Refused(
+        raise EpochFailed(
             Code.MISMATCH,
             rank,
             f"the workers disagree about operation {header.sequence}: rank {first.rank} has "
             f"{first.describe()}, rank {rank} has {header.describe()}",
         )
-    if slot.has(rank):
-        raise Refused(Code.PROTOCOL, rank, f"rank {rank} sends a block twice")
+    if pending.has(rank):
+        raise EpochFailed(Code.PROTOCOL, rank, f"rank {rank} sends a block twice")

@@ -8,5 +8,5 @@ from __future__ import annotations
 from rsctl.transport.engines import engine_name
 
 ENGINE = engine_name(core=True)
-if ENGINE == "twin":
+if ENGINE == "python":
     import numpy as numpy

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rsctl.transport import Code, TransportError, connect, frames
-from rsctl.transport.handshake import Hello, Opening, examine, introduce
+from rsctl.transport.handshake import Handshake, Hello, prove_worker, verify_worker
 from rsctl.transport.native import library
 from tests.transport.conftest import ENGINES, TOKEN, Pool
 
@@ -35,11 +35,11 @@ def test_a_member_that_lies_ends_the_epoch_and_no_more(
     block = frames.header(frames.DATA, **fields, payload=8, job=frames.job_number("run"))
     with socket.create_connection(pool.reducers[0].address) as sock:
         hello = Hello("run", 0, 0, 2, 0, 32768, 8, 8000, 0, bytes(32))
-        opening = Opening(sock)
-        introduce(opening, hello, TOKEN)
-        opening.send(block._replace(**changes).pack() + bytes(8))
+        handshake = Handshake(sock)
+        prove_worker(handshake, hello, TOKEN)
+        handshake.send(block._replace(**changes).pack() + bytes(8))
         with pytest.raises(TransportError) as told:
-            opening.read(frames.RESULT, 0, 0)
+            handshake.read(frames.RESULT, 0, 0)
     assert told.value.message == f"rank 0 broke the protocol: {reason}"
     results = pool.run(1, lambda transport, rank: transport.completed, epoch=1)
     assert results == [0]
@@ -49,18 +49,18 @@ def test_more_blocks_than_the_window_are_refused(pool: Pool) -> None:
     pool.start(1)
     with socket.create_connection(pool.reducers[0].address) as sock:
         hello = Hello("run", 0, 0, 2, 0, 32768, 3, 8000, 0, bytes(32))
-        opening = Opening(sock)
-        introduce(opening, hello, TOKEN)
+        handshake = Handshake(sock)
+        prove_worker(handshake, hello, TOKEN)
         for sequence in range(1, 5):
             fields = {"dtype": 1, "op": 1, "rank": 0, "sequence": sequence, "total": 4}
             job = frames.job_number("run")
             block = frames.header(frames.DATA, **fields, chunk_bytes=4, payload=4, job=job)
-            opening.send(block.pack() + bytes(4))
+            handshake.send(block.pack() + bytes(4))
         with pytest.raises(TransportError, match="rank 0 sends more than 3 blocks at once"):
-            opening.read(frames.RESULT, 0, 0)
+            handshake.read(frames.RESULT, 0, 0)
 
 
-@pytest.mark.parametrize("engine", ["twin", "core"])
+@pytest.mark.parametrize("engine", ["python", "core"])
 def test_a_reducer_that_lies_is_named(engine: str) -> None:
     if engine == "core" and not library():
         pytest.skip("no core")
@@ -71,11 +71,11 @@ def test_a_reducer_that_lies_is_named(engine: str) -> None:
         def pretend() -> None:
             sock, _ = listener.accept()
             with sock:
-                opening = Opening(sock)
-                opening.send(examine(opening, TOKEN).ready)
-                header, _ = opening.read(frames.DATA, 8, 8)
+                handshake = Handshake(sock)
+                handshake.send(verify_worker(handshake, TOKEN).ready)
+                header, _ = handshake.read(frames.DATA, 8, 8)
                 lie = header._replace(kind=frames.RESULT, total=16, chunk_bytes=8)
-                opening.send(lie.pack() + bytes(8))
+                handshake.send(lie.pack() + bytes(8))
                 sock.recv(4096)
 
         thread = threading.Thread(target=pretend)
@@ -100,31 +100,33 @@ SILENCE = 1000
 
 
 @contextlib.contextmanager
-def member(pool: Pool, rank: int, world: int) -> Iterator[Opening]:
+def member(pool: Pool, rank: int, world: int) -> Iterator[Handshake]:
     """A member of the pool's first reducer, whose frames the test makes."""
     with socket.create_connection(pool.reducers[0].address) as sock:
-        opening = Opening(sock, 60)
+        handshake = Handshake(sock, 60)
         before = sum(stats.members for stats in pool.reducers[0].stats())
-        introduce(opening, Hello("run", 0, rank, world, 0, 32768, 8, SILENCE, 0, bytes(32)), TOKEN)
+        prove_worker(
+            handshake, Hello("run", 0, rank, world, 0, 32768, 8, SILENCE, 0, bytes(32)), TOKEN
+        )
         until = time.monotonic() + 30
         while sum(stats.members for stats in pool.reducers[0].stats()) == before:
             assert time.monotonic() < until
-        yield opening
+        yield handshake
 
 
-def answer(opening: Opening, kind: int, size: int = 0) -> frames.Header:
+def answer(handshake: Handshake, kind: int, size: int = 0) -> frames.Header:
     """The next frame that is no heartbeat; of this kind. Raises TransportError for ERROR."""
     while True:
         try:
-            return opening.read(kind, size, size)[0]
+            return handshake.read(kind, size, size)[0]
         except frames.FrameError as error:
             if f"kind {frames.HEARTBEAT} " not in str(error):
                 raise
 
 
-def error_of(opening: Opening) -> TransportError:
+def error_of(handshake: Handshake) -> TransportError:
     with pytest.raises(TransportError) as told:
-        answer(opening, frames.RESULT)
+        answer(handshake, frames.RESULT)
     return told.value
 
 
@@ -136,9 +138,9 @@ def test_a_reason_that_the_protocol_does_not_have_is_no_clean_end(pool: Pool, nu
         liar.send(frames.Header.unpack(fault)._replace(code=number).pack() + b"why")
         error = error_of(other)
         assert (error.code, error.message) == (Code.PROTOCOL, "rank 0 gave up: why")
-    ending = pool.reducers[0].ending()
-    assert ending is not None
-    assert (ending.code, ending.message) == (Code.PROTOCOL, "rank 0 gave up: why")
+    outcome = pool.reducers[0].outcome()
+    assert outcome is not None
+    assert (outcome.code, outcome.message) == (Code.PROTOCOL, "rank 0 gave up: why")
 
 
 def test_a_block_of_an_operation_that_its_sender_has_finished(pool: Pool) -> None:
@@ -175,10 +177,10 @@ def test_an_operation_that_another_rank_has_finished_does_not_begin(pool: Pool) 
         )
 
 
-def slowly(opening: Opening, data: bytes) -> None:
+def slowly(handshake: Handshake, data: bytes) -> None:
     """Send in pieces, each within the silence that is allowed, and all of them beyond it."""
     for start in range(0, len(data), len(data) // 16):
-        opening.send(data[start : start + len(data) // 16])
+        handshake.send(data[start : start + len(data) // 16])
         time.sleep(SILENCE / 1000 / 8)
 
 
@@ -211,7 +213,7 @@ def test_a_sender_that_stops_in_the_middle_of_a_frame_is_silent(pool: Pool) -> N
         assert (error.code, error.message) == (Code.SILENT, "rank 0 has been silent for 1 s")
 
 
-def against(engine: str, reducer: Callable[[Opening], None]) -> Any:
+def against(engine: str, reducer: Callable[[Handshake], None]) -> Any:
     """What one worker's operation ends with, where this is its only reducer."""
     pool = Pool(engine)
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -220,9 +222,9 @@ def against(engine: str, reducer: Callable[[Opening], None]) -> Any:
         def pretend() -> None:
             sock, _ = listener.accept()
             with sock, contextlib.suppress(OSError):
-                opening = Opening(sock, 60)
-                opening.send(examine(opening, TOKEN).ready)
-                reducer(opening)
+                handshake = Handshake(sock, 60)
+                handshake.send(verify_worker(handshake, TOKEN).ready)
+                reducer(handshake)
                 while sock.recv(1 << 16):
                     pass
 
@@ -240,8 +242,8 @@ def against(engine: str, reducer: Callable[[Opening], None]) -> Any:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_not_finished_here_is_not_finished_everywhere(engine: str) -> None:
-    def lie(opening: Opening) -> None:
-        opening.send(frames.header(frames.HEARTBEAT, completed=7, job=JOB).pack())
+    def lie(handshake: Handshake) -> None:
+        handshake.send(frames.header(frames.HEARTBEAT, completed=7, job=JOB).pack())
 
     assert against(engine, lie) == (
         Code.PROTOCOL,
@@ -252,17 +254,17 @@ def test_what_is_not_finished_here_is_not_finished_everywhere(engine: str) -> No
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("number", [0, 100, 102])
 def test_a_reducers_reason_that_the_protocol_does_not_have(engine: str, number: int) -> None:
-    def give_up(opening: Opening) -> None:
+    def give_up(handshake: Handshake) -> None:
         fault = frames.error_frame(Code.GAVE_UP, "why", 0, 0, 0, JOB)
-        opening.send(frames.Header.unpack(fault)._replace(code=number).pack() + b"why")
+        handshake.send(frames.Header.unpack(fault)._replace(code=number).pack() + b"why")
 
     assert against(engine, give_up) == (Code.PROTOCOL, "why")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_slow_reducer_is_heard_in_the_middle_of_a_frame(engine: str) -> None:
-    def reduce(opening: Opening) -> None:
-        block, data = opening.read(frames.DATA, 8192, 8192)
-        slowly(opening, block._replace(kind=frames.RESULT, rank=frames.NOBODY).pack() + data)
+    def reduce(handshake: Handshake) -> None:
+        block, data = handshake.read(frames.DATA, 8192, 8192)
+        slowly(handshake, block._replace(kind=frames.RESULT, rank=frames.NO_RANK).pack() + data)
 
     assert against(engine, reduce) == 1

@@ -1,0 +1,58 @@
+"""DDP communication hooks that send gradients to the reducers."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch._C._distributed_c10d import GradBucket
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+from rsctl.transport.pytorch import powersgd
+from rsctl.transport.pytorch.hook import CommHook, SelectedHook
+from rsctl.transport.pytorch.host_buffers import COMPRESSED_DTYPES
+from rsctl.transport.pytorch.process_group import ReducerGroup
+from rsctl.transport.pytorch.report import print_once
+from rsctl.transport.pytorch.session import ReducerSession, open_session
+from rsctl.transport.pytorch.settings import CommSettings
+
+
+def select_reducer_hook(
+    group: dist.ProcessGroup, device: torch.device, comm: CommSettings
+) -> SelectedHook:
+    """The hook for a model whose process group is all workers."""
+    session = open_session(device, comm)
+    if comm.compression == "powersgd":
+        hook = powersgd.powersgd_hook(_ordered_group(), device, comm)
+        return SelectedHook(hook, session.describe(), powersgd.describe(comm))
+    reducer_hook = _ReducerHook(session, group, COMPRESSED_DTYPES.get(comm.compression))
+    return SelectedHook(CommHook(None, reducer_hook), session.describe(), comm.compression)
+
+
+def _ordered_group() -> dist.ProcessGroup:
+    """A group of all workers for hooks that start collectives of their own."""
+    group: ReducerGroup = dist.new_group(backend="rsctl")
+    group.in_order = True
+    return group
+
+
+class _ReducerHook:
+    """A DDP hook that reduces buckets by the reducers, and what they cannot by all-reduce."""
+
+    def __init__(
+        self, session: ReducerSession, group: dist.ProcessGroup, wire: torch.dtype | None
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._wire = wire
+
+    def __call__(self, _: object, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        gradient = bucket.buffer()
+        reason = self._session.refusal(gradient)
+        if reason is None:
+            wire = self._wire if self._wire and gradient.element_size() > 2 else gradient.dtype
+            return self._session.pipeline.reduce(gradient, wire, last=bucket.is_last())
+        print_once(f"gradients that are {reason} do not travel by reducers but by all-reduce")
+        plain: torch.futures.Future[torch.Tensor] = default_hooks.allreduce_hook(
+            self._group, bucket
+        )
+        return plain

@@ -1,0 +1,109 @@
+"""This process's session with the reducers: opened by the first user, closed at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+import torch.distributed as dist
+
+from rsctl.transport import LANGUAGES, Settings, Transport, TransportError, connect
+from rsctl.transport.pytorch.gradient_pipeline import GradientPipeline
+from rsctl.transport.pytorch.host_buffers import refusal
+from rsctl.transport.pytorch.intra_node import intra_node
+from rsctl.transport.pytorch.recovery import Recovery
+from rsctl.transport.pytorch.reducer_loss import ReducerLoss
+from rsctl.transport.pytorch.report import local_rank
+from rsctl.transport.pytorch.settings import BindingError, CommSettings
+from rsctl.transport.pytorch.telemetry import Telemetry
+from rsctl.transport.pytorch.topology import RankExchange, Topology, find_topology
+from rsctl.transport.server import lane_run
+
+
+@dataclass(frozen=True)
+class ReducerSession:
+    """The connections to the reducers and what runs on them."""
+
+    pipeline: GradientPipeline
+    topology: Topology
+    reducers: int
+    telemetry: Telemetry | None
+
+    def describe(self) -> list[str]:
+        """Phrases that say who takes part."""
+        transport = self.pipeline.transport
+        share = "a part, workers the rest (hybrid)" if transport.schedule.hybrid else "all of it"
+        noun, verb = ("reducer", "sums") if self.reducers == 1 else ("reducers", "sum")
+        phrases = [self.topology.describe(), f"{self.reducers} {noun} {verb} {share}"]
+        phrases.append(f"{LANGUAGES[transport.engine]} engine")
+        return phrases + ["TLS"] * transport.encrypted
+
+    def refusal(self, tensor: torch.Tensor) -> str | None:
+        """Why this tensor cannot be reduced in this session; None if it can."""
+        reason = refusal(tensor)
+        if reason is None and tensor.device.type != self.pipeline.device.type:
+            reason = f"on {tensor.device.type}"
+        return reason
+
+
+_session: ReducerSession | None = None
+
+
+def spans_all(group: dist.ProcessGroup) -> bool:
+    """Whether this group is all workers, which is whom reducers wait for."""
+    return group.size() == dist.get_world_size()
+
+
+def open_session(device: torch.device, comm: CommSettings) -> ReducerSession:
+    """The process's session. All workers call this together when it is not open yet.
+
+    Raises BindingError if it cannot be opened.
+    """
+    global _session
+    if _session is None:
+        _session = _open(device, comm)
+    return _session
+
+
+def close_session() -> None:
+    """Close the session, if it is open."""
+    global _session
+    if _session is not None:
+        session, _session = _session, None
+        session.pipeline.close()
+        if session.telemetry is not None:
+            session.telemetry.end()
+
+
+def _open(device: torch.device, comm: CommSettings) -> ReducerSession:
+    exchange = RankExchange("reducers")
+    topology = find_topology(exchange)
+    transport = _connect(topology, exchange)
+    loss = ReducerLoss(Recovery(topology) if comm.fallback else None)
+    pipeline = GradientPipeline(transport, intra_node(topology, device), device, loss)
+    telemetry = Telemetry(transport) if local_rank() == 0 else None
+    return ReducerSession(pipeline, topology, comm.reducers, telemetry)
+
+
+def _connect(topology: Topology, exchange: RankExchange) -> Transport:
+    """Connect to the reducers, which know this rank's lane by the id of its run."""
+    ranks = {"RANK": str(topology.rank), "WORLD_SIZE": str(topology.world)}
+    try:
+        settings = Settings.from_env({**os.environ, **ranks})
+        settings = replace(
+            settings,
+            run=lane_run(settings.run, topology.lane),
+            rank=topology.lane_rank,
+            world=len(topology.lane_ranks),
+        )
+        return connect(settings, _exchange_addresses(exchange, topology))
+    except TransportError as error:
+        raise BindingError(
+            "reducers", error.message, "Look at the reducers' logs, or set reducers.count: 0."
+        ) from error
+
+
+def _exchange_addresses(exchange: RankExchange, topology: Topology) -> Callable[[str], list[str]]:
+    return lambda text: exchange.all_gather("address", text, topology.lane_ranks)
