@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rsctl.transport.pytorch.backend import separate_attempts
 from torch.distributed import TCPStore
+
+from rsctl.transport.pytorch.backend import separate_attempts
 
 Run = Callable[..., Any]
 
