@@ -1,4 +1,4 @@
-"""The attempts of a job in a cloud: how many there were, why each ended, and when it is enough.
+"""Counts a job's attempts, records why each ended, and ends a job that has had too many.
 
 A service need not say how often it has restarted a job. So an attempt is counted by what can be
 seen of it: by the service's own count where there is one, by a job that is being started after it
@@ -20,13 +20,13 @@ from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _BEING_STARTED = (JobState.QUEUED, JobState.STARTING)
-_TAKEN_AWAY = ("SIGTERM", "SIGKILL")
+_PREEMPTION_SIGNALS = ("SIGTERM", "SIGKILL")
 _AGAIN = "it was started again; why is not known"
 _AGAIN_ON_SPOT = "nothing in it had failed, as when spot machines are taken away"
 
 
-class Attempts:
-    """Keeps count of a job's attempts in `progress`, and ends a job that has had too many."""
+class AttemptTracker:
+    """Keeps the attempts of a job in `progress`, and cancels it beyond its limit of restarts."""
 
     def __init__(
         self, folder: RunFolder, job: CloudJob, progress: Progress, recorder: Recorder
@@ -36,7 +36,7 @@ class Attempts:
         self._limit = _restart_limit(folder)
         recorder.attempt = progress.attempt
 
-    def seen(self, status: JobStatus) -> JobStatus:
+    def count(self, status: JobStatus) -> JobStatus:
         """The status with the number of its attempt. Raises Unreachable and RsctlError."""
         progress = self._progress
         if progress.state is JobState.RUNNING and status.state in _BEING_STARTED:
@@ -47,9 +47,9 @@ class Attempts:
             self._begin(number, status.time, status.reason if is_counted else None)
         if not status.state.is_final:
             self._end_if_too_many()
-        return self._ended_by_us(msgspec.structs.replace(status, attempt=number))
+        return self._with_limit(msgspec.structs.replace(status, attempt=number))
 
-    def look_through(self, line: LogEvent) -> bool:
+    def examine(self, line: LogEvent) -> bool:
         """A container that begins anew begins an attempt; whether this line is of such a one."""
         record = structured(line.text)
         if record is None or record["rsctl"] != "node":
@@ -62,7 +62,7 @@ class Attempts:
         return True
 
     def add_failure(self, failure: Failure) -> None:
-        """What a rank tells of its death belongs to the attempt that its container began in.
+        """A rank's report of its exit belongs to the attempt that its container began in.
 
         The log may well come later than the state.
         """
@@ -86,7 +86,7 @@ class Attempts:
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None
-        if failure is not None and not (self._is_spot and _was_taken_away(failure)):
+        if failure is not None and not (self._is_spot and _is_preemption(failure)):
             attempt.failure = failure
             attempt.reason = f"{failure.replica} failed with exit code {failure.exit_code}"
         self._recorder.attempt_ended(attempt)
@@ -107,7 +107,7 @@ class Attempts:
             finding = warning("restarts", _too_often(limit), "see why the attempts have failed")
             self._recorder.finding(finding)
 
-    def _ended_by_us(self, status: JobStatus) -> JobStatus:
+    def _with_limit(self, status: JobStatus) -> JobStatus:
         is_ours = self._progress.restarted_too_often and status.state is JobState.CANCELLED
         if self._limit is None or not is_ours:
             return status
@@ -115,10 +115,10 @@ class Attempts:
         return msgspec.structs.replace(status, state=JobState.FAILED, reason=reason)
 
 
-def _was_taken_away(failure: Failure) -> bool:
+def _is_preemption(failure: Failure) -> bool:
     """Whether it is what becomes of ranks when a machine goes away: theirs, or a peer's."""
     codes = [cause.code for cause in failure.causes[:1]]
-    return LOST_PEER in codes or failure.signal in _TAKEN_AWAY
+    return LOST_PEER in codes or failure.signal in _PREEMPTION_SIGNALS
 
 
 def _too_often(limit: RestartLimit) -> str:

@@ -1,57 +1,38 @@
-"""Brings what a cloud tells of one job into the run's folder and the store, every line once.
+"""Collects a job's states, log and measurements into the run's folder and the store, once each.
 
-It works in small steps, so that who follows a run can do so in one thread. What it has brought is
-written down in one transaction with the metrics; a collector that is killed between two steps
-leaves nothing that the next one does not cut off and read again.
+It works in small steps, so that who follows a run can do so in one thread. How far it has come is
+stored in one transaction with the metrics; what a collector wrote that was killed between two
+steps is cut off by the next one, and read again.
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from datetime import timedelta
 
 import msgspec
 
 from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import final_state
-from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.versions import reported_versions
-from rsctl.stream.events import (
-    LogEvent,
-    MetricEvent,
-    StateEvent,
-    now,
-    parse_time,
-    seconds_between,
-)
-from rsctl.stream.metrics import MetricReader
+from rsctl.stream.events import MetricEvent, StateEvent, now, seconds_between
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.attempts import Attempts
+from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.final_states import record_final_states
-from rsctl.targets.managed.log_mirror import LogMirror
+from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import Measurements
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.service import (
-    NOT_FOUND,
-    CloudJob,
-    JobLog,
-    JobStatus,
-    Line,
-    Unreachable,
-)
+from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
-_CLOCKS_APART = timedelta(minutes=10)
-_OFTEN_UNREACHABLE = 3
-_UNTIL_KNOWN = 60.0
+_REPORTED_AFTER = 3
+_VISIBLE_AFTER = 60.0
 """Seconds until all of a cloud knows of a new job."""
 
 
@@ -63,22 +44,29 @@ class Collector:
         kept = store.progress(run.run)
         self._progress = msgspec.json.decode(kept, type=Progress) if kept else Progress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
-        self._mirror = LogMirror(folder, self._progress.sizes)
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
-        self._reader = MetricReader(run.metrics_spec)
         self._poller = StatusPoller(folder, job, self._progress)
-        self._attempts = Attempts(folder, job, self._progress, self._recorder)
-        self._log: JobLog | None = None
+        self._attempts = AttemptTracker(folder, job, self._progress, self._recorder)
         self._status: JobStatus | None = None
         self._metrics: list[MetricEvent] = []
         self._failed_calls = 0
-        self._is_asked = self._is_in_step = False
+        self._is_requested = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
         pace = Pace.of_environment()
         self._status_timer = PollTimer(pace, 1.0, 10.0)
-        self._measurements = Measurements(job, run, store, self._progress, pace, self._tell)
+        self._measurements = Measurements(job, run, store, self._progress, pace, self._report)
         self._retry_timer = PollTimer(pace, 1.0, 30.0, growth=2.0)
+        self._log = LogCollector(
+            folder,
+            run,
+            job,
+            self._progress,
+            self._recorder,
+            self._attempts,
+            self._report,
+            self._status_timer.expire,
+        )
 
     @property
     def is_complete(self) -> bool:
@@ -98,10 +86,10 @@ class Collector:
     def step(self) -> bool:
         """Ask what is due, at most a few requests; whether lines of the log came.
 
-        Raises RsctlError for what will not pass by itself; a cloud that cannot be reached is told
-        as a finding, and asked again later.
+        Raises RsctlError for what will not pass by itself; a cloud that cannot be reached is
+        reported as a finding, and asked again later.
         """
-        if self.is_over or not self._retry_timer.is_now():
+        if self.is_over or not self._retry_timer.is_due():
             return False
         self._is_in_step = True
         has_lines = self._take_step()
@@ -111,12 +99,12 @@ class Collector:
     def _take_step(self) -> bool:
         try:
             if self._is_disk_full:
-                self._look_for_the_end()
+                self._poll_final_state()
                 return False
-            self._look()
+            self._poll_status()
             if self.is_complete:
                 return False
-            has_lines = self._read()
+            has_lines = self._collect_log()
             if self._measurements.are_due():
                 self._take_measurements()
         except Unreachable as problem:
@@ -127,14 +115,14 @@ class Collector:
             self._recorder.disk_full()
             return False
         self._failed_calls = 0
-        self._retry_timer.now()
-        self._end_if_read()
+        self._retry_timer.expire()
+        self._finish_if_read()
         return has_lines
 
-    def look_now(self) -> None:
-        """See at once how the job is. Another thread than that of `step` may call it."""
-        self._is_asked = True
-        self._status_timer.now()
+    def poll_now(self) -> None:
+        """Have the next step poll the status. Another thread than that of `step` may call it."""
+        self._is_requested = True
+        self._status_timer.expire()
 
     def abandon(self, reason: str) -> None:
         """The job is gone with its cloud: what is not here by now is lost."""
@@ -156,17 +144,17 @@ class Collector:
             with suppress(DiskFull):
                 self._keep()
         self._recorder.close()
-        self._mirror.close()
+        self._log.close()
 
-    def _look(self) -> None:
-        """How the job is."""
+    def _poll_status(self) -> None:
+        """Ask for the job's status, if that is due, and record what has changed."""
         if self.has_ended and self._status is not None and self._is_explained(self._status):
             return
-        if not self._status_timer.is_now():
+        if not self._status_timer.is_due():
             return
-        self._is_asked = False
+        self._is_requested = False
         try:
-            status = self._status = self._attempts.seen(self._poller.status())
+            status = self._status = self._attempts.count(self._poller.status())
         except RsctlError as problem:
             if not self._is_gone(problem):
                 raise
@@ -174,29 +162,29 @@ class Collector:
             return
         is_news = self._progress.enter(status.state, status.reason)
         for finding in status.findings:
-            self._tell(finding)
+            self._report(finding)
         if is_news and not status.state.is_final:
             self._recorder.state(status.state, reason=status.reason, time=stamped(status.time))
         if is_news and status.state.is_final:
-            self._record_end(status)
+            self._store_final_state(status)
         self._measurements.update_facts(self._status)
-        self._status_timer.done(is_news)
-        if self._is_asked:  # since this look began
-            self._status_timer.now()
+        self._status_timer.restart(is_news)
+        if self._is_requested:  # since this poll began
+            self._status_timer.expire()
         if is_news:
             self._keep()
 
-    def _look_for_the_end(self) -> None:
-        """How the job is, where nothing can be written down but its end.
+    def _poll_final_state(self) -> None:
+        """Ask for the job's status where the disk is full: only its end can be written down.
 
         What was not collected stays in the cloud, for a command that finds space.
         """
-        if not self._status_timer.is_now():
+        if not self._status_timer.is_due():
             return
         status = self._poller.status()
-        self._status_timer.done(False)
+        self._status_timer.restart(False)
         if status.state.is_final:
-            final_state.write(self._run.run, _end_of(status))
+            final_state.write(self._run.run, _final_event(status))
             self._has_end_without_log = True
 
     def _is_gone(self, problem: RsctlError) -> bool:
@@ -206,7 +194,7 @@ class Collector:
         """
         if NOT_FOUND not in [finding.code for finding in problem.findings]:
             return False
-        if seconds_between(self._run.created, now()) < _UNTIL_KNOWN:
+        if seconds_between(self._run.created, now()) < _VISIBLE_AFTER:
             raise Unreachable(str(problem))
         return True
 
@@ -214,67 +202,19 @@ class Collector:
         """Whether it is known why the job ended; ranks that say so themselves are soonest heard."""
         return status.is_settled or bool(self._progress.failures)
 
-    def _record_end(self, status: JobStatus) -> None:
+    def _store_final_state(self, status: JobStatus) -> None:
         """The store knows at once; the stream of events ends when the log is complete."""
-        self._store.record(self._run.run, _end_of(status))
+        self._store.record(self._run.run, _final_event(status))
 
-    def _read(self) -> bool:
-        log = self._open_log()
-        if self._status is not None and self.has_ended:
-            log.finish(stamped(self._status.time))
-        lines = log.read()
-        if not lines:
-            return False
-        self._mirror.write(lines)
-        events = [event for line in lines if (event := self._look_through(line))]
-        for metrics in self._reader.read_all(events):
-            self._metrics += metrics
-        for finding in self._reader.take_findings():
-            self._tell(finding)
-        self._progress.cursor = log.cursor()
-        self._keep()
-        return True
+    def _collect_log(self) -> bool:
+        ended = stamped(self._status.time) if self._status is not None and self.has_ended else None
+        has_lines = self._log.read(self._pools, ended)
+        if has_lines:
+            self._keep()
+        return has_lines
 
-    def _open_log(self) -> JobLog:
-        if self._log is None:
-            since = parse_time(self._run.created) - _CLOCKS_APART
-            created = since.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            self._log = self._job.log(self._progress.cursor, self._pools, created)
-        return self._log
-
-    def _look_through(self, line: Line) -> LogEvent | None:
-        """What a line tells beyond its text and its metrics; the line, if a replica wrote it."""
-        if line.replica is None:
-            self._service_says(line)
-            return None
-        event = LogEvent(line.time, line.replica, line.id, line.stream, line.text)
-        if self._attempts.look_through(event):
-            self._status_timer.now()
-        if line.replica not in self._progress.running:
-            self._progress.running.append(line.replica)
-            self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
-        report, finding = exit_report(event), runtime_finding(event)
-        if report:
-            self._attempts.add_failure(report)
-        if finding:
-            self._tell(finding, line.replica)
-        if versions := reported_versions(event):
-            self._recorder.versions(line.replica, versions)
-        noticed = self._job.notice(event)
-        if noticed and noticed.code not in [known.code for known in self._progress.noticed]:
-            self._progress.noticed.append(noticed)
-            self._tell(noticed, line.replica)
-        return event
-
-    def _service_says(self, line: Line) -> None:
-        """What the service says of the job stands beside the state that the job is in."""
-        state = self._progress.state
-        says_more = state is not None and line.text != f"Job is {state.value}."
-        if state is not None and not state.is_final and says_more:
-            self._recorder.state(state, reason=line.text, time=line.time)
-
-    def _tell(self, finding: Finding, replica: str | None = None) -> None:
-        if self._progress.tell(finding):
+    def _report(self, finding: Finding, replica: str | None = None) -> None:
+        if self._progress.is_new(finding):
             self._recorder.finding(finding, replica)
 
     def _take_measurements(self) -> None:
@@ -284,14 +224,14 @@ class Collector:
             self._keep()
             self._measurements.stored(self._status)
 
-    def _end_if_read(self) -> None:
+    def _finish_if_read(self) -> None:
         status = self._status
-        if status is None or not self.has_ended or not self._open_log().is_complete:
+        if status is None or not self.has_ended or not self._log.is_complete(self._pools):
             return
         if not self._is_explained(status):
             return
         with suppress(Unreachable):  # why it ended, and the last figures, may come after the end
-            self._status = status = self._attempts.seen(self._poller.status())
+            self._status = status = self._attempts.count(self._poller.status())
             self._take_measurements()
         self._measurements.update_facts(self._status)
         self._keep()
@@ -303,20 +243,20 @@ class Collector:
 
     def _keep(self) -> None:
         """Write down how far it is, with the metrics that were found on the way."""
-        self._progress.sizes = {**self._mirror.sizes(), STATES: _size(self._folder)}
-        metrics, self._metrics = self._metrics, []
+        self._progress.sizes = {**self._log.sizes(), STATES: _size(self._folder)}
+        metrics, self._metrics, self._log.metrics = self._metrics + self._log.metrics, [], []
         progress = msgspec.json.encode(self._progress)
         self._store.keep(self._run.run, metrics, progress, self._measurements.facts)
 
     def _note_unreachable(self, problem: Unreachable) -> None:
         self._failed_calls += 1
-        self._retry_timer.done()
-        if self._failed_calls == _OFTEN_UNREACHABLE:
+        self._retry_timer.restart()
+        if self._failed_calls == _REPORTED_AFTER:
             message = f"{problem}; the job goes on, and is asked for again"
             self._recorder.finding(warning("network", message, "check the network"))
 
 
-def _end_of(status: JobStatus) -> StateEvent:
+def _final_event(status: JobStatus) -> StateEvent:
     """The job's final state as an event."""
     return StateEvent(
         time=stamped(status.time),
@@ -328,7 +268,7 @@ def _end_of(status: JobStatus) -> StateEvent:
 
 
 def _cut(folder: RunFolder, size: int) -> None:
-    """Take back the states that a killed collector told last: they are told again."""
+    """Cut off the states that a killed collector recorded last: they are recorded again."""
     with suppress(FileNotFoundError):
         os.truncate(folder.states, min(size, _size(folder)))
 

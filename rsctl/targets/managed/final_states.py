@@ -1,4 +1,4 @@
-"""How a job in a cloud ended, replica by replica, and which failure was the first."""
+"""Records the final states of a job in a cloud and of its replicas, and the first failure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import JobStatus
 
-_WHY = {
+_REASONS = {
     JobState.FAILED: "the job had failed",
     JobState.EXPIRED: "the job's time had run out",
 }
@@ -71,12 +71,12 @@ def _last_failure(status: JobStatus, progress: Progress) -> Failure | None:
 def _end_replica(
     name: str, job: JobState, code: int | None, first: Failure | None, recorder: Recorder, time: str
 ) -> None:
-    """A replica's end, as far as it follows from the job's and from what was told of it."""
+    """A replica's end, as far as it follows from the job's and from what was reported of it."""
     if code is not None and first is not None:
         wake = None if name == first.replica else f"in the wake of {first.replica}"
         recorder.state(JobState.FAILED, name, code, wake, time=time)
     else:
-        why = _WHY.get(job, f"the job was {job.value}")
+        why = _REASONS.get(job, f"the job was {job.value}")
         why = f"{first.replica} had failed" if first else why
         recorder.state(JobState.CANCELLED, name, reason=f"stopped after {why}", time=time)
 

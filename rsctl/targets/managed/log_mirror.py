@@ -26,10 +26,12 @@ class LogMirror:
             if line.replica is not None:
                 by_replica.setdefault(line.replica, []).append(line)
         try:
-            for replica, own in by_replica.items():
-                self._journal(replica).write((line.time, line.stream, line.text) for line in own)
+            for replica, written in by_replica.items():
+                self._journal(replica).write(
+                    (line.time, line.stream, line.text) for line in written
+                )
         except OSError as problem:
-            raise _disk(self._folder, problem) from None
+            raise _disk_error(self._folder, problem) from None
 
     def sizes(self) -> dict[str, int]:
         """What the journals have, for those that come after."""
@@ -47,7 +49,7 @@ class LogMirror:
         return self._journals[replica]
 
 
-def _disk(folder: RunFolder, problem: OSError) -> RsctlError:
+def _disk_error(folder: RunFolder, problem: OSError) -> RsctlError:
     message = f"cannot keep the log in {folder.path}: {problem.strerror}; the job goes on"
     remedy = "free some space, then go on: `rsctl logs -f`"
     kind = DiskFull if is_full(problem, folder.path) else RsctlError

@@ -26,8 +26,8 @@ CONSOLE = "console"
 class Measurements:
     """The measurements of one job and its `facts`.
 
-    They are asked for now and then and at the end, since some clouds charge for them. `tell` is
-    for what the user has to know.
+    They are asked for now and then and at the end, since some clouds charge for them. `report`
+    gets findings for the user.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class Measurements:
         store: Store,
         progress: Progress,
         pace: Pace,
-        tell: Callable[[Finding], None],
+        report: Callable[[Finding], None],
     ) -> None:
         self.facts: list[Fact] = run.facts
         self._job, self._run, self._store, self._progress = job, run, store, progress
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
-        self._tell = tell
+        self._report = report
         self._timer = PollTimer(pace, 60.0, 300.0, growth=1.5)
         self._latest = store.latest(run.run, MEASURED)
 
     def are_due(self) -> bool:
         """Whether a running job's measurements are to be fetched now, and not again for a while."""
-        if not self._timer.is_now() or not self._progress.running:
+        if not self._timer.is_due() or not self._progress.running:
             return False
-        self._timer.done()
+        self._timer.restart()
         return True
 
     def fetch(self) -> list[MetricEvent]:
@@ -59,7 +59,7 @@ class Measurements:
             measured = self._job.measure(self._progress.measured, self._pools)
         except RsctlError as problem:
             for finding in problem.findings:
-                self._tell(msgspec.structs.replace(finding, severity="warning"))
+                self._report(msgspec.structs.replace(finding, severity="warning"))
             return []
         if measured:
             self._progress.measured = max(metric.time for metric in measured)
@@ -73,14 +73,14 @@ class Measurements:
     def update_facts(self, status: JobStatus | None) -> None:
         """The facts, by what the cloud says of the job now."""
         derived = self._job.facts(self._latest, self._run.plan, self._progress.noticed)
-        self.facts = [*self._told_facts(status), *derived]
+        self.facts = [*self._reported_facts(status), *derived]
 
-    def _told_facts(self, status: JobStatus | None) -> list[Fact]:
-        """What the cloud says of the job; its page in the console is told at once."""
+    def _reported_facts(self, status: JobStatus | None) -> list[Fact]:
+        """What the cloud reports of the job; its page in the console is shown at once."""
         facts = status.facts if status else []
         if is_rehearsed(self._run.run):  # of which the cloud's console knows nothing
             return [fact for fact in facts if fact.name != CONSOLE]
         for fact in facts:
             if fact.name == CONSOLE:
-                self._tell(note(CONSOLE, f"its page in the cloud's console: {fact.text}"))
+                self._report(note(CONSOLE, f"its page in the cloud's console: {fact.text}"))
         return facts

@@ -1,4 +1,4 @@
-"""When to ask again."""
+"""When something is polled again: at growing intervals."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rsctl.clients.pace import Pace
 
 
 class PollTimer:
-    """Something that is asked now and then: first at once, then after waits that grow.
+    """Is due at once, and after each poll when an interval has passed that grows.
 
-    Waits are in seconds, and scaled by the pace's factor.
+    Intervals are in seconds, and scaled by the pace's factor.
     """
 
     def __init__(
@@ -25,18 +25,20 @@ class PollTimer:
         self._first, self._longest = first * pace.factor, longest * pace.factor
         self._growth = growth
         self._clock = clock
-        self._wait = self._first
-        self._next = clock()
+        self._interval = self._first
+        self._due = clock()
 
-    def is_now(self) -> bool:
+    def is_due(self) -> bool:
         """Whether it is time."""
-        return self._clock() >= self._next
+        return self._clock() >= self._due
 
-    def done(self, is_news: bool = False) -> None:
-        """It was asked; after news it is asked again soon."""
-        self._wait = self._first if is_news else min(self._wait * self._growth, self._longest)
-        self._next = self._clock() + self._wait
+    def restart(self, is_news: bool = False) -> None:
+        """A poll was made; after news the next is due soon."""
+        self._interval = (
+            self._first if is_news else min(self._interval * self._growth, self._longest)
+        )
+        self._due = self._clock() + self._interval
 
-    def now(self) -> None:
-        """Have it asked at once, and soon again."""
-        self._wait, self._next = self._first, self._clock()
+    def expire(self) -> None:
+        """Be due at once, and soon again."""
+        self._interval, self._due = self._first, self._clock()

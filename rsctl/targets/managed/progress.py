@@ -1,4 +1,4 @@
-"""How far a job's log, states and measurements have been brought here."""
+"""How far a job's log, states and measurements have been collected: the state of a collector."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Progress(msgspec.Struct, kw_only=True):
 
     `cursor` is the log reader's own. `sizes` are the bytes of each replica's log, and of the
     states under their own name, that belong to it: what a killed collector wrote beyond them is
-    cut off and read again. `state`, `attempt` and `reason` are those told last, `failures` what
-    ranks have told of their own deaths in this attempt, `measured` until when the cloud's
-    measurements have been fetched. `waiting_since` is since when the job waits for capacity, and
-    `gave_up` that it was cancelled for that.
+    cut off and read again. `state`, `attempt` and `reason` are those recorded last, `failures` the
+    exits that ranks have reported in this attempt, `measured` until when the cloud's measurements
+    have been fetched. `waiting_since` is since when the job waits for capacity, and
+    `waited_too_long` that it was cancelled for that.
 
     `attempt` counts from 1, `attempts` are those before it. `restarts` is how often the job was
     being started after it had run, `starts` how often each replica's container has begun, and
@@ -36,11 +36,11 @@ class Progress(msgspec.Struct, kw_only=True):
     is_new_attempt: bool = False
     running: list[str] = []
     failures: list[Failure] = []
-    told: list[Finding] = []
+    reported: list[Finding] = msgspec.field(default_factory=list, name="told")
     noticed: list[Finding] = []
     measured: Optional[str] = None
     waiting_since: Optional[str] = None
-    gave_up: bool = False
+    waited_too_long: bool = msgspec.field(default=False, name="gave_up")
     restarts: int = 0
     starts: dict[str, int] = {}
     attempts: list[Attempt] = []
@@ -48,7 +48,7 @@ class Progress(msgspec.Struct, kw_only=True):
     is_complete: bool = False
 
     def enter(self, state: JobState, reason: str | None) -> bool:
-        """Take over what the job is now; whether that is news."""
+        """Take over the state that the job is in now; whether that is news."""
         if (state, reason) == (self.state, self.reason) and not self.is_new_attempt:
             return False
         self.state, self.reason, self.is_new_attempt = state, reason, False
@@ -59,14 +59,14 @@ class Progress(msgspec.Struct, kw_only=True):
         self.failures, self.running = [], []
         self.attempt, self.is_new_attempt = attempt, True
 
-    def tell(self, finding: Finding) -> bool:
-        """Whether a finding has not been told before."""
-        if finding in self.told:
+    def is_new(self, finding: Finding) -> bool:
+        """Whether a finding has not been reported before; from now on it has."""
+        if finding in self.reported:
             return False
-        self.told.append(finding)
+        self.reported.append(finding)
         return True
 
     def add_failure(self, failure: Failure) -> None:
-        """Keep a rank's word, up to a number that covers any real job's first failure."""
+        """Keep a rank's report, up to a number that covers any real job's first failure."""
         if len(self.failures) < _MOST_FAILURES:
             self.failures.append(failure)

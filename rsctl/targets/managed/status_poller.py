@@ -1,4 +1,4 @@
-"""How a job in a cloud is, and how long it may wait for capacity."""
+"""Polls a job's status, and cancels one that waits longer for capacity than it may."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ class StatusPoller:
     def status(self) -> JobStatus:
         """How the job is now. Raises Unreachable and RsctlError."""
         status = self._job.status()
-        self._mind(status)
-        if self._progress.gave_up and status.state is JobState.CANCELLED:
+        self._limit_wait(status)
+        if self._progress.waited_too_long and status.state is JobState.CANCELLED:
             why = f"it waited longer than limits.queue of {self._limit:g} s"
             return msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
         return status
 
-    def _mind(self, status: JobStatus) -> None:
+    def _limit_wait(self, status: JobStatus) -> None:
         progress = self._progress
         if status.state not in _WAITING:
             progress.waiting_since = None
             return
         progress.waiting_since = progress.waiting_since or stamped(status.time)
         waited = seconds_between(progress.waiting_since, now())
-        if self._limit is not None and waited > self._limit and not progress.gave_up:
+        if self._limit is not None and waited > self._limit and not progress.waited_too_long:
             self._job.cancel()
-            progress.gave_up = True
+            progress.waited_too_long = True
 
 
 def stamped(time: str) -> str:
-    """A time as events have it; what a cloud says of times is not always one."""
+    """A time as events have it; now, where the cloud's is not one."""
     try:
         parse_time(time)
     except ValueError:

@@ -80,7 +80,7 @@ class Watch:
     def look_now(self) -> None:
         """Something was asked of the job: see soon what came of it."""
         if self._collector is not None:
-            self._collector.look_now()
+            self._collector.poll_now()
 
     def close(self) -> None:
         """Let go of the run, so that another process may collect it."""

@@ -1,0 +1,123 @@
+"""Copies a job's log into the run's folder, and reads metrics, exits and findings out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from rsctl.findings import Finding, JobState
+from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.recorder import Recorder
+from rsctl.runs.store import Run
+from rsctl.runs.versions import reported_versions
+from rsctl.stream.events import LogEvent, MetricEvent, parse_time
+from rsctl.stream.metrics import MetricReader
+from rsctl.targets.base import Pool
+from rsctl.targets.managed.attempts import AttemptTracker
+from rsctl.targets.managed.log_mirror import LogMirror
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import CloudJob, JobLog, Line
+
+_MOST_CLOCK_SKEW = timedelta(minutes=10)
+
+Report = Callable[..., None]
+"""Takes a finding, and the replica that it is about if there is one."""
+
+
+class LogCollector:
+    """Reads the log of one job. `metrics` are those read so far that nobody has taken yet.
+
+    `report` gets findings, `poll_now` is called when the job may have another state.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        run: Run,
+        job: CloudJob,
+        progress: Progress,
+        recorder: Recorder,
+        attempts: AttemptTracker,
+        report: Report,
+        poll_now: Callable[[], None],
+    ) -> None:
+        self._run, self._job = run, job
+        self._progress, self._recorder, self._attempts = progress, recorder, attempts
+        self._report, self._poll_now = report, poll_now
+        self._mirror = LogMirror(folder, progress.sizes)
+        self._reader = MetricReader(run.metrics_spec)
+        self._opened: JobLog | None = None
+        self.metrics: list[MetricEvent] = []
+
+    def read(self, pools: list[Pool], ended: str | None) -> bool:
+        """Collect the next lines; whether there were any. `ended` is when the job ended, if it has.
+
+        At most one request. Raises Unreachable and RsctlError.
+        """
+        log = self._log(pools)
+        if ended is not None:
+            log.finish(ended)
+        lines = log.read()
+        if not lines:
+            return False
+        self._mirror.write(lines)
+        events = [event for line in lines if (event := self._examine(line))]
+        for metrics in self._reader.read_all(events):
+            self.metrics += metrics
+        for finding in self._reader.take_findings():
+            self._report(finding)
+        self._progress.cursor = log.cursor()
+        return True
+
+    def is_complete(self, pools: list[Pool]) -> bool:
+        """Whether all has been read of a job that has ended."""
+        return self._log(pools).is_complete
+
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each replica's journal."""
+        return self._mirror.sizes()
+
+    def close(self) -> None:
+        """Close the journals."""
+        self._mirror.close()
+
+    def _log(self, pools: list[Pool]) -> JobLog:
+        if self._opened is None:
+            since = parse_time(self._run.created) - _MOST_CLOCK_SKEW
+            created = since.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            self._opened = self._job.log(self._progress.cursor, pools, created)
+        return self._opened
+
+    def _examine(self, line: Line) -> LogEvent | None:
+        """Take what a line shows beyond its text and metrics; the line, if a replica wrote it."""
+        if line.replica is None:
+            self._record_service_message(line)
+            return None
+        event = LogEvent(line.time, line.replica, line.id, line.stream, line.text)
+        if self._attempts.examine(event):
+            self._poll_now()
+        if line.replica not in self._progress.running:
+            self._progress.running.append(line.replica)
+            self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
+        if failure := exit_report(event):
+            self._attempts.add_failure(failure)
+        if finding := runtime_finding(event):
+            self._report(finding, line.replica)
+        if versions := reported_versions(event):
+            self._recorder.versions(line.replica, versions)
+        self._note(self._job.notice(event), line.replica)
+        return event
+
+    def _note(self, noticed: Finding | None, replica: str) -> None:
+        """Keep what the cloud's own part has noticed in a line, each code once."""
+        if noticed and noticed.code not in [known.code for known in self._progress.noticed]:
+            self._progress.noticed.append(noticed)
+            self._report(noticed, replica)
+
+    def _record_service_message(self, line: Line) -> None:
+        """A message of the service about the job is shown beside the state that the job is in."""
+        state = self._progress.state
+        is_news = state is not None and line.text != f"Job is {state.value}."
+        if state is not None and not state.is_final and is_news:
+            self._recorder.state(state, reason=line.text, time=line.time)
