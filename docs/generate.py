@@ -22,10 +22,10 @@ from rsctl.cli.app import COMMANDS, LazyGroup
 from rsctl.doctor import Check
 from rsctl.findings import Finding
 from rsctl.runs.records import Replica
-from rsctl.spec.expect import expected
 from rsctl.spec.job import Job
-from rsctl.spec.nodes import join_path
-from rsctl.spec.types import Field, Shape, fields_of
+from rsctl.spec.type_descriptions import describe_type
+from rsctl.spec.types import Field, SpecType, fields_of
+from rsctl.spec.yaml_tree import join_path
 from rsctl.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
 
@@ -63,24 +63,24 @@ def job_keys() -> str:
         "| key | value | default | |",
         "|---|---|---|---|",
     ]
-    lines += _rows(Shape(Job), "")
+    lines += _rows(SpecType(Job), "")
     return "\n".join(lines) + "\n"
 
 
-def _rows(shape: Shape, prefix: str) -> Iterator[str]:
-    for choice in shape.choices:
+def _rows(spec_type: SpecType, prefix: str) -> Iterator[str]:
+    for choice in spec_type.choices:
         if choice.kind is dict:
             yield from _rows(choice.arguments[1], join_path(prefix, "NAME"))
         elif choice.is_struct:
             for field in fields_of(choice.kind).values():
                 path = join_path(prefix, field.name)
-                cells = (f"`{path}`", _value(field.shape), _default(field), _about(field))
+                cells = (f"`{path}`", _value(field.type), _default(field), _about(field))
                 yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-                yield from _rows(field.shape, path)
+                yield from _rows(field.type, path)
 
 
-def _value(shape: Shape) -> str:
-    return "a mapping" if shape.is_struct else expected(shape)
+def _value(spec_type: SpecType) -> str:
+    return "a mapping" if spec_type.is_struct else describe_type(spec_type)
 
 
 def _default(field: Field) -> str:
@@ -92,7 +92,7 @@ def _default(field: Field) -> str:
 
 
 def _about(field: Field) -> str:
-    return str(field.shape.limit("description") or "")
+    return str(field.type.limit("description") or "")
 
 
 DOCUMENTS = (

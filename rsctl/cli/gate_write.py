@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.document import Document, read
-from rsctl.spec.nodes import Mapping
+from rsctl.spec.yaml_tree import Mapping
 
 
 def write_floors(path: str, floors: Map[str, str]) -> None:

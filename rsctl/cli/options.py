@@ -22,7 +22,7 @@ class _Target(click.Choice[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value not in TARGETS:
-            from rsctl.spec.foreign import VALUES
+            from rsctl.spec.other_launchers import VALUES
 
             ours = VALUES.get(value.lower())
             if ours in TARGETS:

@@ -14,7 +14,7 @@ import msgspec
 
 from rsctl.cli.options import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
-from rsctl.spec.source import lines_of
+from rsctl.spec.file_text import lines_of
 from rsctl.stream.sanitize import sanitize
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Rules that look at more than one key of the spec, or at the disk, whatever the target."""
+"""Checks of more than one key of the spec, or of files on disk, for all targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Image, Job, Run, Workers
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
-"""What the names of variables begin with that are rsctl's, and for the user to set."""
+"""The prefixes of rsctl's variables that the user may set."""
 
 RESERVED_ENV = frozenset(
     [
@@ -36,13 +36,13 @@ _EXPONENTIAL = rf"\((?:\?:)?(?:{_MANY}|\((?:\?:)?{_MANY}\))(?:{_ATOM}[?*])?\)[+*
 
 
 def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
-    """Findings of the spec as a whole; their `path` says where, `document` adds the line.
+    """Findings of the spec as a whole; `document` adds the position of their `path`.
 
-    `is_broken` says of which keys the value is not the user's, because of an error.
+    `is_broken` is whether the value of a key is not the user's, because of an error.
     """
     yield from _check_what_runs(job.run, job.image)
     yield from _check_image(job.image)
-    yield from _check_own_image(job)
+    yield from _check_source_of_own_image(job)
     yield from _check_image_python(job)
     yield from _check_env(job.run)
     yield from _check_pools(job)
@@ -52,7 +52,8 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_placeholders(job)
     yield from _check_files(job, is_broken)
     if job.limits.retries and job.limits.restarts is not None:
-        message = f"retries {job.limits.retries} and restarts {job.limits.restarts} say it twice"
+        limits = job.limits
+        message = f"retries {limits.retries} and restarts {limits.restarts} limit the same thing"
         yield error("limits", message, "keep one of the two", "limits.restarts")
 
 
@@ -73,11 +74,11 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
         names = ", ".join(given[:-1]) + " and " + given[-1]
         message = f"{names} are given, but only one can run"
         yield error("run", message, "keep exactly one of them", f"run.{given[1]}")
-    foreign = run.launcher == "none"
-    if not given and not (foreign and image.uri):
+    no_launcher = run.launcher == "none"
+    if not given and not (no_launcher and image.uri):
         remedy = "give exactly one of run.script, run.module, run.command"
         yield error("run", "nothing to run", remedy, "run")
-    if foreign and given and given[0] != "command":
+    if no_launcher and given and given[0] != "command":
         yield error(
             "run",
             f"launcher none starts nothing of ours, so there is no Python to run a {given[0]}",
@@ -102,8 +103,8 @@ def _check_image(image: Image) -> Iterator[Finding]:
         )
 
 
-def _check_own_image(job: Job) -> Iterator[Finding]:
-    """`image.source` beside `image.uri` is brought along, and unpacked by what launches the job."""
+def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
+    """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
     if job.image.uri and job.image.source and job.run.launcher == "none":
         message = (
             "launcher none starts nothing of ours, so nothing brings image.source into the image"
@@ -122,7 +123,7 @@ def _check_image_python(job: Job) -> Iterator[Finding]:
     if found := too_old_python(str(image)):
         yield warning(
             "python",
-            f"{image} has Python {found.python}, as its name tells, and rsctl's runtime needs "
+            f"{image} has Python {found.python} by its name, and rsctl's runtime needs "
             f"{found.needed} or newer",
             "take an image with a newer Python, such as "
             "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/clouds.md names others), or use "
@@ -187,7 +188,7 @@ def _check_metrics(job: Job) -> Iterator[Finding]:
 
 
 def _check_gate(job: Job) -> Iterator[Finding]:
-    """The gate must know of each metric whether more or less of it is better."""
+    """The gate needs to know of each metric whether more or less of it is better."""
     for name in job.gate.max_regression if job.gate else ():
         metric = job.metrics.get(name)
         path = f"gate.max_regression.{name}"
@@ -195,7 +196,7 @@ def _check_gate(job: Job) -> Iterator[Finding]:
             remedy = f"declare it: metrics.{name}: {{goal: max}}, or min"
             yield error("gate", f"there is no metric {name}", remedy, path)
         elif metric is not None and metric.goal is None:
-            message = f"nobody says whether more or less of {name} is better"
+            message = f"whether more or less of {name} is better is not known"
             yield error("gate", message, f"set metrics.{name}.goal: max or min", path)
 
 
@@ -211,10 +212,10 @@ def _check_inputs(job: Job) -> Iterator[Finding]:
 def _check_placeholders(job: Job) -> Iterator[Finding]:
     args = job.run.args
     values = args if isinstance(args, list) else args.values()
-    words = [
+    arguments = [
         str(item) for value in values for item in (value if isinstance(value, list) else [value])
     ]
-    for name in placeholder_names(words):
+    for name in placeholder_names(arguments):
         if job.run.launcher == "none":
             message = f"launcher none has nothing of ours in the container to fill in {{{name}}}"
             yield error("args", message, "use launcher once, or write the path itself", "run.args")
@@ -227,7 +228,7 @@ def _script_remedy(script: str) -> str:
     """A command line where a file is wanted: its parts have keys of their own."""
     program, *rest = script.split()
     if program.startswith(("python", "torchrun")) and rest:
-        named = next((word for word in rest if word.endswith(".py")), rest[0])
+        named = next((part for part in rest if part.endswith(".py")), rest[0])
         return f"give the file alone, script: {named}; rsctl starts {program}, arguments: run.args"
     if rest and program.endswith(".py"):
         return f"give the file alone, script: {program}; its arguments are run.args"

@@ -1,4 +1,4 @@
-"""Nodes to typed values. Every mistake becomes a finding with its place; none stops the rest.
+"""Decodes the YAML tree into typed values. Every mistake becomes a finding; none stops the rest.
 
 What cannot be decoded is replaced by its default or left out, so that the checks which look at
 several keys can still run; a job with error findings is never used for anything else.
@@ -14,8 +14,12 @@ from typing import Any
 import msgspec
 
 from rsctl.findings import Finding
-from rsctl.spec.expect import expected, pattern_in_words
-from rsctl.spec.nodes import (
+from rsctl.spec.scalars import read_scalar
+from rsctl.spec.type_descriptions import describe_pattern, describe_type
+from rsctl.spec.types import Field, SpecType, fields_of
+from rsctl.spec.units import EnvValue
+from rsctl.spec.variables import VariableError, substitute
+from rsctl.spec.yaml_tree import (
     Entry,
     Mapping,
     Mark,
@@ -26,18 +30,14 @@ from rsctl.spec.nodes import (
     join_path,
     quoted,
 )
-from rsctl.spec.scalars import read_scalar
-from rsctl.spec.types import Field, Shape, fields_of
-from rsctl.spec.units import EnvValue
-from rsctl.spec.variables import VariableError, substitute
 
 MAX_FINDINGS = 100
-_ANY = Shape(Any)
-_FREE = {dict: Shape(dict, (Shape(str), _ANY)), list: Shape(list, (_ANY,))}
+_ANY = SpecType(Any)
+_FREE = {dict: SpecType(dict, (SpecType(str), _ANY)), list: SpecType(list, (_ANY,))}
 
 
 class _Wrong:
-    """In place of a value that could not be decoded; its finding has been reported."""
+    """Stands for a value that could not be decoded; its finding has been reported."""
 
 
 WRONG: Any = _Wrong()
@@ -50,8 +50,8 @@ class TooMany(Exception):
 class Decoder:
     """Decodes the tree of one file into `root`; collects findings in `findings`.
 
-    `environ` answers `${VAR}`; local paths are relative to `base`. `guessed` are the key paths
-    that a misspelt key was taken for.
+    `environ` has the values of `${VAR}`; local paths are relative to `base`. `guessed` are the key
+    paths that a misspelt key was taken for.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Decoder:
     ) -> None:
         self.findings: list[Finding] = []
         self.guessed: set[str] = set()
-        self._places: set[tuple[str | None, Mark]] = set()
+        self._reported: set[tuple[str | None, Mark]] = set()
         self._root = root
         self._arguments: frozenset[str] = frozenset()
         self._environ = environ
@@ -71,32 +71,32 @@ class Decoder:
     def decode_root(self, node: Mapping) -> Any:
         """The whole file; keys that begin with `x-` are the user's own. Raises TooMany."""
         self._arguments = _script_arguments(node)
-        own = {k: e for k, e in node.entries.items() if not k.startswith("x-")}
-        return self.decode(Mapping(node.mark, own), Shape(self._root), "")
+        keys = {k: e for k, e in node.entries.items() if not k.startswith("x-")}
+        return self.decode(Mapping(node.mark, keys), SpecType(self._root), "")
 
-    def decode(self, node: Node, shape: Shape, path: str) -> Any:
+    def decode(self, node: Node, spec_type: SpecType, path: str) -> Any:
         """The value of a node as a type, or WRONG with a finding."""
         if isinstance(node, Scalar):
-            return self._scalar(node, shape, path)
-        form = _form_for(node, shape)
+            return self._scalar(node, spec_type, path)
+        form = _form_for(node, spec_type)
         if form is None:
-            return self._mismatch(node, shape, path, (expected(shape),))
+            return self._mismatch(node, spec_type, path, (describe_type(spec_type),))
         if isinstance(node, Sequence):
             return self._list(node, form, path)
         return self._struct(node, form, path) if form.is_struct else self._dict(node, form, path)
 
-    def _scalar(self, node: Scalar, shape: Shape, path: str) -> Any:
-        filled = self._substituted(node, path)
-        if filled is None:
+    def _scalar(self, node: Scalar, spec_type: SpecType, path: str) -> Any:
+        substituted = self._substituted(node, path)
+        if substituted is None:
             return WRONG
-        if filled.taken and shape.kind is not EnvValue:
-            self._look_for_secret(filled, path)
+        if substituted.taken and spec_type.kind is not EnvValue:
+            self._check_for_secret(substituted, path)
         try:
-            return read_scalar(filled, shape, self._base)
+            return read_scalar(substituted, spec_type, self._base)
         except ValueError as problem:
-            return self._mismatch(filled, shape, path, problem.args)
+            return self._mismatch(substituted, spec_type, path, problem.args)
 
-    def _look_for_secret(self, node: Scalar, path: str) -> None:
+    def _check_for_secret(self, node: Scalar, path: str) -> None:
         from rsctl.spec.secret_values import secret_outside_env
 
         finding = secret_outside_env(node, self._environ, path)
@@ -112,28 +112,28 @@ class Decoder:
             self._report(problem.mark, "variable", problem.message, problem.remedy, path)
             return None
 
-    def _list(self, node: Sequence, shape: Shape, path: str) -> Any:
-        if len(node.items) < (shape.limit("min_length") or 0):
-            return self._mismatch(node, shape, path, ("at least one item",))
-        item = shape.arguments[0]
+    def _list(self, node: Sequence, spec_type: SpecType, path: str) -> Any:
+        if len(node.items) < (spec_type.limit("min_length") or 0):
+            return self._mismatch(node, spec_type, path, ("at least one item",))
+        item = spec_type.arguments[0]
         values = [self.decode(n, item, f"{path}[{i}]") for i, n in enumerate(node.items)]
         return [value for value in values if value is not WRONG]
 
-    def _dict(self, node: Mapping, shape: Shape, path: str) -> Any:
-        key_shape, value_shape = shape.arguments
-        pattern = key_shape.limit("pattern")
+    def _dict(self, node: Mapping, spec_type: SpecType, path: str) -> Any:
+        key_type, value_type = spec_type.arguments
+        pattern = key_type.limit("pattern")
         result = {}
         for name, entry in node.entries.items():
             here = join_path(path, name)
             if pattern and not re.fullmatch(pattern, name):
-                self._wrong_name(entry.key, key_shape, here)
-            value = self.decode(entry.value, value_shape, here)
+                self._wrong_name(entry.key, key_type, here)
+            value = self.decode(entry.value, value_type, here)
             if value is not WRONG:
                 result[name] = value
         return result
 
-    def _struct(self, node: Mapping, shape: Shape, path: str) -> Any:
-        fields = fields_of(shape.kind)
+    def _struct(self, node: Mapping, spec_type: SpecType, path: str) -> Any:
+        fields = fields_of(spec_type.kind)
         entries = {name: e for name, e in node.entries.items() if name in fields}
         for name, entry in node.entries.items():
             if name not in fields:
@@ -145,7 +145,7 @@ class Decoder:
             name: self._field(field, entries.get(name), node.mark, path)
             for name, field in fields.items()
         }
-        return shape.kind(**values)
+        return spec_type.kind(**values)
 
     def _field(self, field: Field, entry: Entry | None, mark: Mark, path: str) -> Any:
         here = join_path(path, field.name)
@@ -157,21 +157,21 @@ class Decoder:
         return _fallback(field) if value is WRONG else value
 
     def _unless_null(self, field: Field, node: Node, path: str) -> Any:
-        """The value of a key; its default if nothing stands behind it."""
+        """The value of a key; its default if the value is null."""
         if not isinstance(node, Scalar):
-            return self.decode(node, field.shape, path)
-        filled = self._substituted(node, path)
-        if filled is None:
+            return self.decode(node, field.type, path)
+        substituted = self._substituted(node, path)
+        if substituted is None:
             return WRONG
-        if filled.value is None and not field.required:
+        if substituted.value is None and not field.required:
             return field.default
-        return self.decode(filled, field.shape, path)
+        return self.decode(substituted, field.type, path)
 
     def _missing(self, field: Field, mark: Mark, path: str) -> None:
         where = f" in {path}" if path else ""
-        what = expected(field.shape)
-        if field.shape.is_struct:
-            what += " with " + " or ".join(list(fields_of(field.shape.kind))[:3])
+        what = describe_type(field.type)
+        if field.type.is_struct:
+            what += " with " + " or ".join(list(fields_of(field.type.kind))[:3])
         self._report(
             mark,
             "missing-key",
@@ -181,7 +181,7 @@ class Decoder:
         )
 
     def _unknown_key(self, key: Scalar, fields: dict[str, Field], path: str) -> str | None:
-        from rsctl.spec.advice import key_remedy
+        from rsctl.spec.suggestions import key_remedy
 
         meant, remedy = key_remedy(key.text, fields, self._root, self._arguments)
         where = f" in {path}" if path else ""
@@ -189,30 +189,34 @@ class Decoder:
         self._report(key.mark, "unknown-key", message, remedy, join_path(path, key.text))
         return meant
 
-    def _wrong_name(self, key: Scalar, shape: Shape, path: str) -> None:
-        from rsctl.spec.advice import name_remedy
+    def _wrong_name(self, key: Scalar, spec_type: SpecType, path: str) -> None:
+        from rsctl.spec.suggestions import name_remedy
 
-        message = f"expected {pattern_in_words(shape)}, got the key {quoted(key.text)}"
-        self._report(key.mark, "name", message, name_remedy(key.text, shape.limit("pattern")), path)
+        message = f"expected {describe_pattern(spec_type)}, got the key {quoted(key.text)}"
+        self._report(
+            key.mark, "name", message, name_remedy(key.text, spec_type.limit("pattern")), path
+        )
 
-    def _mismatch(self, node: Node, shape: Shape, path: str, reasons: tuple[str, ...]) -> Any:
-        from rsctl.spec.advice import value_remedy
+    def _mismatch(
+        self, node: Node, spec_type: SpecType, path: str, reasons: tuple[str, ...]
+    ) -> Any:
+        from rsctl.spec.suggestions import value_remedy
 
         wanted, *why = reasons
-        secret = shape.kind is EnvValue and isinstance(node, Scalar) and node.from_environment
+        secret = spec_type.kind is EnvValue and isinstance(node, Scalar) and node.from_environment
         got = "a value from the environment" if secret else describe(node)
         message = ": ".join([f"expected {wanted}, got {got}", *why])
-        self._report(node.mark, "value", message, value_remedy(node, shape, self._base), path)
+        self._report(node.mark, "value", message, value_remedy(node, spec_type, self._base), path)
         return WRONG
 
     def _report(self, mark: Mark, code: str, message: str, remedy: str | None, path: str) -> None:
         self._add(mark.error(code, message, remedy, path or None), mark)
 
     def _add(self, finding: Finding, mark: Mark) -> None:
-        place = (finding.path, mark)
-        if place in self._places:  # a matrix is read twice: as it is, and by its keys
+        key = (finding.path, mark)
+        if key in self._reported:  # a matrix is read twice: as it is, and by its keys
             return
-        self._places.add(place)
+        self._reported.add(key)
         self.findings.append(finding)
         if len(self.findings) > MAX_FINDINGS:
             raise TooMany
@@ -229,9 +233,9 @@ def _script_arguments(root: Mapping) -> frozenset[str]:
     return frozenset(node.entries) if isinstance(node, Mapping) else frozenset()
 
 
-def _form_for(node: Mapping | Sequence, shape: Shape) -> Shape | None:
+def _form_for(node: Mapping | Sequence, spec_type: SpecType) -> SpecType | None:
     """The choice among a type's forms that a mapping or list can be."""
-    for choice in shape.choices:
+    for choice in spec_type.choices:
         if isinstance(node, Mapping) and (choice.kind is dict or choice.is_struct):
             return choice
         if isinstance(node, Sequence) and choice.kind is list:
@@ -245,7 +249,7 @@ def _fallback(field: Field) -> Any:
     """Something of the right type, for the checks that run in spite of an error."""
     if not field.required:
         return field.default
-    if field.shape.is_struct:
-        fields = fields_of(field.shape.kind)
-        return field.shape.kind(**{name: _fallback(inner) for name, inner in fields.items()})
+    if field.type.is_struct:
+        fields = fields_of(field.type.kind)
+        return field.type.kind(**{name: _fallback(inner) for name, inner in fields.items()})
     return ""

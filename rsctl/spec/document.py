@@ -1,4 +1,4 @@
-"""A job file as it was read: the job, every finding, and where its keys are."""
+"""A job file as it was read: the job, every finding, and the positions of its keys."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.spec import checks, matrix, overrides
 from rsctl.spec.decode import MAX_FINDINGS, Decoder, TooMany
+from rsctl.spec.file_text import YamlError, read_text
 from rsctl.spec.job import Job
-from rsctl.spec.load import parse
-from rsctl.spec.nodes import Mapping, Mark, Node, Scalar, describe, locate
-from rsctl.spec.source import YamlError, read_text
 from rsctl.spec.units import LocalPath
+from rsctl.spec.yaml_parser import parse
+from rsctl.spec.yaml_tree import Mapping, Mark, Node, Scalar, describe, locate
 
 
 class Document(Struct):
@@ -39,30 +39,30 @@ class Document(Struct):
 
     @property
     def has_errors(self) -> bool:
-        """Whether a finding stops the work."""
+        """Whether the job cannot run because of a finding."""
         return any(finding.is_error for finding in self.findings)
 
     def add(self, findings: Iterable[Finding]) -> None:
-        """Add findings by key path: gives them their place.
+        """Add findings by key path, with their positions in the file.
 
         What merely follows from an error that was found before is left out: see `is_broken`. So is
         a warning or note of a matter that is now an error of the same key.
         """
-        placed = [self._placed(f) for f in findings if not self.is_broken(f.path)]
-        self.findings += [finding for finding in placed if finding not in self.findings]
-        refused = {(f.code, f.path) for f in placed if f.is_error}
+        located = [self._located(f) for f in findings if not self.is_broken(f.path)]
+        self.findings += [finding for finding in located if finding not in self.findings]
+        refused = {(f.code, f.path) for f in located if f.is_error}
         self.findings = [f for f in self.findings if f.is_error or (f.code, f.path) not in refused]
         self.findings.sort(key=lambda f: (f.file != self.path, f.line or 0, f.column or 0))
 
     def is_broken(self, path: str | None) -> bool:
         """Whether there is an error at this key, above it, or at one of its own keys.
 
-        What is said about such a value would be said about a default in its place.
+        A finding about such a value would be about the default that replaces it.
         """
         if not path:
             return False
         wrong = {finding.path for finding in self.findings if finding.is_error and finding.path}
-        return any(_concerns(place, path) for place in wrong | self.guessed)
+        return any(_concerns(other, path) for other in wrong | self.guessed)
 
     def require_job(self) -> Job:
         """The job. Raises RsctlError with all findings if there is an error among them."""
@@ -70,7 +70,7 @@ class Document(Struct):
             raise RsctlError(ExitCode.USAGE, *self.findings)
         return self.job
 
-    def _placed(self, finding: Finding) -> Finding:
+    def _located(self, finding: Finding) -> Finding:
         if finding.file or self.root is None:
             return finding
         mark = locate(self.root, finding.path)
@@ -92,8 +92,8 @@ def read(
 ) -> Document:
     """Read a job file with every mistake in it as a finding; never raises for its content.
 
-    `settings` are `--set` texts, `environ` answers `${VAR}` (default: the process's own). `text` is
-    what stands in the file, if it has been read before.
+    `settings` are `--set` texts, `environ` has the values of `${VAR}` (default: the process's own).
+    `text` is the file's content, if it has been read before.
     """
     base = os.path.dirname(os.path.abspath(path)) if os.path.isfile(path) else os.getcwd()
     document = Document(path, folder=base)
@@ -104,7 +104,7 @@ def read(
     except YamlError as problem:
         document.findings += problem.findings
         return document
-    _understand(document, root, environ)
+    _decode_and_check(document, root, environ)
     return document
 
 
@@ -126,13 +126,13 @@ def cells_of(
         tree = plain
         for key, node in cell.items():
             tree = overrides.override(tree, key, node)
-        one = Document(document.path, document.text, folder=document.folder)
-        _understand(one, tree, environ)
-        found.append(({key: matrix.plain(node) for key, node in cell.items()}, one))
+        document_of_cell = Document(document.path, document.text, folder=document.folder)
+        _decode_and_check(document_of_cell, tree, environ)
+        found.append(({key: matrix.plain(node) for key, node in cell.items()}, document_of_cell))
     return found
 
 
-def _understand(document: Document, root: Mapping, environ: Environ[str, str] | None) -> None:
+def _decode_and_check(document: Document, root: Mapping, environ: Environ[str, str] | None) -> None:
     document.root = root
     decoder = Decoder(Job, os.environ if environ is None else environ, document.folder)
     _decode(document, root, decoder)

@@ -1,4 +1,4 @@
-"""A command line that starts a script, such as torchrun's, to the text of a job file."""
+"""Makes the text of a job file from a command line, such as torchrun's, that starts a script."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Command(NamedTuple):
     processes: int | str
 
 
-def read_command(words: Sequence[str]) -> Command:
+def read_command(arguments: Sequence[str]) -> Command:
     """The parts of `torchrun …`, `python …` or `SCRIPT.py …`. Raises RsctlError for others."""
-    rest = list(words)
+    rest = list(arguments)
     if _PYTHON.fullmatch(rest[0]):
         rest = rest[1:]
         while rest and rest[0] in ("-u", "-O", "-B"):
@@ -45,7 +45,7 @@ def read_command(words: Sequence[str]) -> Command:
     kind = "module" if rest[:1] == ["-m"] or "module" in options else "script"
     rest = rest[1:] if rest[:1] == ["-m"] else rest
     if not rest or (kind == "script" and not rest[0].endswith(".py")):
-        raise _unknown(words)
+        raise _unknown(arguments)
     nodes = options.get("nnodes", "1").rpartition(":")[2]  # of MIN:MAX the most
     ranks = options.get("nproc-per-node", "1")
     return Command(
@@ -57,19 +57,19 @@ def read_command(words: Sequence[str]) -> Command:
     )
 
 
-def _torchrun_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
+def _torchrun_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     """torchrun's own options by name, and what follows them.
 
     Those of the rendezvous are read and forgotten: rsctl sets it up on each target.
     """
     options: dict[str, str] = {}
-    while words and words[0].startswith("-") and words[0] != "-m":
-        name, separator, value = words[0].lstrip("-").partition("=")
-        name, words = name.replace("_", "-"), words[1:]
+    while arguments and arguments[0].startswith("-") and arguments[0] != "-m":
+        name, separator, value = arguments[0].lstrip("-").partition("=")
+        name, arguments = name.replace("_", "-"), arguments[1:]
         if not separator and name not in _FLAGS and name != "module":
-            value, words = (words[0], words[1:]) if words else ("", [])
+            value, arguments = (arguments[0], arguments[1:]) if arguments else ("", [])
         options[name] = value
-    return options, words
+    return options, arguments
 
 
 def job_text(command: Command, folder: Path) -> str:
@@ -101,24 +101,30 @@ def job_text(command: Command, folder: Path) -> str:
 
 
 def _argument_lines(arguments: list[str]) -> list[str]:
-    """`run.args` as a mapping if that gives the very same words, else as a list."""
+    """`run.args` as a mapping if that gives the very same arguments, else as a list."""
     if not arguments:
         return []
     mapping = _as_mapping(arguments)
     if mapping is None:
-        return ["  args:", *(f"    - {_yaml(word)}" for word in arguments)]
+        return ["  args:", *(f"    - {_yaml(argument)}" for argument in arguments)]
     return ["  args:", *(f"    {name}: {_yaml(value)}" for name, value in mapping.items())]
 
 
 def _as_mapping(arguments: list[str]) -> dict[str, Any] | None:
-    """`--epochs 3 --flag` as `{epochs: 3, flag: true}`; None for words that it cannot say."""
+    """`--epochs 3 --flag` as `{epochs: 3, flag: true}`; None for arguments that it cannot say."""
     found: dict[str, Any] = {}
-    for word in arguments:
-        name = word.removeprefix("--")
-        if word.startswith("--") and re.fullmatch(_ARGUMENT, name) and name not in found:
+    for argument in arguments:
+        name = argument.removeprefix("--")
+        if argument.startswith("--") and re.fullmatch(_ARGUMENT, name) and name not in found:
             found[name] = True
-        elif found and not word.startswith("-") and found[(last := next(reversed(found)))] is True:
-            found[last] = int(word) if re.fullmatch(r"0|[1-9][0-9]{0,8}", word) else word
+        elif (
+            found
+            and not argument.startswith("-")
+            and found[(last := next(reversed(found)))] is True
+        ):
+            found[last] = (
+                int(argument) if re.fullmatch(r"0|[1-9][0-9]{0,8}", argument) else argument
+            )
         else:
             return None
     return found
@@ -132,7 +138,7 @@ def _yaml(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def _unknown(words: Sequence[str]) -> RsctlError:
-    message = f"{' '.join(words[:6])!r} starts no script that rsctl knows how to start"
+def _unknown(arguments: Sequence[str]) -> RsctlError:
+    message = f"{' '.join(arguments[:6])!r} starts no script that rsctl knows how to start"
     remedy = "give SCRIPT.py, python SCRIPT.py or torchrun … SCRIPT.py, with its arguments"
     return RsctlError(ExitCode.USAGE, error("command", message, remedy))

@@ -7,7 +7,7 @@ from msgspec import Meta, field
 
 from rsctl.spec.units import Regression
 
-BaselinePlace = Annotated[str, Meta(pattern=r"^\S+$")]
+BaselineLocation = Annotated[str, Meta(pattern=r"^\S+$")]
 MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]
 
 
@@ -15,7 +15,7 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What `rsctl gate` compares this job with, and how much worse it may be."""
 
     baseline: Annotated[
-        Optional[BaselinePlace],
+        Optional[BaselineLocation],
         Meta(
             description="The baseline: a file, gs://…, s3://…, git:REF:PATH, or a bench. "
             "git:origin/main:bench/baseline.json reads it from where the change cannot edit it."

@@ -10,7 +10,8 @@ from typing import Any
 from rsctl.findings import Finding, error
 from rsctl.spec.decode import Decoder
 from rsctl.spec.job import Job
-from rsctl.spec.nodes import (
+from rsctl.spec.types import SpecType, type_at
+from rsctl.spec.yaml_tree import (
     Entry,
     Mapping,
     Node,
@@ -21,7 +22,6 @@ from rsctl.spec.nodes import (
     quoted,
     split_path,
 )
-from rsctl.spec.types import Shape, shape_at
 
 MAX_CELLS = 1000
 _RESERVED = ("exclude", "include")
@@ -48,8 +48,8 @@ def _check_axis(axis: Entry, values: Sequence, decoder: Decoder) -> Iterator[Fin
     name, path = axis.key.text, f"matrix.{axis.key.text}"
     if not values.items:
         yield axis.key.mark.error("matrix", f"no values for {name}", "list at least one", path)
-    places = [(f"{path}[{index}]", value) for index, value in enumerate(values.items)]
-    yield from _check_values(axis.key, path, places, decoder)
+    items = [(f"{path}[{index}]", value) for index, value in enumerate(values.items)]
+    yield from _check_values(axis.key, path, items, decoder)
 
 
 def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
@@ -65,29 +65,29 @@ def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
 def _check_values(
     key: Scalar, path: str, values: list[tuple[str, Node]], decoder: Decoder
 ) -> Iterator[Finding]:
-    shape = _shape_of(key.text)
-    if shape is None:
-        from rsctl.spec.advice import path_remedy
+    spec_type = _type_of(key.text)
+    if spec_type is None:
+        from rsctl.spec.suggestions import path_remedy
 
         message = f"{quoted(key.text)} is no key of the spec"
         yield key.mark.error("unknown-key", message, path_remedy(key.text, Job), path)
         return
     for here, value in values:
-        decoder.decode(value, shape, here)
+        decoder.decode(value, spec_type, here)
 
 
 def _check_rule(rule: Node, path: str, axes: dict[str, Any]) -> Iterator[Finding]:
     """An `exclude` that names a key which is not varied would never exclude anything."""
     for name, entry in rule.entries.items() if isinstance(rule, Mapping) else ():
-        if name not in axes and _shape_of(name):
+        if name not in axes and _type_of(name):
             message = f"{name!r} is not varied by this matrix"
             remedy = "name only keys that it varies: " + ", ".join(axes)
             yield entry.key.mark.error("matrix", message, remedy, f"{path}.{name}")
 
 
-def _shape_of(name: str) -> Shape | None:
+def _type_of(name: str) -> SpecType | None:
     parts = split_path(name) if is_key_path(name) else []
-    return shape_at(Job, parts) if parts and parts[0] != "matrix" else None
+    return type_at(Job, parts) if parts and parts[0] != "matrix" else None
 
 
 def cells(root: Mapping) -> list[dict[str, Node]]:
@@ -136,7 +136,7 @@ def _agrees(cell: dict[str, Node], rule: dict[str, Node]) -> bool:
 
 
 def plain(node: Node) -> Any:
-    """A node as JSON would say it, for comparison and display."""
+    """A node as Python's plain types, for comparison and display."""
     if isinstance(node, Mapping):
         return {name: plain(entry.value) for name, entry in node.entries.items()}
     if isinstance(node, Sequence):

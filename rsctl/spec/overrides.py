@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE`: a value laid over the file, typed and checked like the file.
+"""`--set KEY=VALUE`: overrides a value of the file, typed and checked like the file.
 
 A list for a key that takes one value only makes it an axis of the matrix.
 """
@@ -10,9 +10,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
+from rsctl.spec.file_text import YamlError
 from rsctl.spec.job import Job
-from rsctl.spec.load import MAX_DEPTH, parse
-from rsctl.spec.nodes import (
+from rsctl.spec.types import type_at
+from rsctl.spec.yaml_parser import MAX_DEPTH, parse
+from rsctl.spec.yaml_tree import (
     Entry,
     Mapping,
     Mark,
@@ -25,10 +27,8 @@ from rsctl.spec.nodes import (
     shorten,
     split_path,
 )
-from rsctl.spec.source import YamlError
-from rsctl.spec.types import shape_at
 
-_ADVICE = "write --set KEY=VALUE, such as --set workers.count=8 or --set run.args[0]=x"
+_REMEDY = "write --set KEY=VALUE, such as --set workers.count=8 or --set run.args[0]=x"
 
 _FORMS: dict[str, Any] = {"[": Sequence, "{": Mapping, '"': Scalar, "'": Scalar}
 
@@ -55,11 +55,11 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     key, separator, text = setting.partition("=")
     file = "--set " + (shorten(key, 200) if key.isprintable() else repr(shorten(key, 200)))
     if not separator or not is_key_path(key) or not key.isprintable():
-        raise YamlError(Mark(file, 1, 1), "this is no KEY=VALUE", _ADVICE)
+        raise YamlError(Mark(file, 1, 1), "this is no KEY=VALUE", _REMEDY)
     parts = split_path(key)
     if len(parts) > MAX_DEPTH:
-        raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _ADVICE)
-    steps = _placed(_joined(parts, root), file)
+        raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _REMEDY)
+    steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
     return _as_axis(root, key, steps[0][1], value) or _with_entry(root, steps, value)
 
@@ -81,8 +81,8 @@ def _as_axis(root: Mapping, key: str, mark: Mark, value: Node) -> Mapping | None
 
 
 def _takes_no_list(key: str) -> bool:
-    shape = shape_at(Job, split_path(key))
-    return shape is not None and not any(c.kind in (list, Any) for c in shape.choices)
+    spec_type = type_at(Job, split_path(key))
+    return spec_type is not None and not any(c.kind in (list, Any) for c in spec_type.choices)
 
 
 def _joined(parts: list[str | int], root: Mapping) -> list[str | int]:
@@ -108,16 +108,16 @@ def _key_length(parts: list[str | int], node: Node | None, above: list[str | int
         for length in range(1, names + 1):
             if ".".join(str(part) for part in parts[:length]) in node.entries:
                 return length
-    here = shape_at(Job, above)
+    here = type_at(Job, above)
     if here and any(choice.kind is dict for choice in here.choices):
-        below = shape_at(Job, [*above, parts[0]])
+        below = type_at(Job, [*above, parts[0]])
         if below and not any(c.kind in (dict, Any) or c.is_struct for c in below.choices):
             return max(names, 1)
     return 1
 
 
-def _placed(parts: list[str | int], file: str) -> list[Step]:
-    """Each step with its place in the setting's text."""
+def _with_positions(parts: list[str | int], file: str) -> list[Step]:
+    """Each step with its position in the setting's text."""
     steps, column = [], 0
     for part in parts:
         column += isinstance(part, str)
@@ -129,7 +129,7 @@ def _placed(parts: list[str | int], file: str) -> list[Step]:
 def _value(key: str, text: str, file: str, findings: list[Finding]) -> Node:
     """Lists, mappings and quotes are YAML; all else is one value, as it is.
 
-    So `a: b`, `#fff` and `*.txt` are texts: who writes them in a shell has no YAML in mind.
+    So `a: b`, `#fff` and `*.txt` are texts: in a shell they are seldom meant as YAML.
     """
     form, before = _FORMS.get(text[:1]), len(key) + 1
     if form:

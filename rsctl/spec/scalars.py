@@ -1,4 +1,4 @@
-"""One scalar of the file to a value of its type."""
+"""Decodes one scalar of the file to a value of its type."""
 
 from __future__ import annotations
 
@@ -9,46 +9,50 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.spec.expect import expected
-from rsctl.spec.nodes import Scalar
-from rsctl.spec.types import Shape
+from rsctl.spec.type_descriptions import describe_type
+from rsctl.spec.types import SpecType
 from rsctl.spec.units import EnvValue, LocalPath, Location
+from rsctl.spec.yaml_tree import Scalar
 
 
-def read_scalar(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
+def read_scalar(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> Any:
     """The value; raises ValueError with what was expected and, maybe, the reason.
 
     A text that held a variable is tried as it is written, then the other way: `count: "${N}"` may
     be a number in spite of its quotes, and a plain `${TEXT}` may be empty or the word `true`.
     """
     try:
-        return _read(node, shape, base)
+        return _read(node, spec_type, base)
     except ValueError:
         if not node.substituted:
             raise
-        return _read(replace(node, plain=not node.plain), shape, base)
+        return _read(replace(node, plain=not node.plain), spec_type, base)
 
 
-def _read(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
-    if shape.kind == "union":
-        return _read(node, _chosen(node, shape), base)
-    _refuse_unusable(node.text, shape)
-    if shape.kind is EnvValue:
+def _read(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> Any:
+    if spec_type.kind == "union":
+        return _read(node, _chosen(node, spec_type), base)
+    _refuse_unusable(node.text, spec_type)
+    if spec_type.kind is EnvValue:
         return _env_value(node)
-    value = _parsed(node, shape, base) if hasattr(shape.kind, "parse") else _plain(node, shape)
-    if not _within(value, shape):
-        raise ValueError(expected(shape))
+    value = (
+        _parsed(node, spec_type, base)
+        if hasattr(spec_type.kind, "parse")
+        else _plain(node, spec_type)
+    )
+    if not _within(value, spec_type):
+        raise ValueError(describe_type(spec_type))
     return value
 
 
-def _chosen(node: Scalar, union: Shape) -> Shape:
+def _chosen(node: Scalar, union: SpecType) -> SpecType:
     for choice in union.choices:
         if _fits(node.value, choice):
             return choice
-    raise ValueError(expected(union))
+    raise ValueError(describe_type(union))
 
 
-def _fits(value: object, choice: Shape) -> bool:
+def _fits(value: object, choice: SpecType) -> bool:
     """Whether a value has the form of one choice of a union; it may still be out of range."""
     if choice.is_container:
         return False
@@ -63,19 +67,19 @@ def _fits(value: object, choice: Shape) -> bool:
     return value is not None
 
 
-def _refuse_unusable(text: str, shape: Shape) -> None:
+def _refuse_unusable(text: str, spec_type: SpecType) -> None:
     if "\0" in text:
-        raise ValueError(expected(shape), "it holds a NUL, which no program can be given")
+        raise ValueError(describe_type(spec_type), "it holds a NUL, which no program can be given")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(expected(shape), "it holds bytes that are not UTF-8")
+        raise ValueError(describe_type(spec_type), "it holds bytes that are not UTF-8")
 
 
-def _parsed(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> Any:
+def _parsed(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> Any:
     if node.value is None:
-        raise ValueError(expected(shape))
-    if shape.kind in (Location, LocalPath):
-        return shape.kind.parse(node.text, base)
-    return shape.kind.parse(node.text)
+        raise ValueError(describe_type(spec_type))
+    if spec_type.kind in (Location, LocalPath):
+        return spec_type.kind.parse(node.text, base)
+    return spec_type.kind.parse(node.text)
 
 
 def _env_value(node: Scalar) -> EnvValue:
@@ -86,9 +90,9 @@ def _env_value(node: Scalar) -> EnvValue:
     return value
 
 
-def _plain(node: Scalar, shape: Shape) -> Any:
+def _plain(node: Scalar, spec_type: SpecType) -> Any:
     """A value of Python's own types."""
-    kind, value = shape.kind, node.value
+    kind, value = spec_type.kind, node.value
     if isinstance(value, float) and not math.isfinite(value) and kind in (Any, float):
         raise ValueError("a finite number")
     if kind is Any or (kind is None and value is None):
@@ -99,15 +103,15 @@ def _plain(node: Scalar, shape: Shape) -> Any:
         return node.text
     if kind in (bool, int, float) and type(value) is kind:
         return value
-    if kind == "literal" and value in shape.arguments:
+    if kind == "literal" and value in spec_type.arguments:
         return value
-    raise ValueError(expected(shape))
+    raise ValueError(describe_type(spec_type))
 
 
-def _within(value: Any, shape: Shape) -> bool:
+def _within(value: Any, spec_type: SpecType) -> bool:
     """Whether a value keeps the limits of its type."""
-    low, high, above = shape.limit("ge"), shape.limit("le"), shape.limit("gt")
-    shortest, pattern = shape.limit("min_length"), shape.limit("pattern")
+    low, high, above = spec_type.limit("ge"), spec_type.limit("le"), spec_type.limit("gt")
+    shortest, pattern = spec_type.limit("min_length"), spec_type.limit("pattern")
     return (
         (low is None or value >= low)
         and (high is None or value <= high)

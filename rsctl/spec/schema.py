@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rsctl.spec.job import Job, Run
-from rsctl.spec.types import Field, Shape, fields_of
+from rsctl.spec.types import Field, SpecType, fields_of
 from rsctl.spec.units import Count, EnvValue, Regression
 
 _LIMITS = {
@@ -99,57 +99,61 @@ def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[s
 
 
 def _property(field: Field, definitions: dict[str, Any]) -> dict[str, Any]:
-    forms = [form for choice in field.shape.choices for form in _forms(choice, definitions)]
+    forms = [form for choice in field.type.choices for form in _forms(choice, definitions)]
     if not field.required:
         forms.append({"type": "null"})
-    schema = {"description": field.shape.limit("description"), **_any_of(forms)}
-    if field.required or field.default is None or field.shape.is_struct:
+    schema = {"description": field.type.limit("description"), **_any_of(forms)}
+    if field.required or field.default is None or field.type.is_struct:
         return schema
     return {**schema, "default": msgspec.to_builtins(field.default, enc_hook=str)}
 
 
-def _schema(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
-    return _any_of([form for choice in shape.choices for form in _forms(choice, definitions)])
+def _schema(spec_type: SpecType, definitions: dict[str, Any]) -> dict[str, Any]:
+    return _any_of([form for choice in spec_type.choices for form in _forms(choice, definitions)])
 
 
-def _forms(shape: Shape, definitions: dict[str, Any]) -> list[dict[str, Any]]:
+def _forms(spec_type: SpecType, definitions: dict[str, Any]) -> list[dict[str, Any]]:
     """The ways to write a value of a type that is no union."""
-    if shape.kind is Any:
+    if spec_type.kind is Any:
         return [{}]
-    if shape.is_struct:
-        if shape.kind.__name__ not in definitions:
-            definitions[shape.kind.__name__] = _struct(shape.kind, definitions)
-        return [{"$ref": f"#/$defs/{shape.kind.__name__}"}]
-    if shape.kind is list:
-        items = {"type": "array", "items": _schema(shape.arguments[0], definitions)}
+    if spec_type.is_struct:
+        if spec_type.kind.__name__ not in definitions:
+            definitions[spec_type.kind.__name__] = _struct(spec_type.kind, definitions)
+        return [{"$ref": f"#/$defs/{spec_type.kind.__name__}"}]
+    if spec_type.kind is list:
+        items = {"type": "array", "items": _schema(spec_type.arguments[0], definitions)}
         return [
-            {**items, "minItems": shape.limit("min_length")} if shape.limit("min_length") else items
+            {**items, "minItems": spec_type.limit("min_length")}
+            if spec_type.limit("min_length")
+            else items
         ]
-    if shape.kind is dict:
-        return [_mapping(shape, definitions)]
-    scalar = _scalar(shape)
-    takes_any_text = shape.kind in (None, str, EnvValue) and "pattern" not in scalar
+    if spec_type.kind is dict:
+        return [_mapping(spec_type, definitions)]
+    scalar = _scalar(spec_type)
+    takes_any_text = spec_type.kind in (None, str, EnvValue) and "pattern" not in scalar
     return [scalar] if takes_any_text else [scalar, {"$ref": "#/$defs/variable"}]
 
 
-def _mapping(shape: Shape, definitions: dict[str, Any]) -> dict[str, Any]:
-    names, values = shape.arguments
+def _mapping(spec_type: SpecType, definitions: dict[str, Any]) -> dict[str, Any]:
+    names, values = spec_type.arguments
     schema = {"type": "object", "additionalProperties": _schema(values, definitions)}
     pattern = names.limit("pattern")
     return {**schema, "propertyNames": {"pattern": pattern}} if pattern else schema
 
 
-def _scalar(shape: Shape) -> dict[str, Any]:
-    if shape.kind == "literal":
-        return {"enum": list(shape.arguments)}
+def _scalar(spec_type: SpecType) -> dict[str, Any]:
+    if spec_type.kind == "literal":
+        return {"enum": list(spec_type.arguments)}
     limits = {
-        word: shape.limit(name) for name, word in _LIMITS.items() if shape.limit(name) is not None
+        keyword: spec_type.limit(name)
+        for name, keyword in _LIMITS.items()
+        if spec_type.limit(name) is not None
     }
-    if shape.kind in _PLAIN:
-        plain = "string" if "pattern" in limits else _PLAIN[shape.kind]
+    if spec_type.kind in _PLAIN:
+        plain = "string" if "pattern" in limits else _PLAIN[spec_type.kind]
         return {"type": plain, **limits}
-    schema = {"type": "string", "pattern": shape.kind.pattern}
-    also = _ALSO_NUMBERS.get(shape.kind)
+    schema = {"type": "string", "pattern": spec_type.kind.pattern}
+    also = _ALSO_NUMBERS.get(spec_type.kind)
     return {**schema, "type": ["string", also]} if also else schema
 
 

@@ -1,4 +1,4 @@
-"""Values of the environment that look like secrets, where the spec has no place for one.
+"""Finds secrets from the environment in keys of the spec that do not keep them secret.
 
 `run.env` alone keeps what comes from the environment out of plans, logs and saved runs. Anywhere
 else it becomes part of the request: seen in `plan`, saved with the run, on a command line.
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from rsctl.findings import Finding
 from rsctl.spec.checks import is_secret_name
-from rsctl.spec.nodes import Scalar
+from rsctl.spec.yaml_tree import Scalar
 
 # Forms that the issuers document, by which secret scanners know them too.
 _FORMATS = re.compile(
@@ -23,10 +23,10 @@ _FORMATS = re.compile(
 
 
 def secret_outside_env(node: Scalar, environ: Mapping[str, str], path: str) -> Finding | None:
-    """What to say of a value that took variables from the environment, in a key that is no secret.
+    """A finding for a value with variables from the environment, in a key that is not kept secret.
 
     An error where a value has the form of a known kind of secret, a warning where only the
-    variable's name says so.
+    variable's name suggests it.
     """
     remedy = "put it into run.env, which is never saved or shown, and read it there"
     consequence = "in the plan, in what is saved of the run, and on a command line"

@@ -1,4 +1,4 @@
-"""The spec's type annotations, resolved into the few shapes that the decoder and schema know."""
+"""The spec's type annotations, resolved into one small form for the decoder and the schema."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import msgspec
 
-from rsctl.spec.nodes import join_path
+from rsctl.spec.yaml_tree import join_path
 
 
-class Shape(msgspec.Struct, frozen=True):
+class SpecType(msgspec.Struct, frozen=True):
     """A resolved type: its plain form, its choices if it is a union, and its constraints.
 
     `kind` is a scalar class, a Struct class, `list`, `dict`, `None`, `Any`, "literal" or "union".
@@ -30,7 +30,7 @@ class Shape(msgspec.Struct, frozen=True):
         return None
 
     @property
-    def choices(self) -> tuple[Shape, ...]:
+    def choices(self) -> tuple[SpecType, ...]:
         """The members of a union; of any other type, itself."""
         return self.arguments if self.kind == "union" else (self,)
 
@@ -49,7 +49,7 @@ class Field(msgspec.Struct, frozen=True):
     """One key of a struct. `default` is meaningless if the key is required."""
 
     name: str
-    shape: Shape
+    type: SpecType
     required: bool
     default: Any
 
@@ -60,7 +60,7 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
     hints = get_type_hints(struct, include_extras=True)
     return {
         info.encode_name: Field(
-            info.encode_name, shape_of(hints[info.name]), info.required, _default(info)
+            info.encode_name, resolve_type(hints[info.name]), info.required, _default(info)
         )
         for info in msgspec.structs.fields(struct)
     }
@@ -73,36 +73,36 @@ def _default(info: msgspec.structs.FieldInfo) -> Any:
 
 
 @cache
-def shape_of(annotation: Any) -> Shape:
+def resolve_type(annotation: Any) -> SpecType:
     """Resolve one annotation."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        inner = shape_of(arguments[0])
-        return Shape(inner.kind, inner.arguments, (*arguments[1:], *inner.meta))
+        inner = resolve_type(arguments[0])
+        return SpecType(inner.kind, inner.arguments, (*arguments[1:], *inner.meta))
     if origin is Union:
-        return Shape("union", tuple(shape_of(choice) for choice in arguments))
+        return SpecType("union", tuple(resolve_type(choice) for choice in arguments))
     if origin is Literal:
-        return Shape("literal", arguments)
+        return SpecType("literal", arguments)
     if origin in (list, dict):
-        return Shape(origin, tuple(shape_of(argument) for argument in arguments))
+        return SpecType(origin, tuple(resolve_type(argument) for argument in arguments))
     if annotation is type(None):
-        return Shape(None)
-    return Shape(annotation)
+        return SpecType(None)
+    return SpecType(annotation)
 
 
-def shape_at(root: type[msgspec.Struct], path: list[str | int]) -> Shape | None:
+def type_at(root: type[msgspec.Struct], path: list[str | int]) -> SpecType | None:
     """The type of the value at a key path such as `["workers", "count"]`; None if there is none."""
-    shape: Shape | None = Shape(root)
+    spec_type: SpecType | None = SpecType(root)
     for part in path:
-        shape = _step(shape, part) if shape else None
-    return shape
+        spec_type = _step(spec_type, part) if spec_type else None
+    return spec_type
 
 
-def _step(shape: Shape, part: str | int) -> Shape | None:
-    for choice in shape.choices:
-        found: Shape | None = None
+def _step(spec_type: SpecType, part: str | int) -> SpecType | None:
+    for choice in spec_type.choices:
+        found: SpecType | None = None
         if choice.is_struct and part in fields_of(choice.kind):
-            found = fields_of(choice.kind)[str(part)].shape
+            found = fields_of(choice.kind)[str(part)].type
         elif choice.kind is dict and isinstance(part, str):
             found = choice.arguments[1]
         elif choice.kind is list and isinstance(part, int):
@@ -114,13 +114,13 @@ def _step(shape: Shape, part: str | int) -> Shape | None:
     return None
 
 
-def key_paths(shape: Shape, prefix: str = "") -> Iterator[str]:
+def key_paths(spec_type: SpecType, prefix: str = "") -> Iterator[str]:
     """Every key path below a type; `NAME` stands for a key that the user chooses."""
-    for choice in shape.choices:
+    for choice in spec_type.choices:
         if choice.kind is dict:
             yield from key_paths(choice.arguments[1], join_path(prefix, "NAME"))
         elif choice.is_struct:
             for name, field in fields_of(choice.kind).items():
                 path = join_path(prefix, name)
                 yield path
-                yield from key_paths(field.shape, path)
+                yield from key_paths(field.type, path)

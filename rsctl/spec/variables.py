@@ -1,4 +1,4 @@
-"""`${VAR}` and `${VAR:-default}` in the values of a spec."""
+"""Substitutes `${VAR}` and `${VAR:-default}` in the values of a spec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from rsctl.spec.nodes import Mark, Scalar, shorten
+from rsctl.spec.yaml_tree import Mark, Scalar, shorten
 
 _VARIABLE = re.compile(r"\$(\$)(?=\{)|\$\{([^}]*)(\}?)")
 _INSIDE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:-)((?:(?!\$\{).)*))?", re.DOTALL)
@@ -71,7 +71,7 @@ def _unset(mark: Mark, name: str) -> VariableError:
 
 
 def _at(node: Scalar, index: int) -> Mark:
-    """The place of a character, if the text stands in the file as it is; else the text's."""
+    """The position of a character, if the text stands in the file as it is; else the text's."""
     if node.offset is None:
         return node.mark
     return replace(node.mark, column=node.mark.column + node.offset + index)

@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from rsctl.spec.load import parse
+from rsctl.spec.file_text import YamlError
 from rsctl.spec.matrix import plain
 from rsctl.spec.schema import json_schema, text
-from rsctl.spec.source import YamlError
+from rsctl.spec.yaml_parser import parse
 
 CHECKED_IN = Path(__file__).parents[2] / "schema" / "rsctl.schema.json"
 SCHEMA = json_schema()

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rsctl.spec.job import PerTarget
-from rsctl.spec.load import parse
-from rsctl.spec.nodes import Mapping, Mark, Scalar
 from rsctl.spec.overrides import override
+from rsctl.spec.yaml_parser import parse
+from rsctl.spec.yaml_tree import Mapping, Mark, Scalar
 
 BASE = """\
 name: j

@@ -12,7 +12,7 @@ from rsctl.image.findings import image_findings
 from rsctl.image.package import package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
-from rsctl.spec.nodes import quoted
+from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.work import comm_env, secret_findings

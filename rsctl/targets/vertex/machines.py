@@ -8,8 +8,8 @@ from rsctl.catalog import Catalog, Gpu, Machine, load, smallest
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job, PerTarget
-from rsctl.spec.nodes import quoted
 from rsctl.spec.units import Accelerator
+from rsctl.spec.yaml_tree import quoted
 
 _MACHINE = "workers.machine"
 _ACCELERATOR = "workers.accelerator"

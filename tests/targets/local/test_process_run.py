@@ -151,7 +151,7 @@ def test_restarts_in_the_words_of_the_other_key(rsctl: Rsctl) -> None:
         assert rsctl.status("@last")["attempt"] == attempts
     twice = rsctl("plan", rsctl.write_job(bash=script, limits={"restarts": 1, "retries": 1}))
     assert twice.exit_code == 2
-    assert "limits.restarts: retries 1 and restarts 1 say it twice" in twice.stderr
+    assert "limits.restarts: retries 1 and restarts 1 limit the same thing" in twice.stderr
 
 
 def test_the_time_limit(rsctl: Rsctl) -> None:

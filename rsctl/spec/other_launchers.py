@@ -1,4 +1,4 @@
-"""What other launchers call the keys and values of a job file, to point to ours.
+"""The names that other launchers have for keys and values of a job file, mapped to rsctl's.
 
 From torchrun, SkyPilot, TorchX, dstack, Kubeflow, SageMaker's estimators and Vertex AI's requests.
 """
@@ -41,7 +41,7 @@ _VALUES = {
     "once": "python plain",
 }
 
-KEYS = {word: path for path, words in _KEYS.items() for word in words.split()}
+KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}
 """Their key to our key path."""
-VALUES = {word: ours for ours, words in _VALUES.items() for word in words.split()}
-"""Their word for a value to ours."""
+VALUES = {name: ours for ours, names in _VALUES.items() for name in names.split()}
+"""Their name of a value to ours."""

@@ -1,4 +1,4 @@
-"""The bytes of a job file to text that YAML can be read from."""
+"""Reads a job file as text that can be parsed as YAML: encoding, size, control characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 import sys
 
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.spec.nodes import Mark
+from rsctl.spec.yaml_tree import Mark
 
 MAX_BYTES = 1 << 20
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -23,7 +23,7 @@ _FOREIGN_BOMS = (
 
 
 class YamlError(RsctlError):
-    """The text is no YAML that a spec can be read from; reading stops at the first such place."""
+    """The text is no YAML that a spec can be read from; reading stops at the first such error."""
 
     def __init__(self, mark: Mark, message: str, remedy: str | None = None) -> None:
         super().__init__(ExitCode.USAGE, mark.error("yaml", message, remedy))
@@ -35,7 +35,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def end_of(text: str, file: str) -> Mark:
-    """The place right behind a text that begins the file."""
+    """The position right behind a text that begins the file."""
     lines = lines_of(text)
     return Mark(file, len(lines), len(lines[-1]) + 1)
 

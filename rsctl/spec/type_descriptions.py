@@ -1,10 +1,10 @@
-"""A type in the words of an error message."""
+"""Describes types of the spec for error messages: "a whole number from 1 to 10000"."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rsctl.spec.types import Shape
+from rsctl.spec.types import SpecType
 
 _PATTERNS = {
     r"^[a-z][a-z0-9-]{0,39}$": "at most 40 of a-z, 0-9 and '-', beginning with a letter",
@@ -23,51 +23,53 @@ _PATTERNS = {
 }
 
 
-def expected(shape: Shape) -> str:
+def describe_type(spec_type: SpecType) -> str:
     """ "a whole number from 1 to 10000", "one of torchrun, once, none", "a list of text"."""
-    if shape.kind == "union":
-        return _one_of_several(shape)
-    if shape.kind == "literal":
-        words = [str(word) for word in shape.arguments]
-        return words[0] if len(words) == 1 else "one of " + ", ".join(words)
-    if shape.kind is list:
-        return _list(shape.arguments[0])
-    if shape.kind is dict or shape.is_struct:
+    if spec_type.kind == "union":
+        return _one_of_several(spec_type)
+    if spec_type.kind == "literal":
+        parts = [str(value) for value in spec_type.arguments]
+        return parts[0] if len(parts) == 1 else "one of " + ", ".join(parts)
+    if spec_type.kind is list:
+        return _list(spec_type.arguments[0])
+    if spec_type.kind is dict or spec_type.is_struct:
         return "a mapping"
-    if shape.kind is Any:
+    if spec_type.kind is Any:
         return "anything"
-    if shape.kind in (int, float):
-        return ("a whole number" if shape.kind is int else "a number") + _range(shape)
-    if shape.kind is bool:
+    if spec_type.kind in (int, float):
+        return ("a whole number" if spec_type.kind is int else "a number") + _range(spec_type)
+    if spec_type.kind is bool:
         return "true or false"
-    if shape.kind is str:
-        return pattern_in_words(shape) or "text"
-    return f"{shape.kind.expected}{_range(shape)}"
+    if spec_type.kind is str:
+        return describe_pattern(spec_type) or "text"
+    return f"{spec_type.kind.expected}{_range(spec_type)}"
 
 
-def pattern_in_words(shape: Shape) -> str | None:
+def describe_pattern(spec_type: SpecType) -> str | None:
     """What a text must look like, if its type says so."""
-    pattern = shape.limit("pattern")
+    pattern = spec_type.limit("pattern")
     return _PATTERNS.get(pattern, f"text that matches {pattern}") if pattern else None
 
 
-def _one_of_several(shape: Shape) -> str:
-    kinds = {choice.kind for choice in shape.choices}
+def _one_of_several(spec_type: SpecType) -> str:
+    kinds = {choice.kind for choice in spec_type.choices}
     choices = [
-        c for c in shape.choices if c.kind is not None and not (c.kind is int and float in kinds)
+        c
+        for c in spec_type.choices
+        if c.kind is not None and not (c.kind is int and float in kinds)
     ]
-    words = list(dict.fromkeys(expected(choice) for choice in choices))
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " or " + words[-1]
+    parts = list(dict.fromkeys(describe_type(choice) for choice in choices))
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " or " + parts[-1]
 
 
-def _list(item: Shape) -> str:
+def _list(item: SpecType) -> str:
     if item.kind is Any:
         return "a list"
     return "a list of " + ("numbers or text" if item.kind == "union" else "text")
 
 
-def _range(shape: Shape) -> str:
-    low, high, above = shape.limit("ge"), shape.limit("le"), shape.limit("gt")
+def _range(spec_type: SpecType) -> str:
+    low, high, above = spec_type.limit("ge"), spec_type.limit("le"), spec_type.limit("gt")
     if low is not None and high is not None:
         return f" from {low} to {high}"
     if above is not None:

@@ -1,16 +1,16 @@
-"""What is wrong with a text that is no YAML, in plain words."""
+"""Explains the YAML parser's errors in plain terms, with a remedy."""
 
 from __future__ import annotations
 
 import yaml
 
-from rsctl.spec.nodes import Mark
-from rsctl.spec.source import YamlError, lines_of
+from rsctl.spec.file_text import YamlError, lines_of
+from rsctl.spec.yaml_tree import Mark
 
 _ALIGN = "keys of one block begin in the same column"
 _NOT_NESTED = f"indent it like the line above: {_ALIGN}"
 
-# What the parser says -> what is said here, and the remedy. The first that is found counts.
+# A part of the parser's message -> our message, and the remedy. The first that is found counts.
 _EXPLANATIONS = (
     (
         "mapping values are not allowed",
@@ -33,8 +33,8 @@ _EXPLANATIONS = (
 )
 
 
-def explained(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
-    """A parser's complaint as a finding that its reader can act on."""
+def explain(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
+    """A parser's error as one that its reader can act on."""
     lines = lines_of(text)
     mark = _mark_of(problem, file, lines)
     line = lines[mark.line - 1]
@@ -43,17 +43,19 @@ def explained(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
         return YamlError(mark, "a tab is used for indentation", "indent with spaces")
     if rest.startswith("{") and before.endswith("$"):
         return YamlError(mark, "inside {} and [] a variable needs quotes", 'write "${NAME}"')
-    said = getattr(problem, "problem", None) or str(problem)
+    problem_text = getattr(problem, "problem", None) or str(problem)
     began = getattr(problem, "context_mark", None)
-    for words, message, remedy in _EXPLANATIONS:
-        if words in said:
+    for part, message, remedy in _EXPLANATIONS:
+        if part in problem_text:
             about = message.format(line=began.line + 1 if began else mark.line, rest=rest[:1])
             return YamlError(mark, about, remedy)
-    return YamlError(mark, f"this is not YAML: {said}", "begin with the file of `rsctl init`")
+    return YamlError(
+        mark, f"this is not YAML: {problem_text}", "begin with the file of `rsctl init`"
+    )
 
 
 def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
-    """Where the trouble is; where it began, if the parser only noticed later."""
+    """The position of the error; where it began, if the parser only noticed later."""
     at = getattr(problem, "problem_mark", None)
     began = getattr(problem, "context_mark", None)
     if at is None or (began and (_is_late(problem) or _at_the_end(at, lines))):
@@ -65,8 +67,8 @@ def _mark_of(problem: yaml.YAMLError, file: str, lines: list[str]) -> Mark:
 
 
 def _is_late(problem: yaml.YAMLError) -> bool:
-    said = str(getattr(problem, "problem", ""))
-    return "expected ':'" in said or "alphabetic or numeric" in said
+    problem_text = str(getattr(problem, "problem", ""))
+    return "expected ':'" in problem_text or "alphabetic or numeric" in problem_text
 
 
 def _at_the_end(at: yaml.Mark, lines: list[str]) -> bool:

@@ -1,6 +1,6 @@
-"""YAML text to a tree of nodes with positions. Hostile files give findings, never a traceback.
+"""Parses YAML text to a tree with positions. Hostile files give findings, never a traceback.
 
-The tree is built from PyYAML's event stream rather than by its composer: that keeps the place of
+The tree is built from PyYAML's event stream rather than by its composer: that keeps the position of
 every key, sees duplicate keys, and bounds depth and aliases before anything recursive runs.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from rsctl.findings import Finding
-from rsctl.spec.nodes import Entry, Mapping, Mark, Node, Scalar, Sequence, shorten
-from rsctl.spec.source import YamlError, end_of
-from rsctl.spec.syntax import explained
+from rsctl.spec.file_text import YamlError, end_of
+from rsctl.spec.yaml_errors import explain
+from rsctl.spec.yaml_tree import Entry, Mapping, Mark, Node, Scalar, Sequence, shorten
 
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
@@ -33,7 +33,7 @@ def parse(text: str, file: str, findings: list[Finding]) -> Node | None:
         for event in yaml.parse(text, Loader=_LOADER):
             builder.feed(event)
     except yaml.YAMLError as problem:
-        raise explained(problem, file, text) from None
+        raise explain(problem, file, text) from None
     return builder.root
 
 

@@ -1,6 +1,6 @@
-"""What to do about a wrong value or key. Nothing here is imported until there is a mistake.
+"""Suggests corrections of wrong values and keys. Nothing here is imported until there is a mistake.
 
-A remedy for a value is found by trying: of the likely rewritings the first that its type accepts.
+The remedy for a value is the first of its likely rewritings that its type accepts.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Container, Iterable, Iterator
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.spec import foreign
+from rsctl.spec import other_launchers
 from rsctl.spec.job import JOB_NAME
-from rsctl.spec.nodes import Mapping, Node, Scalar, Sequence
 from rsctl.spec.scalars import read_scalar
-from rsctl.spec.types import Shape, fields_of, key_paths
+from rsctl.spec.types import SpecType, fields_of, key_paths
 from rsctl.spec.units import EnvValue, LocalPath, Location, RelativePath
+from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 
 _YES = ("yes", "on", "y")
 _NO = ("no", "off", "n")
-_WORDS = re.compile(r"[A-Za-z0-9 ./:=_+@$~-]{1,80}")
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9 ./:=_+@$~-]{1,80}")
 _QUANTITY = re.compile(r"([0-9.,_]+)\s*([A-Za-z]*)(?:/s)?")
 _PATHS = (LocalPath, Location, RelativePath)
 _NEARLY_THE_SAME = 0.85
@@ -30,73 +30,73 @@ _SIMILAR = 0.7
 _LONGEST = 80  # comparing longer texts takes long and finds nothing
 
 
-def value_remedy(node: Node, shape: Shape, base: str | os.PathLike[str]) -> str | None:
+def value_remedy(node: Node, spec_type: SpecType, base: str | os.PathLike[str]) -> str | None:
     """How to write what was probably meant by a value that its type does not accept."""
-    takes_text = any(c.kind is EnvValue or _is_free_text(c) for c in shape.choices)
+    takes_text = any(c.kind is EnvValue or _is_free_text(c) for c in spec_type.choices)
     if isinstance(node, Scalar):
-        return _scalar_remedy(node, shape, base) or _container_remedy(node, shape)
+        return _scalar_remedy(node, spec_type, base) or _container_remedy(node, spec_type)
     if isinstance(node, Mapping) and takes_text:
         return "put it in quotes if it is meant as text"
     if isinstance(node, Sequence) and len(node.items) == 1:
         item = node.items[0]
-        if isinstance(item, Scalar) and _accepted(item, shape, base):
+        if isinstance(item, Scalar) and _accepted(item, spec_type, base):
             return f"write {item.text}, without the list"
-    return _container_remedy(node, shape)
+    return _container_remedy(node, spec_type)
 
 
-def _is_free_text(shape: Shape) -> bool:
-    return shape.kind is str and not shape.limit("pattern")
+def _is_free_text(spec_type: SpecType) -> bool:
+    return spec_type.kind is str and not spec_type.limit("pattern")
 
 
-def _accepted(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> bool:
+def _accepted(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> bool:
     try:
-        read_scalar(node, shape, base)
+        read_scalar(node, spec_type, base)
     except ValueError:
         return False
     return True
 
 
-def _scalar_remedy(node: Scalar, shape: Shape, base: str | os.PathLike[str]) -> str | None:
-    if node.value in (None, "") and not _containers(shape):
-        empty = _accepted(replace(node, text="", plain=False), shape, base)
+def _scalar_remedy(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> str | None:
+    if node.value in (None, "") and not _containers(spec_type):
+        empty = _accepted(replace(node, text="", plain=False), spec_type, base)
         return 'write "" for empty text, or remove the key' if empty else "give it a value"
     if node.from_environment or len(node.text) > _LONGEST or not node.text.isprintable():
         return None
-    for words, candidate in _rewritten(node, shape):
-        if _accepted(candidate, shape, base):
-            return words
+    for remedy, candidate in _rewritten(node, spec_type):
+        if _accepted(candidate, spec_type, base):
+            return remedy
     return None
 
 
-def _rewritten(node: Scalar, shape: Shape) -> Iterator[tuple[str, Scalar]]:
-    """Likely rewritings of a scalar, with the words that advise them."""
+def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]]:
+    """Likely rewritings of a scalar, with the remedy that suggests them."""
     if not node.plain:
         yield "remove the quotes", replace(node, plain=True)
-    if not any(choice.kind in _PATHS for choice in shape.choices):
-        for text in _texts(node.text, shape):
+    if not any(choice.kind in _PATHS for choice in spec_type.choices):
+        for text in _texts(node.text, spec_type):
             yield f"write {text}", replace(node, text=text, plain=True)
-    words = [str(word) for c in shape.choices if c.kind == "literal" for word in c.arguments]
-    close = close_match(node.text, words)
+    values = [str(value) for c in spec_type.choices if c.kind == "literal" for value in c.arguments]
+    close = close_match(node.text, values)
     if close:
         yield f"did you mean {close!r}?", replace(node, text=close)
-    ours = foreign.VALUES.get(node.text.lower())
-    if ours in words:
+    ours = other_launchers.VALUES.get(node.text.lower())
+    if ours in values:
         yield f"rsctl calls it {ours}", replace(node, text=ours)
     if node.value is not None:
         as_text = f'put it in quotes if it is meant as text: "{node.text}"'
         yield as_text, replace(node, plain=False)
 
 
-def _texts(text: str, shape: Shape) -> Iterator[str]:
+def _texts(text: str, spec_type: SpecType) -> Iterator[str]:
     low = text.lower().strip()
     if low in _YES + _NO:
         yield "true" if low in _YES else "false"
     yield low
     yield re.sub(r"(?<=\d)[_,](?=\d)", "", text)
     yield from _whole(text)
-    for choice in shape.choices:
+    for choice in spec_type.choices:
         yield from _with_unit(text, getattr(choice.kind, "units", ()))
-    if shape.limit("pattern") == JOB_NAME and text.isascii():
+    if spec_type.limit("pattern") == JOB_NAME and text.isascii():
         yield re.sub(r"[^a-z0-9]+", "-", low).strip("-")[:40]
 
 
@@ -129,14 +129,14 @@ def _common(first: str, second: str) -> int:
     return next((n for n in range(len(second), 0, -1) if first.startswith(second[:n])), 0)
 
 
-def _containers(shape: Shape) -> list[Shape]:
+def _containers(spec_type: SpecType) -> list[SpecType]:
     """The forms of a type, if it has no other than mappings and lists."""
-    forms = [choice for choice in shape.choices if choice.kind is not None]
+    forms = [choice for choice in spec_type.choices if choice.kind is not None]
     return forms if all(form.is_container for form in forms) else []
 
 
-def _container_remedy(node: Node, shape: Shape) -> str | None:
-    kinds = {form.kind: form for form in _containers(shape)}
+def _container_remedy(node: Node, spec_type: SpecType) -> str | None:
+    kinds = {form.kind: form for form in _containers(spec_type)}
     struct = next((form for form in kinds.values() if form.is_struct), None)
     if struct:
         return "its keys are " + ", ".join(fields_of(struct.kind))
@@ -148,7 +148,7 @@ def _container_remedy(node: Node, shape: Shape) -> str | None:
 def _list_remedy(node: Node) -> str:
     if isinstance(node, Sequence):
         return "list at least one"
-    if isinstance(node, Scalar) and node.value is not None and _WORDS.fullmatch(node.text):
+    if isinstance(node, Scalar) and node.value is not None and _PLAIN_TEXT.fullmatch(node.text):
         return f"write it as a list: [{', '.join(node.text.split())}]"
     return "write it as a list: [FIRST, SECOND]"
 
@@ -156,20 +156,20 @@ def _list_remedy(node: Node) -> str:
 def key_remedy(
     key: str, known: Iterable[str], root: type[msgspec.Struct], arguments: Container[str] = ()
 ) -> tuple[str | None, str]:
-    """For an unknown key: which of the known keys was probably meant, and what to tell.
+    """For an unknown key: which of the known keys was probably meant, and the remedy.
 
     `arguments` are the arguments of the script that the file names.
     """
     if key in arguments:
         return None, f"an argument of the script is run.args.{key}"
     names = list(known)
-    elsewhere = places_of(key, root)
+    elsewhere = paths_ending_in(key, root)
     near = close_match(key, names, _SIMILAR if not elsewhere else _NEARLY_THE_SAME)
     if near:
         return near, f"did you mean {near!r}?"
-    ours = foreign.VALUES.get(key.lower(), "")
+    ours = other_launchers.VALUES.get(key.lower(), "")
     if ours not in names:
-        ours = foreign.KEYS.get(key.lower().replace("-", "_"), "")
+        ours = other_launchers.KEYS.get(key.lower().replace("-", "_"), "")
     if ours:
         return None, f"rsctl calls it {ours}"
     if elsewhere:
@@ -192,15 +192,17 @@ def name_remedy(name: str, pattern: str) -> str:
 
 def path_remedy(path: str, root: type[msgspec.Struct]) -> str:
     """For a key path that the spec does not have."""
-    known = list(key_paths(Shape(root)))
+    known = list(key_paths(SpecType(root)))
     close = close_match(path, known)
-    meant = repr(close) if close else " or ".join(repr(place) for place in places_of(path, root))
+    meant = (
+        repr(close) if close else " or ".join(repr(found) for found in paths_ending_in(path, root))
+    )
     return f"did you mean {meant}?" if meant else "write a key path such as workers.count"
 
 
-def places_of(key: str, root: type[msgspec.Struct]) -> list[str]:
+def paths_ending_in(key: str, root: type[msgspec.Struct]) -> list[str]:
     """The shortest key paths that end in this key."""
-    found = [path for path in key_paths(Shape(root)) if path.rpartition(".")[2] == key]
+    found = [path for path in key_paths(SpecType(root)) if path.rpartition(".")[2] == key]
     shortest = min((path.count(".") for path in found), default=0)
     return [path for path in found if path.count(".") == shortest]
 

@@ -1,4 +1,4 @@
-"""The YAML tree with positions: what `load` produces and `decode` reads."""
+"""The tree of a YAML file with positions, from `yaml_parser` for `decode`; and key paths in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_DIGITS = 40  # int() of a text with thousands of digits is slow, then an er
 
 
 class Mark(Struct, frozen=True):
-    """A place in a file; line and column count from 1."""
+    """A position in a file; line and column count from 1."""
 
     file: str
     line: int
@@ -31,7 +31,7 @@ class Mark(Struct, frozen=True):
     def error(
         self, code: str, message: str, remedy: str | None = None, path: str | None = None
     ) -> Finding:
-        """An error at this place."""
+        """An error at this position."""
         return Finding(
             severity="error",
             code=code,
@@ -46,7 +46,7 @@ class Mark(Struct, frozen=True):
     def warning(
         self, code: str, message: str, remedy: str | None = None, path: str | None = None
     ) -> Finding:
-        """A warning at this place."""
+        """A warning at this position."""
         return replace(self.error(code, message, remedy, path), severity="warning")
 
 
@@ -98,7 +98,7 @@ class Sequence(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """One key of a mapping with its value; the key keeps its own place."""
+    """One key of a mapping with its value; the key has a position of its own."""
 
     key: Scalar
     value: Node
@@ -127,7 +127,7 @@ def _integer(text: str) -> int | float:
 
 
 def describe(node: Node) -> str:
-    """What a node is, in the words of an error message: "a list", "the text 'yes'", "nothing"."""
+    """Describes a node for an error message: "a list", "the text 'yes'", "nothing"."""
     if isinstance(node, Mapping):
         return "a mapping"
     if isinstance(node, Sequence):
@@ -201,5 +201,5 @@ def _child(node: Node, parts: list[str | int]) -> tuple[Node, Mark, list[str | i
 
 
 def _visible(entry: Entry) -> Mark:
-    """A scalar is pointed at itself; of a block the eye looks for the key."""
+    """A scalar is pointed at itself; of a block, its key is."""
     return entry.value.mark if isinstance(entry.value, Scalar) else entry.key.mark
