@@ -14,11 +14,11 @@ from typing import Any, get_type_hints
 
 os.environ["COLUMNS"] = "80"
 
-import click
 import msgspec
+import typer
 
 from rsctl.bench.summary import CellFigure, CellSummary
-from rsctl.cli.app import COMMANDS, LazyGroup
+from rsctl.cli.app import COMMANDS, make_program
 from rsctl.doctor import Check
 from rsctl.findings import Finding
 from rsctl.runs.records import Replica
@@ -35,21 +35,22 @@ HEAD = "<!-- Made by docs/generate.py: change the code, then run it. -->\n"
 
 def commands() -> str:
     """Every command's help, subcommands too."""
-    group = LazyGroup("rsctl")
+    group = make_program()
     parts = ["# Commands\n\nWhat `rsctl COMMAND --help` prints.\n"]
-    root = click.Context(group, info_name="rsctl", help_option_names=["-h", "--help"])
+    root = typer.Context(group, info_name="rsctl", help_option_names=["--help", "-h"])
+    parts.append(f"## rsctl\n\n```text\n{group.get_help(root)}\n```\n")
     for name in COMMANDS:
         parts += _help(group, name, root)
     return "\n".join(parts)
 
 
-def _help(group: click.Group, name: str, parent: click.Context) -> Iterator[str]:
+def _help(group: Any, name: str, parent: typer.Context) -> Iterator[str]:
     command = group.get_command(parent, name)
     if command is None:
         raise LookupError(name)
-    context = click.Context(command, info_name=name, parent=parent, max_content_width=80)
+    context = typer.Context(command, info_name=name, parent=parent, max_content_width=80)
     yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
-    if isinstance(command, click.Group):
+    if hasattr(command, "list_commands"):
         for inner in command.list_commands(context):
             yield from _help(command, inner, context)
 

@@ -5,79 +5,90 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib import import_module
+from typing import Annotated, Any
 
-import click
+import typer
+from typer.main import get_command
 
 from rsctl import __version__
+from rsctl.cli.command import LazyGroup
+from rsctl.cli.output import reset_output
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 
+PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
-COMMANDS = {
-    "init": "Start a job from a template.",
-    "validate": "Show every mistake in job files.",
-    "plan": "Show what a job would run, exactly; send nothing.",
-    "build-image": "Build a job's image, and push it if asked.",
-    "submit": "Run a job and watch it to its end.",
-    "bench": "Run the cells of a matrix, repeated; see and end such benches.",
-    "list": "List runs.",
-    "status": "Show a run and its replicas.",
-    "logs": "Show the merged log of a run.",
-    "metrics": "Show the metrics of a run.",
-    "compare": "Compare runs, benches and baselines.",
-    "gate": "Decide a benchmark job against its baseline.",
-    "cancel": "End a run.",
-    "forget": "Remove a run from the list.",
-    "doctor": "Check what a submission needs; change nothing.",
-    "emulate": "Play a cloud on this machine, for its own clients too.",
-    "schema": "Print the JSON Schema of the job file.",
-    "completion": "Print a shell completion script.",
+PANELS = {
+    "Run jobs": {
+        "init": "Start a job from a template.",
+        "validate": "Show every mistake in job files.",
+        "plan": "Show what a job would run, exactly; send nothing.",
+        "submit": "Run a job and watch it to its end.",
+        "build-image": "Build a job's image, and push it if asked.",
+    },
+    "Look at runs": {
+        "list": "List runs, the newest first.",
+        "status": "Show a run and its replicas.",
+        "logs": "Show the merged log of a run.",
+        "metrics": "Show the metrics of a run.",
+        "cancel": "End a run.",
+        "forget": "Remove a run from the list.",
+    },
+    "Benchmarks": {
+        "bench": "Run the cells of a matrix, repeated; see and end such benches.",
+        "compare": "Compare runs, benches and baselines.",
+        "gate": "Decide a benchmark job against its baseline.",
+    },
+    "Clouds and this machine": {
+        "doctor": "Check what a submission needs; change nothing.",
+        "emulate": "Play a cloud on this machine, for its own clients too.",
+        "schema": "Print the JSON Schema of the job file.",
+        "completion": "Print a shell completion script.",
+    },
 }
+COMMANDS = {name: text for commands in PANELS.values() for name, text in commands.items()}
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one only to run it."""
+class Commands(LazyGroup):
+    """All commands."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of a user's day rather than of the alphabet."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of a command."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = import_module(f"rsctl.cli.{cmd_name.replace('-', '_')}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Adds a did-you-mean to an unknown command."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            from difflib import get_close_matches
-
-            close = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise click.UsageError(f"{problem.message.rstrip('.')}.{hint}", ctx) from None
+    panels = PANELS
 
 
-@click.group(
-    cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(__version__, prog_name="rsctl")
-def app() -> None:
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{PROGRAM}, version {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
     """One job spec to multi-node GPU training on Vertex AI, SageMaker or this machine.
 
     Start with `rsctl init ddp`, then `rsctl submit ddp/job.yaml`.
     """
+
+
+def make_program(is_completing: bool = False) -> Any:
+    """The group of all commands; `is_completing` registers typer's classes for shells."""
+    settings = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+    app = typer.Typer(
+        cls=Commands,
+        add_completion=is_completing,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        context_settings=settings,
+    )
+    app.callback()(_root)
+    program: Any = get_command(app)
+    # Typer adds options for completion then; this program has a command for it.
+    program.params = [param for param in program.params if not param.name.endswith("_completion")]
+    return program
 
 
 def main() -> None:
@@ -91,38 +102,32 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code.
 
-    What nobody has foreseen, such as a full disk or a bug, ends with 3 (environment): nothing is
+    An unforeseen error, such as a full disk or a bug, ends with 3 (environment): nothing is
     known of the job then. RSCTL_DEBUG=1 shows its traceback.
     """
+    reset_output()
     try:
-        return _run(arguments)
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.ClickException as problem:
-        problem.show()
-        return int(ExitCode.USAGE)
+        program = make_program(is_completing=COMPLETION_VARIABLE in os.environ)
+        program.main(arguments, PROGRAM, COMPLETION_VARIABLE)  # shows wrong usage, and exits
+    except SystemExit as end:
+        return _exit_code(end)
     except RsctlError as problem:
         _show(*problem.findings)
         return int(problem.exit_code)
-    except (click.Abort, EOFError, KeyboardInterrupt):
+    except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        return int(ExitCode.SUCCEEDED)  # the reader has seen enough
     except Exception as problem:  # noqa: BLE001 - the user gets a finding, not a traceback
         _show(_unforeseen(problem))
         return int(ExitCode.ENVIRONMENT)
+    return int(ExitCode.SUCCEEDED)
 
 
-def _run(arguments: list[str]) -> int:
-    completing = os.environ.get(COMPLETION_VARIABLE)
-    if completing:
-        from click.shell_completion import shell_complete
-
-        return shell_complete(app, {}, "rsctl", COMPLETION_VARIABLE, completing)
-    with app.make_context("rsctl", list(arguments)) as context:
-        code = app.invoke(context)
-        sys.stdout.flush()
-        return int(code or 0)
+def _exit_code(end: SystemExit) -> int:
+    if isinstance(end.__context__, BrokenPipeError):
+        return int(ExitCode.SUCCEEDED)  # the reader has seen enough
+    if isinstance(end.__context__, typer.Abort):
+        return int(ExitCode.INTERRUPTED)
+    return int(end.code or 0)
 
 
 def _show(*findings: Finding) -> None:

@@ -1,44 +1,36 @@
-"""`rsctl bench`: jobs by a matrix, each repeated, as one thing with an id."""
+"""`rsctl bench`: the commands on a matrix of jobs, each repeated, as one thing with an id."""
 
 from __future__ import annotations
 
-from importlib import import_module
+import typer
 
-import click
-
-from rsctl.cli import options
-
-_COMMANDS = {
-    "run": "Run what is missing of a job file's matrix.",
-    "list": "List benches.",
-    "status": "Show the cells of a bench.",
-    "cancel": "End all runs of a bench.",
-}
+from rsctl.cli.command import LazyGroup, NoColor, Quiet
+from rsctl.cli.output import set_output
 
 
-class _Benches(click.Group):
-    """Knows its commands by name and imports one only to run it."""
+class _Benches(LazyGroup):
+    """The commands of `rsctl bench`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = import_module(f"rsctl.cli.bench_{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+    panels = {
+        "Commands": {
+            "run": "Run what is missing of a job file's matrix, or failed before.",
+            "list": "List benches, the newest first.",
+            "status": "Show the cells of a bench and what came of their runs.",
+            "cancel": "End all runs of a bench, and start none any more.",
+        }
+    }
+    prefix = "bench_"
 
 
-@click.command(
-    "bench",
-    cls=_Benches,
-    help="Benchmark jobs: the cells of a matrix, repeated, under one id.\n\n"
-    "BENCH is an id, a unique prefix of one, or @last.",
+command = typer.Typer(
+    cls=_Benches, add_completion=False, rich_markup_mode=None, no_args_is_help=True
 )
-@options.talk_options
-def command() -> None:
-    """A group of commands."""
+
+
+@command.callback()
+def _bench(quiet: Quiet = False, no_color: NoColor = False) -> None:
+    """Benchmark jobs: the cells of a matrix, repeated, under one id.
+
+    BENCH is an id, a unique prefix of one, or @last.
+    """
+    set_output(quiet, no_color)

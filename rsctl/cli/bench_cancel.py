@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
 from rsctl.bench.cancel import cancel_bench
 from rsctl.bench.records import Benches
 from rsctl.cli import options
-from rsctl.cli.bench_common import bench_argument, how_to_go_on, shown
+from rsctl.cli.bench_common import how_to_go_on, shown
+from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, say
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Store
@@ -15,12 +14,13 @@ from rsctl.runs.store import Store
 _WAIT_SECONDS = 60.0
 
 
-@click.command("cancel", help="End all runs of a bench, and start none any more.")
-@bench_argument
-@options.output_option
-@options.talk_options
-def command(bench: str, output: str) -> int:
-    """Exit with 0 if all of it has ended, with 6 if runs go on after a minute."""
+@make_command("cancel")
+@options.errors_as_json
+def command(bench: options.Bench, output: options.Output = "text") -> int:
+    """End all runs of a bench, and start none any more.
+
+    Exit code: 0 if all of it has ended, 6 if runs go on after a minute.
+    """
     store = Store()
     known = Benches(store).find(bench)
     if known.state.is_final:

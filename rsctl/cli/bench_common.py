@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
-from typing import Any, TypeVar
-
-import click
+from typing import Any
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench
@@ -14,14 +11,8 @@ from rsctl.bench.summary import CellFigure, CellSummary, counts, format_cell
 from rsctl.findings import JobState
 from rsctl.stream.formatting import format_number
 
-F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = 4
 """So many metrics stand in the table; `-o json` has them all."""
-
-
-def bench_argument(function: F) -> F:
-    """BENCH, completed from the store."""
-    return click.argument("bench", metavar="BENCH", shell_complete=_complete)(function)
 
 
 def shown(bench: Bench) -> dict[str, Any]:
@@ -109,15 +100,3 @@ def _runs(bench: Bench, cell: int) -> str:
     found = counts(bench, cell)
     parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{bench.repeat}"]
     return ", ".join([*parts, *(f"{count} {state.value}" for state, count in found.items())])
-
-
-def _complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    from rsctl.bench.records import Benches
-    from rsctl.findings import RsctlError
-    from rsctl.runs.store import Store
-
-    try:
-        names = [bench.bench for bench in Benches(Store()).benches(50)]
-    except RsctlError:
-        return []
-    return [name for name in ["@last", *names] if name.startswith(incomplete)]

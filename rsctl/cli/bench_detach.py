@@ -6,7 +6,7 @@ import subprocess
 import sys
 from time import monotonic, sleep
 
-import click
+import typer
 
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench, Benches
@@ -46,7 +46,7 @@ def detach_bench(
         known = Benches(store).get(bench.bench) or bench
         print_result(known, [], int(ExitCode.SUCCEEDED))
     else:
-        click.echo(bench.bench)
+        typer.echo(bench.bench)
         name = bench.bench
         say(f"see it: rsctl bench status -w {name}   end it: rsctl bench cancel {name}")
     return int(ExitCode.SUCCEEDED)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, Optional
 
-import click
+import typer
 
 from rsctl.bench.cancel import ask_to_end
 from rsctl.bench.formats.junit import runs_name
@@ -17,8 +17,9 @@ from rsctl.bench.results import bench_results
 from rsctl.bench.run import Stop, run_bench
 from rsctl.cli import options
 from rsctl.cli.bench_views import BenchView, make_bench_view, print_result
+from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
-from rsctl.cli.gate_views import FIGURES_ALONE, Report, announce, parse_reports, write_reports
+from rsctl.cli.gate_views import FIGURES_ALONE, Report, announce, parse_report, write_reports
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_events, show_findings
 from rsctl.findings import ExitCode, RsctlError, note
@@ -30,60 +31,74 @@ from rsctl.targets.base import metric_specs
 _MOST_REPETITIONS = 1000
 
 
-@click.command("run", help="Run what is missing of a job file's matrix, or failed before.")
-@options.job_argument
-@options.job_options
-@click.option(
-    "--parallel",
-    "-p",
-    type=click.IntRange(min=1),
-    help="So many runs at once. Default: 1 on this machine, else the number of cells up to 20.",
-)
-@click.option(
-    "--repeat",
-    "-r",
-    type=click.IntRange(1, _MOST_REPETITIONS),
-    help="Run each cell so many times, in an order that is balanced over cells. "
-    "Default: gate.repeat of the file, else 1.",
-)
-@click.option("--fail-fast", is_flag=True, help="End all with the first failure.")
-@click.option("--new", is_flag=True, help="Measure anew, though there is such a bench already.")
-@click.option("--detach", "-d", is_flag=True, help="Let it go on in the background.")
-@click.option(
-    "--cancel-on-interrupt/--detach-on-interrupt",
-    default=None,
-    help="What Ctrl-C does to runs that go on. Default: leave them; cancel them if CI=true.",
-)
-@click.option(
-    "--report",
-    "reports",
-    metavar="KIND=FILE",
-    multiple=True,
-    callback=parse_reports,
-    help=f"Write a file for a CI system: {', '.join(FIGURES_ALONE)}. Repeatable.",
-)
-@options.events_option
-@options.talk_options
+@make_command("run")
 def command(
-    job: str,
-    target: str | None,
-    settings: tuple[str, ...],
-    parallel: int | None,
-    repeat: int | None,
-    fail_fast: bool,
-    new: bool,
-    detach: bool,
-    cancel_on_interrupt: bool | None,
-    reports: list[Report],
-    output: str,
+    context: typer.Context,
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    parallel: Annotated[
+        Optional[int],
+        typer.Option(
+            "--parallel",
+            "-p",
+            metavar="N",
+            min=1,
+            help="So many runs at once. Default: 1 on this machine, else the number of cells up "
+            "to 20.",
+        ),
+    ] = None,
+    repeat: Annotated[
+        Optional[int],
+        typer.Option(
+            "--repeat",
+            "-r",
+            metavar="N",
+            min=1,
+            max=_MOST_REPETITIONS,
+            help="Run each cell so many times, in an order that is balanced over cells. "
+            "Default: gate.repeat of the file, else 1.",
+        ),
+    ] = None,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast", help="End all with the first failure.")
+    ] = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Measure anew, though there is such a bench already.")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", "-d", help="Let it go on in the background.")
+    ] = False,
+    cancel_on_interrupt: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--cancel-on-interrupt/--detach-on-interrupt",
+            help="What Ctrl-C does to runs that go on. Default: leave them; cancel them if "
+            "CI=true.",
+        ),
+    ] = None,
+    reports: Annotated[
+        list[Report],
+        typer.Option(
+            "--report",
+            metavar="KIND=FILE",
+            parser=parse_report,
+            rich_help_panel=OUTPUT,
+            help=f"Write a file for a CI system: {', '.join(FIGURES_ALONE)}. Repeatable.",
+        ),
+    ] = [],
+    output: options.Output = "text",
 ) -> int:
-    """Exit with the code of the worst run, see `rsctl.findings.ExitCode`."""
+    """Run what is missing of a job file's matrix, or failed before.
+
+    Exit code: that of the worst run.
+    """
     if detach and job == "-":
-        raise click.UsageError("--detach needs a job file: it is read again in the background.")
-    _require_written_here(reports, detach)
+        context.fail("--detach needs a job file: it is read again in the background.")
+    _require_written_here(context, reports, detach)
     interrupts = Interrupts()
-    click.get_current_context().with_resource(interrupts.listening())
-    with _told_as_events(output):
+    context.with_resource(interrupts.listening())
+    with _errors_as_events(output):
         prepared = prepared_here(read(job, settings), settings, target, output)
         store = Store()
         gate = prepared.job.gate
@@ -96,6 +111,7 @@ def command(
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
     view = make_bench_view(output, metric_specs(prepared.job))
+    context.call_on_close(view.close)
     how = How(parallel, fail_fast, cancel_on_interrupt)
     announce(reports, bench.name, [runs_name(cell) for cell in bench.cells], [])
     exit_code = drive(prepared, bench, view, how, interrupts)
@@ -105,14 +121,12 @@ def command(
     return exit_code
 
 
-def _require_written_here(reports: list[Report], detach: bool) -> None:
-    """Raises click.UsageError for a report that this command cannot write."""
+def _require_written_here(context: typer.Context, reports: list[Report], detach: bool) -> None:
+    """Fails for a report that this command cannot write."""
     if reports and detach:
-        raise click.UsageError("--report is written at the end, which --detach does not wait for.")
+        context.fail("--report is written at the end, which --detach does not wait for.")
     if any(report.kind not in FIGURES_ALONE for report in reports):
-        raise click.UsageError(
-            "--report markdown is of a verdict: see rsctl gate, or rsctl compare."
-        )
+        context.fail("--report markdown is of a verdict: see rsctl gate, or rsctl compare.")
 
 
 class How(NamedTuple):
@@ -182,10 +196,10 @@ def _obey(bench: Bench, how: How, interrupts: Interrupts) -> None:
 
 
 def prepared_here(
-    document: Document, settings: tuple[str, ...], target: str | None, output: str
+    document: Document, settings: Sequence[str], target: str | None, output: str
 ) -> PreparedBench:
     """The cells, all of which this environment can run; shows what the user should know."""
-    prepared = prepare(document, settings, target)
+    prepared = prepare(document, tuple(settings), target)
     lacking = prepared.target.preflight(prepared.job)
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
@@ -198,8 +212,8 @@ def prepared_here(
 
 
 @contextmanager
-def _told_as_events(output: str) -> Iterator[None]:
-    """What stops a bench before it begins is told as events too, the result last."""
+def _errors_as_events(output: str) -> Iterator[None]:
+    """What stops a bench before it begins is printed as events too, the result last."""
     try:
         yield
     except (RsctlError, KeyboardInterrupt) as caught:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from time import sleep
 
-import click
 import msgspec
+import typer
 
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.summary import done, format_cell, summarize
 from rsctl.cli import options
-from rsctl.cli.bench_common import bench_argument, how_to_go_on, shown, state_of, table
+from rsctl.cli.bench_common import how_to_go_on, shown, state_of, table
+from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.store import Store
@@ -20,18 +21,15 @@ from rsctl.stream.sanitize import sanitize
 _WATCH_SECONDS = 0.5
 
 
-@click.command("status", help="Show the cells of a bench and what came of their runs.")
-@bench_argument
-@click.option(
-    "--watch",
-    "-w",
-    is_flag=True,
-    help="Show it again whenever it changes, and end with it, with its exit code.",
-)
-@options.output_option
-@options.talk_options
-def command(bench: str, watch: bool, output: str) -> int:
-    """Exit with 0; with --watch with the bench's exit code."""
+@make_command("status")
+@options.errors_as_json
+def command(
+    bench: options.Bench, watch: options.Watch = False, output: options.Output = "text"
+) -> int:
+    """Show the cells of a bench and what came of their runs.
+
+    Exit code: 0; with --watch that of the bench.
+    """
     store = Store()
     known = Benches(store).find(bench)
     _print(store, known, output)
@@ -51,7 +49,7 @@ def _print(store: Store, bench: Bench, output: str) -> None:
     if output == "json":
         print_json({**shown(bench), "cells": msgspec.to_builtins(cells)})
     else:
-        click.echo(sanitize("\n".join([*_head(bench), *table(bench, cells), *_failures(bench)])))
+        typer.echo(sanitize("\n".join([*_head(bench), *table(bench, cells), *_failures(bench)])))
     sys.stdout.flush()
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import click
 import msgspec
+import typer
 
 from rsctl.bench.figures import Figure
 from rsctl.bench.observer import BenchObserver
@@ -37,6 +37,9 @@ class BenchView(BenchObserver, Protocol):
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """Show what came of it."""
+
+    def close(self) -> None:
+        """Leave standard output as it was, whatever has happened; may be called again."""
 
 
 def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
@@ -110,6 +113,9 @@ class JsonBenchView:
     def finish(self, bench: Bench, exit_code: int) -> None:
         """The result of the bench, with its cells."""
         print_result(bench, summarize(Store(), bench), exit_code)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _reader(self, trial: Trial) -> tuple[MetricReader, Tally]:
         if trial.run not in self._readers:
@@ -196,6 +202,9 @@ class PlainBenchView:
         for line in closing(bench, exit_code):
             self.say(line)
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def say(self, line: str) -> None:
         """A line of talk."""
         say(line)
@@ -254,4 +263,4 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
 
 def print_table(bench: Bench) -> None:
     """The table of all cells on stdout."""
-    click.echo(sanitize("\n".join(table(bench, summarize(Store(), bench)))))
+    typer.echo(sanitize("\n".join(table(bench, summarize(Store(), bench)))))

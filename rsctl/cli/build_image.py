@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import click
+from typing import Annotated, Literal
+
 import msgspec
+import typer
 
 from rsctl.cli import options
 from rsctl.cli.build_view import make_build_view, took_in_words
+from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.findings import ExitCode, error
-from rsctl.image.builder import BUILDERS
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.image.provide import Provided, provide, provide_by_cloud
 from rsctl.image.recipe import Recipe
@@ -20,30 +22,30 @@ from rsctl.stream.formatting import format_bytes
 _SHOWN = 5
 
 
-@click.command("build-image", help="Build a job's image, and push it if asked.")
-@options.job_argument
-@options.job_options
-@click.option("--push", is_flag=True, help="Push it to image.repository too.")
-@click.option("--print", "print_only", is_flag=True, help="Print the Dockerfile; build nothing.")
-@click.option(
-    "--builder",
-    type=click.Choice(["auto", *(builder.name for builder in BUILDERS), "cloud"]),
-    default="auto",
-    show_default=True,
-    help="What builds. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it always pushes.",
-)
-@options.output_option
-@options.talk_options
+@make_command("build-image")
+@options.errors_as_json
 def command(
-    job: str,
-    target: str | None,
-    settings: tuple[str, ...],
-    push: bool,
-    print_only: bool,
-    builder: str,
-    output: str,
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    push: Annotated[bool, typer.Option("--push", help="Push it to image.repository too.")] = False,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the Dockerfile; build nothing.")
+    ] = False,
+    builder: Annotated[
+        Literal["auto", "buildx", "buildkit", "classic", "podman", "cloud"],
+        typer.Option(
+            "--builder",
+            help="What builds. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it always "
+            "pushes.",
+        ),
+    ] = "auto",
+    output: options.Output = "text",
 ) -> int:
-    """Exit with 0 if the image is there, built now or before."""
+    """Build a job's image, and push it if asked.
+
+    Exit code: 0 if the image is there, built now or before.
+    """
     document = read(job, settings)
     place = target or (document.job.target if document.job else "process")
     recipe = _recipe(document, place, push or builder == "cloud")
@@ -74,7 +76,7 @@ def _recipe(document: Document, target: str, push: bool) -> Recipe:
 def _print_recipe(recipe: Recipe, document: Document, output: str) -> None:
     text = recipe.dockerfile(cache_mounts=True)
     if output == "text":
-        click.echo(text, nl=False)
+        typer.echo(text, nl=False)
         return
     shown = {"tag": recipe.reference, "transport": recipe.transport, "platform": recipe.platform}
     print_json({**shown, "dockerfile": text, "findings": document.findings})
@@ -97,7 +99,7 @@ def _build(
         print_json({**msgspec.to_builtins(provided), "findings": document.findings})
     else:
         say(_in_words(provided))
-        click.echo(provided.reference)
+        typer.echo(provided.reference)
 
 
 def _in_words(provided: Provided) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
-from rsctl.cli.options import is_quiet
+from rsctl.cli.output import is_quiet
 from rsctl.cli.show import format_finding, remedy_line, say, styled, tell
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from time import monotonic, sleep
 
-import click
-
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import print_json, say
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -18,12 +17,13 @@ _ASK_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 
-@click.command("cancel", help="End a run.")
-@options.run_argument
-@options.output_option
-@options.talk_options
-def command(run: str, output: str) -> int:
-    """Exit with 0 if the run has ended or is shutting down; with 6 if nothing comes of it."""
+@make_command("cancel")
+@options.errors_as_json
+def command(run: options.Run, output: options.Output = "text") -> int:
+    """End a run.
+
+    Exit code: 0 if the run has ended or is shutting down, 6 if it goes on after a minute.
+    """
     store = Store()
     known, target = find_run(store, run)
     if known.state.is_final:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from typing import Annotated, Literal
 
-import click
+import typer
 
 from rsctl.bench.baseline import read_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.compare import ONE_RUN, Compared, Comparison, compare
 from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
-from rsctl.cli import options
+from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import bring_up_to_date
 from rsctl.cli.show import print_json, say
 from rsctl.cli.table import write_table
@@ -28,20 +29,33 @@ _CSV_HEAD = (
 )
 
 
-@click.command("compare", help="Compare runs, benches and baselines, the last with the first.")
-@click.argument("sides", metavar="A [B...]", nargs=-1, required=True)
-@click.option("--metric", "-m", "metrics", metavar="NAME", multiple=True, help="Only this metric.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "markdown", "csv"]),
-    default="text",
-    show_default=True,
-    help="What is written to standard output.",
-)
-@options.talk_options
-def command(sides: tuple[str, ...], metrics: tuple[str, ...], output: str) -> int:
-    """Exit with 0, whatever the difference: `rsctl gate` decides."""
+@make_command("compare")
+def command(
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="A [B...]",
+            help="Runs, benches or baseline files, by what the commands on them take.",
+        ),
+    ],
+    metrics: Annotated[
+        list[str],
+        typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
+    ] = [],
+    output: Annotated[
+        Literal["text", "json", "markdown", "csv"],
+        typer.Option(
+            "--output",
+            "-o",
+            rich_help_panel=OUTPUT,
+            help="What is written to standard output.",
+        ),
+    ] = "text",
+) -> int:
+    """Compare runs, benches and baselines, the last with the first.
+
+    Exit code: 0, whatever the difference: `rsctl gate` decides.
+    """
     store = Store()
     comparison = compare([load(store, side) for side in sides], metrics)
     if output == "json":

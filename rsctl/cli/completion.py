@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import click
-from click.shell_completion import get_completion_class
+from typing import Annotated, Literal
 
-from rsctl.cli import options
-from rsctl.cli.app import COMPLETION_VARIABLE, app
-from rsctl.findings import ExitCode
+import typer
+from typer.completion import shell_complete
 
-_HELP = """Print a shell completion script.
-
-\b
-bash:  eval "$(rsctl completion bash)"          in ~/.bashrc
-zsh:   eval "$(rsctl completion zsh)"           in ~/.zshrc
-fish:  rsctl completion fish | source           in ~/.config/fish/config.fish
-"""
+from rsctl.cli.app import COMPLETION_VARIABLE, PROGRAM, make_program
+from rsctl.cli.command import make_command
 
 
-@click.command("completion", help=_HELP)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@options.talk_options
-def command(shell: str) -> int:
-    """Exit with 0."""
-    completion = get_completion_class(shell)
-    if completion is not None:
-        click.echo(completion(app, {}, "rsctl", COMPLETION_VARIABLE).source())
-    return int(ExitCode.SUCCEEDED)
+@make_command("completion")
+def command(
+    shell: Annotated[
+        Literal["bash", "zsh", "fish"], typer.Argument(metavar="SHELL", help="bash, zsh or fish.")
+    ],
+) -> int:
+    """Print a shell completion script.
+
+    \b
+    bash:  eval "$(rsctl completion bash)"          in ~/.bashrc
+    zsh:   eval "$(rsctl completion zsh)"           in ~/.zshrc
+    fish:  rsctl completion fish | source           in ~/.config/fish/config.fish
+    """
+    program = make_program(is_completing=True)
+    return shell_complete(program, {}, PROGRAM, COMPLETION_VARIABLE, f"source_{shell}")

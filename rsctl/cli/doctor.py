@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Optional
 
-import click
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.output import in_color
 from rsctl.cli.show import print_json, remedy_line, say, show_findings
 from rsctl.doctor import Check, Verdict
 from rsctl.findings import ExitCode
@@ -26,13 +29,21 @@ _COLORS: dict[Verdict, str] = {
 }
 
 
-@click.command("doctor", help="Check what a submission needs; change nothing.")
-@click.argument("job", metavar="[JOB]", required=False, type=click.Path())
-@options.job_options
-@options.output_option
-@options.talk_options
-def command(job: str | None, target: str | None, settings: tuple[str, ...], output: str) -> int:
-    """Exit with 0 if nothing that is needed is missing, with 3 otherwise; 2 for a wrong JOB."""
+@make_command("doctor")
+@options.errors_as_json
+def command(
+    job: Annotated[
+        Optional[str],
+        typer.Argument(metavar="[JOB]", help="A job file, to check what it needs of its target."),
+    ] = None,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    output: options.Output = "text",
+) -> int:
+    """Check what a submission needs; change nothing.
+
+    Exit code: 0 if nothing that is needed is missing, else 3; 2 for a wrong JOB.
+    """
     checks = _checks_of(job, target, settings) if job else _checks(target)
     seen = list(checks) if output == "json" else list(_shown(checks))
     if output == "json":
@@ -56,7 +67,7 @@ def _checks(target: str | None) -> Iterator[Check]:
         yield aws.signed_in(severity)
 
 
-def _checks_of(path: str, target: str | None, settings: tuple[str, ...]) -> Iterator[Check]:
+def _checks_of(path: str, target: str | None, settings: Sequence[str]) -> Iterator[Check]:
     """For a job: this machine, and what the job's target must have for it."""
     from rsctl.doctor.machine import machine_checks
 
@@ -88,10 +99,10 @@ def _shown(checks: Iterable[Check]) -> Iterator[Check]:
     """Print each check as it is done."""
     for check in checks:
         verdict = f"{check.verdict:<8}"
-        if options.in_color(sys.stdout):
-            verdict = click.style(verdict, fg=_COLORS[check.verdict])
-        click.echo(f"{verdict}{sanitize(check.name)}: {sanitize(check.message)}")
+        if in_color(sys.stdout):
+            verdict = typer.style(verdict, fg=_COLORS[check.verdict])
+        typer.echo(f"{verdict}{sanitize(check.name)}: {sanitize(check.message)}")
         if check.remedy and check.verdict != "ok":
-            click.echo(sanitize(remedy_line(check.remedy)))
+            typer.echo(sanitize(remedy_line(check.remedy)))
         sys.stdout.flush()
         yield check

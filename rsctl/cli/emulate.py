@@ -8,11 +8,12 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
-import click
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.rehearse import BEHAVIOURS, parse_behaviour
 from rsctl.cli.show import print_json, say
 from rsctl.findings import ExitCode, RsctlError, error
@@ -22,67 +23,83 @@ if TYPE_CHECKING:
     from rsctl.emulators.faults import Fault
     from rsctl.emulators.nodes import Runner
 
-_CLOUDS = ("vertex", "sagemaker")
 _FAULT_FIELDS = ("times", "path", "delay", "status", "code", "message", "cut")
 
 
-@click.command("emulate", help="Play a cloud on this machine, for its own clients too.")
-@click.argument("cloud", metavar="CLOUD", type=click.Choice(_CLOUDS))
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=0,
-    show_default="a free one",
-    help="Where it answers, on loopback only.",
-)
-@options.runner_option("--runner", "What runs the nodes of jobs.")
-@click.option(
-    "--source",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    show_default=True,
-    help="With processes: the folder that stands for /app in every image.",
-)
-@click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where its buckets are, as gs/BUCKET or s3/BUCKET. Default: one that goes with it.",
-)
-@click.option(
-    "--pace",
-    type=click.FloatRange(0),
-    default=0.05,
-    show_default=True,
-    help="A factor on waits such as for machines; 1 is about what a cloud takes.",
-)
-@click.option(
-    "--behaviour",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="How the cloud behaves, such as stockouts=2; docs/clouds.md has all. Repeatable.",
-)
-@click.option(
-    "--fault",
-    "faults",
-    metavar="CALL:NAME=VALUE,…",
-    multiple=True,
-    help="What befalls calls: logging.entries.list:times=3,status=503,code=UNAVAILABLE. "
-    "Also delay (seconds), path (a pattern), message, cut=request, cut=answer. Repeatable.",
-)
-@options.output_option
-@options.talk_options
+@make_command("emulate")
+@options.errors_as_json
 def command(
-    cloud: str,
-    port: int,
-    runner: str,
-    source: Path,
-    folder: Path | None,
-    pace: float,
-    behaviour: tuple[str, ...],
-    faults: tuple[str, ...],
-    output: str,
+    cloud: Annotated[
+        Literal["vertex", "sagemaker"], typer.Argument(metavar="CLOUD", help="vertex or sagemaker.")
+    ],
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            show_default="a free one",
+            help="Where it answers, on loopback only.",
+        ),
+    ] = 0,
+    runner: Annotated[
+        options.Runner,
+        typer.Option(
+            "--runner", help="What runs the nodes of jobs. auto: docker if an engine answers."
+        ),
+    ] = "auto",
+    source: Annotated[
+        Path,
+        typer.Option(
+            "--source",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="With processes: the folder that stands for /app in every image.",
+        ),
+    ] = Path(),
+    folder: Annotated[
+        Optional[Path],
+        typer.Option(
+            "--folder",
+            metavar="DIR",
+            file_okay=False,
+            help="Where its buckets are, as gs/BUCKET or s3/BUCKET. Default: a temporary one.",
+        ),
+    ] = None,
+    pace: Annotated[
+        float,
+        typer.Option(
+            "--pace",
+            metavar="X",
+            min=0,
+            help="A factor on waits such as for machines; 1 is about what a cloud takes.",
+        ),
+    ] = 0.05,
+    behaviour: Annotated[
+        list[str],
+        typer.Option(
+            "--behaviour",
+            metavar="NAME=VALUE",
+            help="How the cloud behaves, such as stockouts=2; docs/clouds.md has all. Repeatable.",
+        ),
+    ] = [],
+    faults: Annotated[
+        list[str],
+        typer.Option(
+            "--fault",
+            metavar="CALL:NAME=VALUE,…",
+            help="What befalls calls: logging.entries.list:times=3,status=503,code=UNAVAILABLE. "
+            "Also delay (seconds), path (a pattern), message, cut=request, cut=answer. Repeatable.",
+        ),
+    ] = [],
+    output: options.Output = "text",
 ) -> int:
-    """Serve until Ctrl-C, and exit with 0 then."""
+    """Play a cloud on this machine, for its own clients too.
+
+    It serves until Ctrl-C, and exits with 0 then.
+    """
     from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
     from rsctl.emulators.scratch import ScratchFolder
 
@@ -147,7 +164,7 @@ def _serve(
         print_json({**shown, "environment": environment})
     else:
         for name, value in environment.items():
-            click.echo(f"export {name}={shlex.quote(value)}")
+            typer.echo(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
     say(f"{NOTICE}: {cloud} at {emulator.url}, nodes by {kind}, buckets in {folder}")
     say(

@@ -30,6 +30,9 @@ class View(Protocol):
     def finish(self, result: ResultEvent, run: Run) -> None:
         """Show how it ended."""
 
+    def close(self) -> None:
+        """Leave standard output as it was, whatever has happened; may be called again."""
+
 
 def follow(
     target: Target,

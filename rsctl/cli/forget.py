@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import click
+from typing import Annotated
+
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.runs import bring_up_to_date
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
@@ -13,17 +16,22 @@ from rsctl.runs.store import Run, Store, StoreError
 from rsctl.targets import in_cloud
 
 
-@click.command(
-    "forget",
-    help="Remove a run from the list, with its log. What it wrote to its outputs and checkpoints "
-    "stays.",
-)
-@options.run_argument
-@click.option("--force", is_flag=True, help="Even if it has not ended; a job in a cloud goes on.")
-@options.output_option
-@options.talk_options
-def command(run: str, force: bool, output: str) -> int:
-    """Exit with 0; with 2 if the run has not ended."""
+@make_command("forget")
+@options.errors_as_json
+def command(
+    run: options.Run,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Even if it has not ended; a job in a cloud goes on."),
+    ] = False,
+    output: options.Output = "text",
+) -> int:
+    """Remove a run from the list, with its log.
+
+    What it wrote to its outputs and checkpoints stays.
+
+    Exit code: 0, or 2 if the run has not ended.
+    """
     store = Store()
     name = store.identify(run)
     if known := _unfinished(store, name):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Optional
 
-import click
+import typer
+from typer.main import get_command
 
 from rsctl.bench.baseline import make_baseline, write_baseline
 from rsctl.bench.baseline_files import is_location
@@ -14,6 +15,7 @@ from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.results import Results
 from rsctl.bench.rules import Rules, rules_of
 from rsctl.cli import options
+from rsctl.cli.command import OUTPUT, Command, make_command
 from rsctl.cli.compare import load
 from rsctl.cli.gate_run import How, Source, open_source
 from rsctl.cli.gate_views import (
@@ -21,7 +23,7 @@ from rsctl.cli.gate_views import (
     Report,
     announce,
     exit_code,
-    parse_reports,
+    parse_report,
     print_gate,
     tell_github,
     write_reports,
@@ -30,90 +32,123 @@ from rsctl.cli.show import say
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
+_DECISION = "Decision"
+_EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and what may be allowed."
 
-class _Gate(click.Command):
+
+class _Gate(Command):
     """`rsctl gate calibrate` is a command of its own."""
 
     def make_context(
         self,
         info_name: str | None,
         args: list[str],
-        parent: click.Context | None = None,
+        parent: Any = None,
         **extra: Any,
-    ) -> click.Context:
+    ) -> Any:
         if args[:1] != ["calibrate"]:
             return super().make_context(info_name, args, parent, **extra)
         from rsctl.cli.gate_calibrate import command as calibrate
 
-        return calibrate.make_context(f"{info_name} calibrate", args[1:], parent, **extra)
+        command = get_command(calibrate)
+        return command.make_context(f"{info_name} calibrate", args[1:], parent, **extra)
 
 
-@click.command(
-    "gate",
-    cls=_Gate,
-    help="Decide a benchmark job against its baseline: pass (exit code 0), regressed (7), "
-    "inconclusive or no data (8).\n\nBENCH is an id, a unique prefix or @last; a job file is run "
-    "first, as far as it has not been run.",
-    epilog="rsctl gate calibrate BENCH|JOB: measure the noise, and what may be allowed.",
-)
-@click.argument("bench", metavar="BENCH|JOB")
-@options.job_options
-@click.option(
-    "--baseline",
-    "-b",
-    metavar="PLACE",
-    help="FILE, gs://…, s3://…, git:REF:PATH or a bench. Default: the job file's gate.baseline.",
-)
-@click.option(
-    "--max-regression",
-    metavar="METRIC=5%",
-    multiple=True,
-    help="How much worse a metric may be: a percentage, or an amount in its unit. Repeatable.",
-)
-@click.option("--repeat", "-r", type=click.IntRange(1, 1000), help="Run each cell of JOB so often.")
-@click.option(
-    "--confirm",
-    "confirm_by",
-    type=click.IntRange(0, 1000),
-    metavar="N",
-    help="Run a suspected regression N times again, on fresh machines, before failing.",
-)
-@click.option(
-    "--allow-inconclusive",
-    is_flag=True,
-    help="Exit with 0 where the gate cannot tell, but not for a baseline of something else.",
-)
-@click.option("--update-baseline", is_flag=True, help="Write the baseline instead of deciding.")
-@click.option(
-    "--report",
-    "reports",
-    metavar="KIND=FILE",
-    multiple=True,
-    callback=parse_reports,
-    help=f"Write a file for a CI system: {', '.join(REPORTS)}. Repeatable.",
-)
-@click.option("--parallel", "-p", type=click.IntRange(min=1), help="So many runs of JOB at once.")
-@click.option("--new", is_flag=True, help="Measure JOB anew, though it has been measured already.")
-@options.output_option
-@options.talk_options
+@make_command("gate", cls=_Gate, epilog=_EPILOG)
+@options.errors_as_json
 def command(
-    bench: str,
-    target: str | None,
-    settings: tuple[str, ...],
-    baseline: str | None,
-    max_regression: tuple[str, ...],
-    repeat: int | None,
-    confirm_by: int | None,
-    allow_inconclusive: bool,
-    update_baseline: bool,
-    reports: list[Report],
-    parallel: int | None,
-    new: bool,
-    output: str,
+    context: typer.Context,
+    bench: Annotated[
+        str,
+        typer.Argument(
+            metavar="BENCH|JOB",
+            help="A bench's id, a unique prefix or @last; or a job file, which is run first as far "
+            "as it has not been run.",
+        ),
+    ],
+    target: options.Target = None,
+    settings: options.Settings = [],
+    repeat: Annotated[
+        Optional[int],
+        typer.Option(
+            "--repeat", "-r", metavar="N", min=1, max=1000, help="Run each cell of JOB so often."
+        ),
+    ] = None,
+    parallel: Annotated[
+        Optional[int],
+        typer.Option("--parallel", "-p", metavar="N", min=1, help="So many runs of JOB at once."),
+    ] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Measure JOB anew, though it has been measured already."),
+    ] = False,
+    baseline: Annotated[
+        Optional[str],
+        typer.Option(
+            "--baseline",
+            "-b",
+            metavar="LOCATION",
+            rich_help_panel=_DECISION,
+            help="FILE, gs://…, s3://…, git:REF:PATH or a bench. Default: the job file's "
+            "gate.baseline.",
+        ),
+    ] = None,
+    max_regression: Annotated[
+        list[str],
+        typer.Option(
+            "--max-regression",
+            metavar="METRIC=5%",
+            rich_help_panel=_DECISION,
+            help="How much worse a metric may be: a percentage, or an amount in its unit. "
+            "Repeatable.",
+        ),
+    ] = [],
+    confirm_by: Annotated[
+        Optional[int],
+        typer.Option(
+            "--confirm",
+            metavar="N",
+            min=0,
+            max=1000,
+            rich_help_panel=_DECISION,
+            help="Run a suspected regression N times again, on fresh machines, before failing.",
+        ),
+    ] = None,
+    allow_inconclusive: Annotated[
+        bool,
+        typer.Option(
+            "--allow-inconclusive",
+            rich_help_panel=_DECISION,
+            help="Exit with 0 where the gate cannot tell, but not for a baseline of something "
+            "else.",
+        ),
+    ] = False,
+    update_baseline: Annotated[
+        bool,
+        typer.Option(
+            "--update-baseline",
+            rich_help_panel=_DECISION,
+            help="Write the baseline instead of deciding.",
+        ),
+    ] = False,
+    reports: Annotated[
+        list[Report],
+        typer.Option(
+            "--report",
+            metavar="KIND=FILE",
+            parser=parse_report,
+            rich_help_panel=OUTPUT,
+            help=f"Write a file for a CI system: {', '.join(REPORTS)}. Repeatable.",
+        ),
+    ] = [],
+    output: options.Output = "text",
 ) -> int:
-    """Exit with 0 (pass), 7 (regressed) or 8 (inconclusive, no data)."""
+    """Decide a benchmark job against its baseline.
+
+    Exit code: 0 pass, 7 regressed, 8 inconclusive or no data.
+    """
     store = Store()
-    source = open_source(store, bench, settings, target, How(parallel, new))
+    source = open_source(context, store, bench, settings, target, How(parallel, new))
     rules = rules_of(source.gate, baseline, max_regression, repeat, confirm_by)
     name = source.name
     cells = [runs_name(cell) for cell in source.cells]

@@ -2,61 +2,78 @@
 
 from __future__ import annotations
 
-import click
+from typing import Annotated, Optional
+
+import typer
 
 from rsctl.bench.calibrate import Calibration, calibrate
 from rsctl.bench.results import Results
 from rsctl.bench.rules import rules_of
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.gate_run import REPEAT, How, open_source
 from rsctl.cli.gate_write import write_floors
 from rsctl.cli.show import print_json, say
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
-_RUNS = 10
 
-
-@click.command(
-    "calibrate",
-    help="Run a job N times as it is, and say which regression its gate may allow: the smallest "
-    "at which an unchanged program passes in 90 % of cases.",
-)
-@click.argument("bench", metavar="BENCH|JOB")
-@options.job_options
-@click.option(
-    "--runs",
-    "-n",
-    type=click.IntRange(3, 1000),
-    default=_RUNS,
-    show_default=True,
-    help="Identical runs of each cell of JOB.",
-)
-@click.option(
-    "--repeat",
-    "-r",
-    type=click.IntRange(3, 1000),
-    help=f"Runs a side of the gate that it is for. Default: gate.repeat of the job, else {REPEAT}.",
-)
-@click.option("--metric", "-m", "metrics", metavar="NAME", multiple=True, help="Only this metric.")
-@click.option("--parallel", "-p", type=click.IntRange(min=1), help="So many runs at once.")
-@click.option("--write", is_flag=True, help="Write the floors into the job file's gate block.")
-@options.output_option
-@options.talk_options
+@make_command("calibrate")
+@options.errors_as_json
 def command(
-    bench: str,
-    target: str | None,
-    settings: tuple[str, ...],
-    runs: int,
-    repeat: int | None,
-    metrics: tuple[str, ...],
-    parallel: int | None,
-    write: bool,
-    output: str,
+    context: typer.Context,
+    bench: Annotated[
+        str,
+        typer.Argument(
+            metavar="BENCH|JOB", help="A bench's id, a unique prefix or @last; or a job file."
+        ),
+    ],
+    target: options.Target = None,
+    settings: options.Settings = [],
+    runs: Annotated[
+        int,
+        typer.Option(
+            "--runs",
+            "-n",
+            metavar="N",
+            min=3,
+            max=1000,
+            help="Identical runs of each cell of JOB.",
+        ),
+    ] = 10,
+    repeat: Annotated[
+        Optional[int],
+        typer.Option(
+            "--repeat",
+            "-r",
+            metavar="N",
+            min=3,
+            max=1000,
+            help="Runs a side of the gate that it is for. Default: gate.repeat of the job, else "
+            f"{REPEAT}.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        list[str],
+        typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
+    ] = [],
+    parallel: Annotated[
+        Optional[int],
+        typer.Option("--parallel", "-p", metavar="N", min=1, help="So many runs at once."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the floors into the job file's gate block.")
+    ] = False,
+    output: options.Output = "text",
 ) -> int:
-    """Exit with 0, or with 8 if a metric's noise cannot be known."""
+    """Measure the noise of a job, and which regression its gate may allow.
+
+    That is the smallest at which an unchanged program passes in 90 % of cases.
+
+    Exit code: 0, or 8 if a metric's noise cannot be known.
+    """
     store = Store()
-    source = open_source(store, bench, settings, target, How(parallel))
+    source = open_source(context, store, bench, settings, target, How(parallel))
     rules = rules_of(source.gate)
     results = source.measure(store, runs)
     names = list(metrics) or list(rules.floors) or _judgeable(results)
@@ -94,9 +111,9 @@ def _print(found: list[Calibration], floors: dict[str, str]) -> None:
     if not found:
         say("no metric has a goal: set metrics.NAME.goal to max or min")
     if floors:
-        click.echo("gate:\n  max_regression:")
+        typer.echo("gate:\n  max_regression:")
         for name, floor in floors.items():
-            click.echo(f"    {name}: {floor}")
+            typer.echo(f"    {name}: {floor}")
 
 
 def _percent(floor: float | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
-import click
+import typer
 
 from rsctl.bench.gate import require_goals
 from rsctl.bench.prepare import PreparedBench, reopen
@@ -86,7 +86,12 @@ class Source:
 
 
 def open_source(
-    store: Store, reference: str, settings: tuple[str, ...], target: str | None, how: How
+    context: typer.Context,
+    store: Store,
+    reference: str,
+    settings: Sequence[str],
+    target: str | None,
+    how: How,
 ) -> Source:
     """A job file if there is such a file, else a bench of the store. Raises RsctlError."""
     if reference == "-" or os.path.isfile(reference) or reference.endswith((".yaml", ".yml")):
@@ -94,8 +99,7 @@ def open_source(
         prepared = bench_run.prepared_here(document, settings, target, "text")
         return Source(prepared.new_bench(1), prepared, how)
     if settings or target:
-        message = "--set and --target are for a job file; a bench has been run as it is."
-        raise click.UsageError(message)
+        context.fail("--set and --target are for a job file; a bench has been run as it is.")
     return Source(Benches(store).find(reference), None, how)
 
 

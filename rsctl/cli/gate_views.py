@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
 import msgspec
+import typer
 
 from rsctl.bench.checks import Check
 from rsctl.bench.formats import junit
@@ -45,17 +45,13 @@ class Report(msgspec.Struct, frozen=True):
     path: str
 
 
-def parse_reports(_ctx: object, _param: object, texts: Sequence[str]) -> list[Report]:
-    """`junit=gate.xml` and the like. Raises click.BadParameter."""
-    reports = []
-    for text in texts:
-        kind, _, path = text.partition("=")
-        if kind not in REPORTS or not path:
-            raise click.BadParameter(
-                f"{text!r} is none of {', '.join(f'{k}=FILE' for k in REPORTS)}"
-            )
-        reports.append(Report(kind, path))
-    return reports
+def parse_report(text: str) -> Report:
+    """`junit=gate.xml` and the like. Raises typer.BadParameter."""
+    kind, _, path = text.partition("=")
+    if kind not in REPORTS or not path:
+        known = ", ".join(f"{kind}=FILE" for kind in REPORTS)
+        raise typer.BadParameter(f"{text!r} is none of {known}")
+    return Report(kind, path)
 
 
 def print_gate(gate: Gate, output: str) -> None:
@@ -73,7 +69,7 @@ def print_gate(gate: Gate, output: str) -> None:
             say(sanitize_line(f"{check.title}: {check.reason}"))
     for difference in gate.refused:
         tell(f"the baseline is of another measurement: {difference}")
-    click.echo(headline(gate))
+    typer.echo(headline(gate))
 
 
 def _row(check: Check) -> list[str]:
@@ -133,7 +129,7 @@ def tell_github(gate: Gate, file: str | None) -> None:
     from rsctl.bench.formats.github import MOST_SUMMARY_BYTES, annotation_lines, step_summary
 
     for line in annotation_lines(gate, file):
-        click.echo(line, err=True)
+        typer.echo(line, err=True)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         used = os.path.getsize(summary) if os.path.exists(summary) else 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import click
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.runs import bring_all_up_to_date, shown
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.cli.views import state_on
@@ -20,12 +21,10 @@ from rsctl.stream.sanitize import sanitize_line
 _MAX_METRICS = 3
 
 
-@click.command("list", help="List runs, the newest first.")
-@options.limit_option
-@options.output_option
-@options.talk_options
-def command(limit: int, output: str) -> int:
-    """Exit with 0."""
+@make_command("list")
+@options.errors_as_json
+def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
+    """List runs, the newest first."""
     store = Store()
     bring_all_up_to_date(store.unfinished())
     runs = [with_final_state(run) for run in store.runs(limit + 1 if limit else -1)]
@@ -34,7 +33,7 @@ def command(limit: int, output: str) -> int:
     if output == "json":
         print_json({"runs": [shown(store, run) for run in runs]})
     elif not runs and not store.damaged:
-        click.echo("no runs yet; start one: rsctl submit JOB", err=True)
+        typer.echo("no runs yet; start one: rsctl submit JOB", err=True)
     elif runs:
         _print_table(runs, {run.run: store.last_values(run.run) for run in runs})
     if older:
@@ -46,7 +45,7 @@ def _print_table(runs: list[Run], values: dict[str, dict[str, float]]) -> None:
     width = max(len(run.run) for run in runs)
     beside = max(8, *(len(run.target) for run in runs))
     head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
-    click.echo(f"{head}     TIME  OVERRIDES AND METRICS")
+    typer.echo(f"{head}     TIME  OVERRIDES AND METRICS")
     for run in runs:
         took = format_duration(seconds_between(run.created, run.ended or now()))
         created = run.created[:16].replace("T", " ")
@@ -54,7 +53,7 @@ def _print_table(runs: list[Run], values: dict[str, dict[str, float]]) -> None:
         code = "" if run.exit_code is None else run.exit_code
         details = _details(run, values[run.run])
         start = f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {code:>4}  {created}"
-        click.echo(f"{start}  {took:>7}  {details}".rstrip())
+        typer.echo(f"{start}  {took:>7}  {details}".rstrip())
 
 
 def _details(run: Run, values: dict[str, float]) -> str:

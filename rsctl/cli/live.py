@@ -6,12 +6,11 @@ import sys
 from itertools import groupby
 from time import monotonic
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from rsctl.cli.options import in_color
+from rsctl.cli.output import in_color
 from rsctl.cli.views import ending, talk
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
@@ -43,8 +42,6 @@ class LiveView:
         self._format = LineFormat(color, replicas)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._live.start()
-        # Whatever happens, the terminal gets its cursor back.
-        click.get_current_context().call_on_close(self._live.stop)
 
     def show(self, events: list[Event], tally: Tally) -> None:
         """Print the lines above the status line and redraw it, at most ten times a second."""
@@ -60,6 +57,10 @@ class LiveView:
         self._live.stop()
         for line in ending(result, run):
             self._print(sanitize(line))
+
+    def close(self) -> None:
+        """Give the terminal its cursor back, if `finish` has not."""
+        self._live.stop()
 
     def _lines(self, events: list[Event]) -> str:
         lines = [event for event in events if isinstance(event, LogEvent)]

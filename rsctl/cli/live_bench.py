@@ -6,7 +6,6 @@ import sys
 from collections.abc import Mapping
 from time import monotonic
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -19,7 +18,7 @@ from rsctl.bench.summary import CellFigure, cell_figures, counts, done, format_c
 from rsctl.cli.bench_common import figure_in_words
 from rsctl.cli.bench_views import PlainBenchView
 from rsctl.cli.follow import with_metrics
-from rsctl.cli.options import in_color
+from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding, JobState
 from rsctl.runs.store import Run, Store
@@ -50,8 +49,6 @@ class LiveBenchView(PlainBenchView):
         color = in_color(sys.stdout)
         self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
-        # Whatever happens, the terminal gets its cursor back.
-        click.get_current_context().call_on_close(self._live.stop)
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
         """With what earlier calls have measured."""
@@ -101,6 +98,10 @@ class LiveBenchView(PlainBenchView):
         """Take the live table away; what stays is the plain one."""
         self._live.stop()
         super().finish(bench, exit_code)
+
+    def close(self) -> None:
+        """Give the terminal its cursor back, if `finish` has not."""
+        self._live.stop()
 
     def say(self, line: str) -> None:
         """Above the table."""

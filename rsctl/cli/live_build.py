@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
-import click
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from rsctl.cli.build_view import finding_in_words, is_notable, took_in_words
-from rsctl.cli.options import in_color
+from rsctl.cli.output import in_color
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step
 from rsctl.stream.formatting import format_duration
@@ -45,10 +44,6 @@ class LiveBuildView:
             redirect_stderr=False,
         )
         self._live.start()
-        context = click.get_current_context(silent=True)
-        if context:
-            # Whatever happens, the terminal gets its cursor back.
-            context.call_on_close(self._live.stop)
 
     def show(self, event: Event) -> None:
         """Print what stays and note what goes on."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
+from typing import Annotated, Literal, Optional
 
-import click
 import msgspec
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
@@ -22,32 +25,67 @@ from rsctl.stream.events import TIME_LENGTH, Cursor, LogEvent
 from rsctl.stream.formatting import LineFormat, format_line
 from rsctl.targets.base import Pool, Target, replica_names
 
+_FILTERS = "Filters"
+
 Keep = Callable[[LogEvent], object]
 
 
-@click.command("logs", help="Show the merged log of a run.")
-@options.run_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on until the run has ended.")
-@click.option("--role", type=click.Choice(["worker", "reducer"]), help="Only this role.")
-@click.option("--replica", metavar="NAME", multiple=True, help="Only this replica. Repeatable.")
-@click.option("--since", metavar="TIME", help="Only from a time on: 10m (before now) or RFC 3339.")
-@click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the last N lines.")
-@click.option("--grep", metavar="REGEX", help="Only lines in which this is found.")
-@click.option("--failed", is_flag=True, help="Only the replica that failed first.")
-@options.events_option
-@options.talk_options
+@make_command("logs")
 def command(
-    run: str,
-    follow: bool,
-    role: str | None,
-    replica: tuple[str, ...],
-    since: str | None,
-    tail: int | None,
-    grep: str | None,
-    failed: bool,
-    output: str,
+    run: options.Run,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")
+    ] = False,
+    role: Annotated[
+        Optional[Literal["worker", "reducer"]],
+        typer.Option("--role", rich_help_panel=_FILTERS, help="Only this role."),
+    ] = None,
+    replica: Annotated[
+        list[str],
+        typer.Option(
+            "--replica",
+            metavar="NAME",
+            rich_help_panel=_FILTERS,
+            help="Only this replica. Repeatable.",
+        ),
+    ] = [],
+    failed: Annotated[
+        bool,
+        typer.Option(
+            "--failed", rich_help_panel=_FILTERS, help="Only the replica that failed first."
+        ),
+    ] = False,
+    since: Annotated[
+        Optional[str],
+        typer.Option(
+            "--since",
+            metavar="TIME",
+            rich_help_panel=_FILTERS,
+            help="Only from a time on: 10m (before now) or RFC 3339.",
+        ),
+    ] = None,
+    grep: Annotated[
+        Optional[str],
+        typer.Option(
+            "--grep",
+            metavar="REGEX",
+            rich_help_panel=_FILTERS,
+            help="Only lines in which this is found.",
+        ),
+    ] = None,
+    tail: Annotated[
+        Optional[int],
+        typer.Option(
+            "--tail", metavar="N", min=0, rich_help_panel=_FILTERS, help="Only the last N lines."
+        ),
+    ] = None,
+    output: options.Output = "text",
 ) -> int:
-    """Exit with 0 whatever became of the run; `status --watch` ends with its exit code."""
+    """Show the merged log of a run.
+
+    Exit code: 0 whatever became of the run; that of the run is what `rsctl status --watch` ends
+    with.
+    """
     known, target = find_run(Store(), run)
     replicas = replica_names(msgspec.convert(known.plan["pools"], list[Pool]))
     names = _chosen(known, replicas, role, replica, failed)
@@ -96,7 +134,7 @@ def _matching(
 
 
 def _chosen(
-    run: Run, known: list[str], role: str | None, named: tuple[str, ...], failed: bool
+    run: Run, known: list[str], role: str | None, named: Sequence[str], failed: bool
 ) -> list[str] | None:
     """The replicas asked for, or None for all. Raises RsctlError for one that the run has not."""
     if not (role or named or failed):
@@ -132,7 +170,7 @@ def _tests(names: list[str] | None, since: str | None, grep: str | None) -> list
         try:
             pattern = re.compile(grep)
         except re.error as problem:
-            raise click.BadParameter(str(problem), param_hint="--grep") from None
+            raise typer.BadParameter(str(problem), param_hint="--grep") from None
         tests.append(lambda line: pattern.search(line.text))
     return tests
 
@@ -153,7 +191,7 @@ def _moment(text: str) -> datetime:
             timezone.utc
         )
     except (ValueError, OverflowError):
-        raise click.BadParameter(
+        raise typer.BadParameter(
             f"{text!r} is neither a duration such as 10m nor a time such as 2026-01-31T12:00:00Z",
             param_hint="--since",
         ) from None
@@ -162,7 +200,7 @@ def _moment(text: str) -> datetime:
 def _writer(output: str, replicas: list[str]) -> Callable[[list[LogEvent]], None]:
     if output == "json":
         return print_events
-    formatted = LineFormat(options.in_color(sys.stdout), replicas)
+    formatted = LineFormat(in_color(sys.stdout), replicas)
 
     def write_text(lines: list[LogEvent]) -> None:
         if lines:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import sleep
-from typing import Any
+from typing import Annotated, Any
 
-import click
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run, look_again
 from rsctl.cli.views import metric_in_words
 from rsctl.findings import ExitCode
@@ -23,20 +24,26 @@ from rsctl.stream.sanitize import sanitize
 _POLL_SECONDS = 0.3
 
 
-@click.command("metrics", help="Show the metrics of a run.")
-@options.run_argument
-@click.option("--follow", "-f", is_flag=True, help="Print values as they come, until the end.")
-@click.option("--plot", is_flag=True, help="Draw a chart of every metric.")
-@click.option("--name", metavar="NAME", multiple=True, help="Only this metric. Repeatable.")
-@click.option("--nodes", is_flag=True, help="The nodes' telemetry, and the cloud's, too.")
-@options.events_option
-@options.talk_options
+@make_command("metrics")
 def command(
-    run: str, follow: bool, plot: bool, name: tuple[str, ...], nodes: bool, output: str
+    context: typer.Context,
+    run: options.Run,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print values as they come, until the end.")
+    ] = False,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw a chart of every metric.")] = False,
+    name: Annotated[
+        list[str],
+        typer.Option("--name", metavar="NAME", help="Only this metric. Repeatable."),
+    ] = [],
+    nodes: Annotated[
+        bool, typer.Option("--nodes", help="The nodes' telemetry, and the cloud's, too.")
+    ] = False,
+    output: options.Output = "text",
 ) -> int:
-    """Exit with 0."""
+    """Show the metrics of a run."""
     if follow and plot:
-        raise click.UsageError("--plot draws what is there; it cannot follow.")
+        context.fail("--plot draws what is there; it cannot follow.")
     store = Store()
     known, target = find_run(store, run)
     target.collect(known.run)
@@ -54,7 +61,7 @@ def command(
     return int(ExitCode.SUCCEEDED)
 
 
-def _is_wanted(metric: MetricEvent, names: tuple[str, ...], nodes: bool) -> bool:
+def _is_wanted(metric: MetricEvent, names: Sequence[str], nodes: bool) -> bool:
     if names:
         return metric.name in names
     return nodes or not metric.name.startswith(MACHINES)
@@ -90,10 +97,10 @@ def _print_table(metrics: Iterator[MetricEvent], run: Run, nodes: bool) -> None:
     figures: dict[str, dict[str, Any]] = tally.summary(nodes=True)
     if not figures:
         more = "" if nodes else "; --nodes shows the telemetry of its nodes"
-        click.echo(f"{run.run} has no metrics (yet){more}", err=True)
+        typer.echo(f"{run.run} has no metrics (yet){more}", err=True)
         return
     width = max(map(len, figures))
     for name, figure in figures.items():
         bars = sparkline(list(tally.recent[name]), 24)
         line = f"{name:<{width}}  {bars:<24}  {metric_in_words(figure)}  of {figure['count']}"
-        click.echo(sanitize(line))
+        typer.echo(sanitize(line))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any, Literal, Optional
 
-import click
 import msgspec
+import typer
 import yaml
 
 from rsctl.cli import options
+from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import choose_target, make_plan
@@ -21,24 +22,31 @@ from rsctl.stream.sanitize import sanitize
 from rsctl.targets.base import Plan, Pool
 
 
-@click.command("plan", help="Show what a job would run, exactly; send nothing.")
-@options.job_argument
-@options.job_options
-@click.option("--run-id", metavar="ID", help="Show the request with this run id.")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "python"]),
-    default="text",
-    show_default=True,
-    help="json makes standard output machine-readable; python is the request by the cloud's SDK.",
-)
-@options.talk_options
+@make_command("plan")
 @options.errors_as_json
 def command(
-    job: str, target: str | None, settings: tuple[str, ...], run_id: str | None, output: str
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    run_id: Annotated[
+        Optional[str],
+        typer.Option("--run-id", metavar="ID", help="Show the request with this run id."),
+    ] = None,
+    output: Annotated[
+        Literal["text", "json", "python"],
+        typer.Option(
+            "--output",
+            "-o",
+            rich_help_panel=OUTPUT,
+            help="json makes standard output machine-readable; python is the request by the "
+            "cloud's SDK.",
+        ),
+    ] = "text",
 ) -> int:
-    """Exit with 0, or with 2 if the job cannot be planned."""
+    """Show what a job would run, exactly; send nothing.
+
+    Exit code: 0, or 2 if the job cannot be planned.
+    """
     document = read(job, settings)
     place = choose_target(document, target)
     name = document.job.name if document.job else "run"
@@ -53,10 +61,10 @@ def command(
         shown = msgspec.to_builtins(plan)
         print_json({**shown, "cells": cells} if cells else shown)
     elif output == "python":
-        click.echo(_code(plan, planned), nl=False)
+        typer.echo(_code(plan, planned), nl=False)
     else:
         show_findings(plan.findings, document)
-        click.echo(sanitize(_text(plan, cells)), nl=False)
+        typer.echo(sanitize(_text(plan, cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
 
 

@@ -7,10 +7,10 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping
 
-import click
 import plotille
+import typer
 
-from rsctl.cli.options import in_color
+from rsctl.cli.output import in_color
 from rsctl.stream.events import MetricEvent, seconds_between
 from rsctl.stream.formatting import format_number
 from rsctl.stream.metrics import MetricSpec
@@ -32,10 +32,10 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
         if abs(metric.value) < _MAX_VALUE:
             series.setdefault(metric.name, []).append(metric)
     if not series:
-        click.echo("no metrics to draw (yet)", err=True)
+        typer.echo("no metrics to draw (yet)", err=True)
     for name, events in series.items():
         spec = specs.get(name)
-        click.echo(_chart(name, events, spec.unit if spec else None))
+        typer.echo(_chart(name, events, spec.unit if spec else None))
 
 
 def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:

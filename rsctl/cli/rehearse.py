@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ class Rehearse:
     Raises RsctlError if the target is no cloud, or this machine cannot run nodes that way.
     """
 
-    def __init__(self, target: str, way: str, behaviour: tuple[str, ...]) -> None:
+    def __init__(self, target: str, way: str, behaviour: Sequence[str]) -> None:
         from rsctl.emulators.clouds import EMULATORS, check_behaviour
 
         if target not in EMULATORS:
@@ -79,7 +79,7 @@ class Rehearse:
         emulator.end(plan.run)
 
 
-def parse_behaviour(texts: tuple[str, ...]) -> dict[str, Any]:
+def parse_behaviour(texts: Sequence[str]) -> dict[str, Any]:
     """`stockouts=2` as a field and its value, which is JSON or else text. Raises RsctlError."""
     behaviour: dict[str, Any] = {}
     for text in texts:

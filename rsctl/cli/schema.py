@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import click
-
-from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
 
 
-@click.command("schema", help="Print the JSON Schema of the job file.")
-@options.talk_options
+@make_command("schema")
 def command() -> int:
-    """Exit with 0."""
+    """Print the JSON Schema of the job file."""
     from rsctl.spec.schema import json_schema
 
     print_json(json_schema())

@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
+import typer
 
-from rsctl.cli.options import in_color, is_quiet
+from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.spec.file_text import lines_of
 from rsctl.stream.sanitize import sanitize
@@ -34,12 +34,12 @@ def say(line: str = "") -> None:
 def tell(line: str) -> None:
     """A line on stderr that --quiet does not leave out; lost if nobody listens."""
     with suppress(OSError):  # a pipe whose reader has gone, or a terminal that was closed
-        click.echo(sanitize(line), err=True)
+        typer.echo(sanitize(line), err=True)
 
 
 def styled(text: str, **style: object) -> str:
     """Text with a style, if stderr is coloured."""
-    return click.style(text, **style) if in_color() else text  # type: ignore[arg-type]
+    return typer.style(text, **style) if in_color() else text  # type: ignore[arg-type]
 
 
 def show_findings(findings: Iterable[Finding], document: Document | None = None) -> None:

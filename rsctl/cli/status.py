@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from time import sleep
 
-import click
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import make_command
 from rsctl.cli.results import in_words, results_of
 from rsctl.cli.runs import find_run, look_again, shown
 from rsctl.cli.show import format_finding, print_json, remedy_line
@@ -25,18 +26,13 @@ from rsctl.stream.sanitize import sanitize
 _WATCH_SECONDS = 0.5
 
 
-@click.command("status", help="Show a run and its replicas.")
-@options.run_argument
-@click.option(
-    "--watch",
-    "-w",
-    is_flag=True,
-    help="Show it again whenever it changes, and end with it, with its exit code.",
-)
-@options.output_option
-@options.talk_options
-def command(run: str, watch: bool, output: str) -> int:
-    """Exit with 0; with --watch with the run's exit code."""
+@make_command("status")
+@options.errors_as_json
+def command(run: options.Run, watch: options.Watch = False, output: options.Output = "text") -> int:
+    """Show a run and its replicas.
+
+    Exit code: 0; with --watch that of the run.
+    """
     store = Store()
     known, _ = find_run(store, run)
     _print(store, known, output)
@@ -55,7 +51,7 @@ def _print(store: Store, run: Run, output: str) -> None:
     if output == "json":
         print_json({**shown(store, run), "gradients": travel, "findings": findings_of(run.run)})
     else:
-        click.echo(sanitize("\n".join(_lines(run, travel))))
+        typer.echo(sanitize("\n".join(_lines(run, travel))))
     sys.stdout.flush()
 
 

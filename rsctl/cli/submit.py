@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Annotated, Optional
 
-import click
+import typer
 
 from rsctl.cli import options
 from rsctl.cli.build_view import QuietBuildView, make_build_view
+from rsctl.cli.command import make_command
 from rsctl.cli.follow import follow, make_result
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.rehearse import Rehearse
@@ -34,44 +36,65 @@ _NO_MATRIX = error(
 )
 
 
-@click.command("submit", help="Run a job and watch it to its end.")
-@options.job_argument
-@options.job_options
-@click.option("--detach", "-d", is_flag=True, help="Return as soon as the job has been accepted.")
-@click.option(
-    "--cancel-on-interrupt/--detach-on-interrupt",
-    default=None,
-    help="What Ctrl-C does. Default: detach; cancel if CI=true.",
-)
-@click.option("--rehearse", is_flag=True, help="Let this machine play the cloud; send nothing.")
-@options.runner_option("--rehearse-with", "How a rehearsal runs the nodes.")
-@click.option(
-    "--behaviour",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="How the rehearsed cloud behaves, such as preemptions=1; docs/clouds.md has all. "
-    "Repeatable.",
-)
-@options.events_option
-@options.talk_options
+_REHEARSAL = "Rehearsal"
+
+
+@make_command("submit")
 def command(
-    job: str,
-    target: str | None,
-    settings: tuple[str, ...],
-    detach: bool,
-    cancel_on_interrupt: bool | None,
-    rehearse: bool,
-    rehearse_with: str,
-    behaviour: tuple[str, ...],
-    output: str,
+    context: typer.Context,
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    detach: Annotated[
+        bool,
+        typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
+    ] = False,
+    cancel_on_interrupt: Annotated[
+        Optional[bool],
+        typer.Option(
+            "--cancel-on-interrupt/--detach-on-interrupt",
+            help="What Ctrl-C does. Default: detach; cancel if CI=true.",
+        ),
+    ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            rich_help_panel=_REHEARSAL,
+            help="Let this machine play the cloud; send nothing.",
+        ),
+    ] = False,
+    rehearse_with: Annotated[
+        options.Runner,
+        typer.Option(
+            "--rehearse-with",
+            rich_help_panel=_REHEARSAL,
+            help="How the nodes are run. auto: docker if an engine answers.",
+        ),
+    ] = "auto",
+    behaviour: Annotated[
+        list[str],
+        typer.Option(
+            "--behaviour",
+            metavar="NAME=VALUE",
+            rich_help_panel=_REHEARSAL,
+            help="How the cloud behaves, such as preemptions=1; docs/clouds.md has all. "
+            "Repeatable.",
+        ),
+    ] = [],
+    output: options.Output = "text",
 ) -> int:
-    """Exit with the job's exit code, see `rsctl.findings.ExitCode`."""
+    """Run a job and watch it to its end.
+
+    Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit passed; 2, 3 or 4 if it was not
+    accepted; 130 if you left it running.
+    """
     if not rehearse and (behaviour or rehearse_with != "auto"):
         option = "--behaviour" if behaviour else "--rehearse-with"
-        raise click.UsageError(f"{option} is for --rehearse, which was not given.")
+        context.fail(f"{option} is for --rehearse, which was not given.")
     interrupts = Interrupts()
-    click.get_current_context().with_resource(interrupts.listening())
-    with _told_as_events(output):
+    context.with_resource(interrupts.listening())
+    with _errors_as_events(output):
         document = read(job, settings)
         place = choose_target(document, target)
         rehearsal = Rehearse(place.name, rehearse_with, behaviour) if rehearse else None
@@ -79,9 +102,10 @@ def command(
     store = Store()
     replicas = replica_names(plan.pools)
     view = make_view(output, plan.run, replicas)
+    context.call_on_close(view.close)
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
-    with _told_as_events(output, plan):
+    with _errors_as_events(output, plan):
         clear_killed_runs(store, place)
         with rehearsal.playing(plan, spec) if rehearsal else nullcontext():
             is_wanted = send(store, place, plan, spec, settings, interrupts)
@@ -90,7 +114,7 @@ def command(
     noun = "replica" if len(replicas) == 1 else "replicas"
     say(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
     cancels = cancel_on_interrupt or not is_wanted
-    with _told_as_events(output, plan):
+    with _errors_as_events(output, plan):
         exit_code = follow(place, plan.run, metric_specs(spec), view, interrupts, cancels)
     if rehearsal and exit_code != ExitCode.INTERRUPTED:
         rehearsal.end(plan)
@@ -98,7 +122,7 @@ def command(
 
 
 @contextmanager
-def _told_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
+def _errors_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
     """What stops a submission is told as events too, so that a result always ends the stream."""
     try:
         yield
@@ -212,6 +236,6 @@ def _detached(plan: Plan, store: Store, output: str) -> int:
     if output == "json":
         print_events([make_result(plan.run, store.get(plan.run), {}, int(ExitCode.SUCCEEDED))])
     else:
-        click.echo(plan.run)
+        typer.echo(plan.run)
         say(f"watch it: rsctl logs -f {plan.run}   end it: rsctl cancel {plan.run}")
     return int(ExitCode.SUCCEEDED)

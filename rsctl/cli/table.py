@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
+import typer
 
 from rsctl.stream.sanitize import sanitize_line
 
@@ -15,4 +15,4 @@ def write_table(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in columns]
     for row in zip(*columns, strict=True):
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(sanitize_line(line.rstrip()))
+        typer.echo(sanitize_line(line.rstrip()))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import click
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
 
 from rsctl.cli import options
+from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.plan import choose_target, plan_findings
@@ -12,22 +16,28 @@ from rsctl.spec.document import Document, cells_of, read
 from rsctl.targets.base import Target
 
 
-@click.command("validate", help="Show every mistake in job files.")
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=click.Path())
-@options.job_options
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "sarif"]),
-    default="text",
-    show_default=True,
-    help="json and sarif make standard output machine-readable; sarif is for code scanning.",
-)
-@options.talk_options
+@make_command("validate")
 def command(
-    jobs: tuple[str, ...], target: str | None, settings: tuple[str, ...], output: str
+    jobs: Annotated[
+        list[str], typer.Argument(metavar="JOB...", help="Job files; - is standard input.")
+    ],
+    target: options.Target = None,
+    settings: options.Settings = [],
+    output: Annotated[
+        Literal["text", "json", "sarif"],
+        typer.Option(
+            "--output",
+            "-o",
+            rich_help_panel=OUTPUT,
+            help="json and sarif make standard output machine-readable; sarif is for code "
+            "scanning.",
+        ),
+    ] = "text",
 ) -> int:
-    """Exit with 0 if there is no error, with 2 otherwise."""
+    """Show every mistake in job files.
+
+    Exit code: 0 without errors, else 2.
+    """
     findings: list[Finding] = []
     for job in jobs:
         document = _checked(job, target, settings)
@@ -35,7 +45,7 @@ def command(
         if output == "text":
             show_findings(document.findings, document)
             if not document.has_errors:
-                click.echo(f"{job}: ok")
+                typer.echo(f"{job}: ok")
     if output == "json":
         print_json({"findings": findings})
     elif output == "sarif":
@@ -46,7 +56,7 @@ def command(
     return int(ExitCode.USAGE if broken else ExitCode.SUCCEEDED)
 
 
-def _checked(job: str, target: str | None, settings: tuple[str, ...]) -> Document:
+def _checked(job: str, target: str | None, settings: Sequence[str]) -> Document:
     """The file with all that planning it finds, of each cell of its matrix too."""
     document = read(job, settings)
     place = choose_target(document, target)

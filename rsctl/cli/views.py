@@ -6,11 +6,11 @@ import sys
 from contextlib import suppress
 from typing import IO, Any
 
-import click
+import typer
 from msgspec.structs import replace
 
 from rsctl.cli.follow import View
-from rsctl.cli.options import in_color
+from rsctl.cli.output import in_color
 from rsctl.cli.results import is_empty
 from rsctl.cli.show import format_finding, print_events, remedy_line, say, styled, tell
 from rsctl.findings import ExitCode, JobState
@@ -63,6 +63,9 @@ class JsonView:
         """Write the result."""
         print_events([result])
 
+    def close(self) -> None:
+        """Nothing is open."""
+
 
 class PlainView:
     """Log lines on stdout; states, findings and the end on stderr."""
@@ -88,6 +91,9 @@ class PlainView:
         speak = say if result.exit_code == ExitCode.SUCCEEDED else tell
         for line in ending(result, run):
             speak(line)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     def _write(self, lines: list[LogEvent]) -> None:
         if lines:
@@ -124,7 +130,7 @@ def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
     """A state for a stream, coloured if the stream is, padded to a width."""
     text = f"{state.value:<{width}}"
     return (
-        click.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
+        typer.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
         if in_color(stream)
         else text
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsctl import __version__
-from rsctl.cli.app import COMMANDS
+from rsctl.cli.app import COMMANDS, PANELS
 from rsctl.runs.store import Store
 
 from .conftest import Cli, MadeRun
@@ -24,8 +24,10 @@ JOB = "name: job\nrun: {script: train.py}\nimage: {source: src}\n"
 def test_help_names_every_command_in_its_order(rsctl: Cli) -> None:
     done = rsctl("--help")
     assert (done.code, done.err) == (0, "")
-    commands = done.out.split("Commands:\n")[1].splitlines()
-    assert [line.split()[0] for line in commands] == list(COMMANDS)
+    sections = done.out.split("\n\n")[3:]
+    listed = [section.splitlines() for section in sections]
+    assert [lines[0] for lines in listed] == [f"{title}:" for title in [*PANELS, "Options"]]
+    assert [line.split()[0] for lines in listed[:-1] for line in lines[1:]] == list(COMMANDS)
     assert all(len(line) <= 80 for line in done.out.splitlines())
     assert rsctl("-h").out == done.out
 
@@ -229,27 +231,43 @@ def test_no_color_does_not_reach_the_environment(rsctl: Cli) -> None:
 def test_a_completion_script_for_every_shell(rsctl: Cli, shell: str) -> None:
     done = rsctl("completion", shell)
     assert (done.code, done.err) == (0, "")
-    assert f"_RSCTL_COMPLETE={shell}_complete" in done.out
+    assert f"_RSCTL_COMPLETE=complete_{shell}" in done.out
+    assert rsctl("completion", "tcsh").code == 2
 
 
-def test_the_completion_script_is_one_that_bash_takes(rsctl: Cli, tmp_path: Path) -> None:
-    done = subprocess.run(["bash", "-n"], input=rsctl("completion", "bash").out, text=True)
-    assert done.returncode == 0
+COMPLETE = """
+eval "$(rsctl completion bash)"
+COMP_WORDS=({words}) COMP_CWORD={index}
+$(complete -p rsctl | sed 's/.* -F \\([^ ]*\\) .*/\\1/') rsctl
+echo "${{COMPREPLY[@]}}"
+"""
 
 
-def test_completion_knows_commands_and_runs(rsctl: Cli, make_run: Callable[..., MadeRun]) -> None:
+def test_bash_completes_commands_options_values_runs_and_benches(
+    rsctl: Cli, make_run: Callable[..., MadeRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_run("job-aaaaaa")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
 
-    def completions(words: str, index: int) -> str:
-        env = {"_RSCTL_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
-        done = rsctl.process(**env)
-        assert (done.code, done.err) == (0, "")
-        return done.out
+    def completions(*words: str) -> str:
+        script = COMPLETE.format(
+            words=" ".join(f"'{word}'" for word in words), index=len(words) - 1
+        )
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.rstrip("\n")
 
-    assert completions("rsctl st", 1) == "plain,status\n"
-    assert completions("rsctl logs ", 2) == "plain,@last\nplain,job-aaaaaa\n"
-    assert completions("rsctl logs job", 2) == "plain,job-aaaaaa\n"
-    assert "plain,ddp" in completions("rsctl init ", 2)
+    assert completions("rsctl", "st") == "status"
+    assert completions("rsctl", "bench", "c") == "cancel"
+    assert completions("rsctl", "--") == "--version --help"
+    assert completions("rsctl", "logs", "") == "@last job-aaaaaa"
+    assert completions("rsctl", "logs", "job") == "job-aaaaaa"
+    assert completions("rsctl", "bench", "status", "@") == "@last"
+    assert completions("rsctl", "logs", "-f", "--ro") == "--role"
+    assert completions("rsctl", "plan", "-t", "ver") == "vertex"
+    assert completions("rsctl", "plan", "job.yaml", "-o", "") == "text json python"
+    assert completions("rsctl", "init", "dd") == "ddp"
+    assert completions("rsctl", "plan", "job") == ""  # bash completes names of files then
 
 
 @pytest.mark.parametrize("command", ["list", "status x", "logs x", "metrics x", "cancel x"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic, sleep
 
 import pytest
 
-from rsctl.cli import options
+from rsctl.cli import output
 from rsctl.cli.build_view import make_build_view
 from rsctl.findings import error, warning
 from rsctl.image.events import Event, Output, Step
@@ -37,10 +37,12 @@ BUILD: list[Event] = [
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "_given", {"quiet": False, "no_color": False})
+def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    output.reset_output()
     for name in ("NO_COLOR", "TERM", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
+    yield
+    output.reset_output()
 
 
 def show(events: list[Event]) -> None:
@@ -82,10 +84,8 @@ def test_control_sequences_do_not_act(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_quiet_says_errors_only(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(options._given, "quiet", True)
+def test_quiet_says_errors_only(capsys: pytest.CaptureFixture[str]) -> None:
+    output.set_output(quiet=True, no_color=False)
     show([*BUILD, error("c", "no plugin", "take another base", "image.base")])
     assert capsys.readouterr() == (
         "",

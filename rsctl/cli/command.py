@@ -1,0 +1,150 @@
+"""Commands as typer makes them of typed functions, and groups that import a command to run it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import wraps
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from rsctl.cli.output import set_output
+
+OUTPUT = "Output"
+"""The heading in `--help` of the options that say what is printed, and how."""
+
+_OPTIONS = "Options"
+_NAME_WIDTH = 28  # of options and commands in `--help`; what is longer has a line of its own
+
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Only errors on standard error.", rich_help_panel=OUTPUT),
+]
+NoColor = Annotated[
+    bool,
+    typer.Option("--no-color", help="No colours; so does NO_COLOR=1.", rich_help_panel=OUTPUT),
+]
+
+
+class Command(TyperCommand):
+    """A command whose function returns the exit code, with grouped options in `--help`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the function and end with the exit code that it returns."""
+        code = super().invoke(ctx)
+        sys.stdout.flush()  # a full disk is this command's error
+        raise typer.Exit(code)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """`[OPTIONS] JOB`, in every version of typer."""
+        return [self.options_metavar or "", *(name for name, _ in _arguments(self, ctx))]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, and the options below the headings of their panels."""
+        _write_section(formatter, "Arguments", _arguments(self, ctx))
+        _write_options(self, ctx, formatter)
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands that are known by name, and imported when they are called.
+
+    The command NAME is `command` of the module `rsctl.cli.NAME`, with `prefix` before its name.
+    """
+
+    panels: ClassVar[Mapping[str, Mapping[str, str]]]
+    """Commands with their short help, by heading."""
+    prefix: ClassVar[str] = ""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of `--help`."""
+        return [name for commands in self.panels.values() for name in commands]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the module of a command."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = import_module(f"rsctl.cli.{self.prefix}{cmd_name.replace('-', '_')}")
+        return get_command(module.command)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is called; an unknown one is an error with a did-you-mean."""
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-") and not ctx.resilient_parsing:
+            close = get_close_matches(args[0], names, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, without importing them, and then the options."""
+        width = max(map(len, self.list_commands(ctx)))
+        for title, commands in self.panels.items():
+            _write_section(formatter, title, list(commands.items()), width)
+        _write_options(self, ctx, formatter)
+
+
+def make_command(
+    name: str, cls: type[Command] = Command, **settings: Any
+) -> Callable[[Callable[..., int]], typer.Typer]:
+    """Decorate a typed function: its docstring is the help, what it returns the exit code.
+
+    The command also has --quiet and --no-color, of which the function need not know. `settings`
+    are those of `typer.Typer.command`.
+    """
+
+    def decorate(function: Callable[..., int]) -> typer.Typer:
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name, cls=cls, **settings)(_with_output_options(function))
+        return app
+
+    return decorate
+
+
+def _with_output_options(function: Callable[..., int]) -> Callable[..., int]:
+    @wraps(function)
+    def wrapped(quiet: bool, no_color: bool, **values: Any) -> int:
+        set_output(quiet, no_color)
+        return function(**values)
+
+    signature = inspect.signature(function, eval_str=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", Quiet), ("no_color", NoColor))
+    ]
+    parameters = [*signature.parameters.values(), *added]
+    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return wrapped
+
+
+def _arguments(command: Any, ctx: Any) -> list[tuple[str, str]]:
+    return [
+        (param.metavar, param.help or "")
+        for param in command.get_params(ctx)
+        if param.param_type_name == "argument"
+    ]
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    panels: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        if param.param_type_name == "option" and record:
+            panel = getattr(param, "rich_help_panel", None) or _OPTIONS
+            panels.setdefault(panel, []).append(record)
+    names = [name for rows in panels.values() for name, _ in rows]
+    width = max(len(name) for name in names if len(name) <= _NAME_WIDTH)
+    for title, rows in panels.items():
+        _write_section(formatter, title, rows, width)
+
+
+def _write_section(formatter: Any, title: str, rows: list[tuple[str, str]], width: int = 0) -> None:
+    """Names and texts, the texts of all sections of a page in one column."""
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl([(f"{name:<{width}}", text) for name, text in rows])
