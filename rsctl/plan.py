@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.catalog.images import check_python
 from rsctl.findings import RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
@@ -24,6 +25,7 @@ def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:
     is_sound = not document.has_errors
     if document.job is not None:
         document.add(capability_findings(document.job, target.name, target.supports))
+        document.add(check_python(document.job))
     job = document.job if document.job is not None and is_sound else document.require_job()
     try:
         plan = target.render(job, run)

@@ -1,20 +1,23 @@
-"""What is known of container images by their names: which Python they have."""
+"""The Python version of known container images, by their names, and a warning if it is too old."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, Optional
 
 import msgspec
 
 from rsctl.catalog import read_data
+from rsctl.findings import Finding, warning
+from rsctl.spec.job import Job
 
 _HUB = re.compile(r"(?:docker\.io/)?(?:library/)?")
 
 
 class _Base(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A pattern of names and what they have; without `python`, the name says it."""
+    """A pattern of names and what they have; without `python`, the name has it."""
 
     image: str
     python: Optional[str] = None
@@ -32,8 +35,27 @@ class TooOld(NamedTuple):
     needed: str
 
 
+def check_python(job: Job) -> Iterator[Finding]:
+    """A warning for an image in which rsctl's runtime cannot start the job; launcher none needs no
+    runtime.
+    """
+    image = job.image.uri or job.image.base
+    if not image or job.run.launcher == "none":
+        return
+    if found := too_old_python(str(image)):
+        yield warning(
+            "python",
+            f"{image} has Python {found.python} by its name, and rsctl's runtime needs "
+            f"{found.needed} or newer",
+            "take an image with a newer Python, such as "
+            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/clouds.md names others), or use "
+            "launcher none",
+            "image.uri" if job.image.uri else "image.base",
+        )
+
+
 def too_old_python(image: str) -> TooOld | None:
-    """Whether an image's name tells that rsctl's runtime cannot run in it; None if it does not."""
+    """The Python of an image that is too old by the image's name; None if it is not, or unknown."""
     known = _images()
     python = _python_of(image, known.bases)
     if python is None or _newest_minor(python) >= known.runtime_needs:

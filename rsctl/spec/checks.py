@@ -43,7 +43,6 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_what_runs(job.run, job.image)
     yield from _check_image(job.image)
     yield from _check_source_of_own_image(job)
-    yield from _check_image_python(job)
     yield from _check_env(job.run)
     yield from _check_pools(job)
     yield from _check_metrics(job)
@@ -111,25 +110,6 @@ def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
         )
         remedy = "use launcher once or torchrun, or remove image.source"
         yield error("image", message, remedy, "image.source")
-
-
-def _check_image_python(job: Job) -> Iterator[Finding]:
-    """The runtime starts the job in the image, unless launcher none leaves it out."""
-    image = job.image.uri or job.image.base
-    if not image or job.run.launcher == "none":
-        return
-    from rsctl.catalog.images import too_old_python
-
-    if found := too_old_python(str(image)):
-        yield warning(
-            "python",
-            f"{image} has Python {found.python} by its name, and rsctl's runtime needs "
-            f"{found.needed} or newer",
-            "take an image with a newer Python, such as "
-            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/clouds.md names others), or use "
-            "launcher none",
-            "image.uri" if job.image.uri else "image.base",
-        )
 
 
 def _check_env(run: Run) -> Iterator[Finding]:
