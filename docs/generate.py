@@ -1,4 +1,4 @@
-"""Writes `docs/reference/` from the code: commands, the keys of the job file, and JSON.
+"""Writes `docs/reference/` from the code: commands, job file, JSON, findings, variables, exits.
 
 python docs/generate.py            writes the files
 python docs/generate.py --check    ends with 1 and names those that are out of date
@@ -14,13 +14,15 @@ from typing import Any, get_type_hints
 
 os.environ["COLUMNS"] = "80"
 
+import finding_codes
 import msgspec
 import typer
+import variables
 
 from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.doctor import Check
-from rsctl.findings import Finding
+from rsctl.findings import ExitCode, Finding
 from rsctl.runs.records import Replica
 from rsctl.spec.job import Job
 from rsctl.spec.type_descriptions import describe_type
@@ -29,7 +31,8 @@ from rsctl.spec.yaml_tree import join_path
 from rsctl.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
 
-FOLDER = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs" / "reference"
 HEAD = "<!-- Made by docs/generate.py: change the code, then run it. -->\n"
 
 
@@ -166,10 +169,41 @@ def _type(hint: Any) -> str:
     return f"`{text}`"
 
 
+EXIT_CODES = {
+    ExitCode.SUCCEEDED: "The command, and the job it followed, succeeded.",
+    ExitCode.JOB_FAILED: "The job failed.",
+    ExitCode.USAGE: "The command line or the job file is wrong.",
+    ExitCode.ENVIRONMENT: "This machine lacks something, such as credentials or Docker.",
+    ExitCode.REFUSED: "The target refused: a quota, a permission, a name that is not there.",
+    ExitCode.CANCELLED: "The job was cancelled.",
+    ExitCode.TIMED_OUT: "A limit of time or cost passed.",
+    ExitCode.GATE_FAILED: "A gate found a regression.",
+    ExitCode.INCONCLUSIVE: "A gate could not decide: too few runs for the noise, or no data.",
+    ExitCode.INTERRUPTED: "The command was interrupted, or stopped watching a job that goes on.",
+}
+
+
+def exit_codes() -> str:
+    """What each command ends with."""
+    lines = [
+        "# Exit codes\n",
+        "The same for all commands; what the code means for each problem is in",
+        "[findings.md](findings.md).\n",
+        "| exit code | |",
+        "|---|---|",
+    ]
+    return (
+        "\n".join([*lines, *(f"| {int(code)} | {EXIT_CODES[code]} |" for code in ExitCode)]) + "\n"
+    )
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands,
     "job.md": job_keys,
     "json.md": json_output,
+    "findings.md": lambda: finding_codes.page(ROOT),
+    "environment.md": lambda: variables.page(ROOT),
+    "exit-codes.md": exit_codes,
 }
 
 
@@ -177,8 +211,13 @@ def main() -> int:
     """Write or check the pages."""
     FOLDER.mkdir(exist_ok=True)
     stale = []
-    for name, make in PAGES.items():
-        path, text = FOLDER / name, HEAD + make()
+    try:
+        pages = {name: HEAD + make() for name, make in PAGES.items()}
+    except LookupError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    for name, text in pages.items():
+        path = FOLDER / name
         if not path.is_file() or path.read_text() != text:
             stale.append(name)
             if "--check" not in sys.argv:
