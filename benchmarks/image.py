@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.measure import Command, Failed, measure, rsctl
 from benchmarks.report import Report
-from rsctl.image.builder import choose_builder
+from rsctl.image.builder import select_builder
 from rsctl.image.recipe import make_recipe
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
@@ -73,7 +73,7 @@ def _docker(*arguments: str) -> Command:
 
 def _docker_alone(job: Path) -> float:
     """Seconds of the builder by itself, with a context that is ready."""
-    recipe, builder = make_recipe(_job(job), "compose"), choose_builder()
+    recipe, builder = make_recipe(_job(job), "compose"), select_builder()
     context = Path(os.environ["RSCTL_HOME"]) / "context.tar"
     with context.open("wb") as out:
         recipe.write_context(out, builder.cache_mounts)

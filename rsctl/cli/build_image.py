@@ -12,10 +12,10 @@ from rsctl.cli.build_view import make_build_view, took_in_words
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, say, show_findings
 from rsctl.findings import ExitCode, error
+from rsctl.image.ensure import ImageResult, ensure_image, ensure_image_remotely
 from rsctl.image.findings import image_findings, recipe_of
-from rsctl.image.provide import Provided, provide, provide_by_cloud
+from rsctl.image.last_build import Change
 from rsctl.image.recipe import Recipe
-from rsctl.image.record import Change
 from rsctl.spec.document import Document, read
 from rsctl.stream.formatting import format_bytes
 
@@ -90,28 +90,28 @@ def _build(
     view = make_build_view()
     try:
         if builder == "cloud":
-            provided = provide_by_cloud(recipe, job, target, view.show)
+            result = ensure_image_remotely(recipe, job, target, view.show)
         else:
-            provided = provide(recipe, job, view.show, builder, push)
+            result = ensure_image(recipe, job, view.show, builder, push)
     finally:
         view.finish()
     if output == "json":
-        print_json({**msgspec.to_builtins(provided), "findings": document.findings})
+        print_json({**msgspec.to_builtins(result), "findings": document.findings})
     else:
-        say(_in_words(provided))
-        typer.echo(provided.reference)
+        say(_in_words(result))
+        typer.echo(result.reference)
 
 
-def _in_words(provided: Provided) -> str:
+def _in_words(result: ImageResult) -> str:
     """What was done, and what it is."""
-    did = ["built"] if provided.built else []
-    did += ["pushed"] if provided.pushed else []
-    done = " and ".join(did) + f" in {took_in_words(provided.seconds)}" if did else "unchanged"
-    facts = [done, f"transport {provided.transport}"]
-    if provided.size is not None:
-        layers = sum(1 for layer in provided.layers if layer.size)
-        facts.insert(1, f"{format_bytes(provided.size)} in {layers} layers")
-    return "; ".join([", ".join(facts), *_changes_in_words(provided.changes)])
+    did = ["built"] if result.built else []
+    did += ["pushed"] if result.pushed else []
+    done = " and ".join(did) + f" in {took_in_words(result.seconds)}" if did else "unchanged"
+    facts = [done, f"transport {result.transport}"]
+    if result.size is not None:
+        layers = sum(1 for layer in result.layers if layer.size)
+        facts.insert(1, f"{format_bytes(result.size)} in {layers} layers")
+    return "; ".join([", ".join(facts), *_changes_in_words(result.changes)])
 
 
 def _changes_in_words(changes: list[Change] | None) -> list[str]:

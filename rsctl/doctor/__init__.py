@@ -1,4 +1,4 @@
-"""What a submission needs, looked at one thing after the other; nothing is changed."""
+"""Checks of what a submission needs; they change nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Verdict = Literal["ok", "warning", "error", "skipped"]
 
 
 class Check(msgspec.Struct, kw_only=True):
-    """One thing that was looked at, and what to do where it is not well.
+    """The result of one check, with the remedy where it failed.
 
-    `path` is the key of the spec that made it matter.
+    `path` is the key of the spec that is checked.
     """
 
     name: str
@@ -26,19 +26,19 @@ class Check(msgspec.Struct, kw_only=True):
 
 
 def ok(name: str, message: str) -> Check:
-    """It is as it should be."""
+    """A check that has passed."""
     return Check(name=name, verdict="ok", message=message)
 
 
 def skipped(name: str, message: str, remedy: str | None = None) -> Check:
-    """It could not be looked at, or is not needed."""
+    """A check that was not possible, or is not needed."""
     return Check(name=name, verdict="skipped", message=message, remedy=remedy)
 
 
-def look(name: str, at: Callable[[], str], severity: Verdict = "error") -> Check:
-    """Whether something works: `at` says in words how well, or raises RsctlError."""
+def run_check(name: str, check: Callable[[], str], severity: Verdict = "error") -> Check:
+    """The result of `check`, which returns a message or raises RsctlError."""
     try:
-        return ok(name, at())
+        return ok(name, check())
     except RsctlError as problem:
         finding = problem.findings[0]
         return Check(

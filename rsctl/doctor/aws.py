@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from rsctl.clients.aws import client, code_of, findings
-from rsctl.doctor import Check, Verdict, look
+from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
@@ -20,20 +20,20 @@ def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
     options = job.targets.sagemaker
     region = options.region
-    who = look("credentials", lambda: _identity(region))
+    who = run_check("credentials", lambda: _identity(region))
     yield who
     if who.verdict != "ok":
         return
     if options.role:
-        yield look("role", lambda: _role(str(options.role)), "warning")
+        yield run_check("role", lambda: _role(str(options.role)), "warning")
     for machine, count in _machines(plan).items():
-        yield look(
+        yield run_check(
             f"quota {machine}",
             lambda m=machine, c=count: _quota(region, m, c),  # type: ignore[misc]
             "warning",
         )
     for bucket in _buckets(job):
-        yield look(f"s3://{bucket}", lambda b=bucket: _bucket(region, b))  # type: ignore[misc]
+        yield run_check(f"s3://{bucket}", lambda b=bucket: _bucket(region, b))  # type: ignore[misc]
 
 
 def _identity(region: str | None) -> str:
@@ -72,7 +72,7 @@ def _quota(region: str | None, machine: str, needed: int) -> str:
         )
         value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
     if value is None:
-        return f"{needed} needed; how many there are is not told"
+        return f"{needed} needed; the quota is not known"
     if value < needed:
         message = f"{needed} needed, and the quota '{wanted}' is {value:g}"
         remedy = "ask for more in Service Quotas (Amazon SageMaker), or take another machine"
@@ -83,8 +83,8 @@ def _quota(region: str | None, machine: str, needed: int) -> str:
 
 
 def _buckets(job: Job) -> list[str]:
-    places = [*job.inputs.values(), job.outputs, job.checkpoints, job.targets.sagemaker.staging]
-    names = [str(p).removeprefix("s3://").partition("/")[0] for p in places if p]
+    uris = [*job.inputs.values(), job.outputs, job.checkpoints, job.targets.sagemaker.staging]
+    names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
     return list(dict.fromkeys(names))
 
 
@@ -100,14 +100,14 @@ def _bucket(region: str | None, bucket: str) -> str:
             remedy = f"create it: `aws s3 mb s3://{bucket}`"
             finding = error("bucket", "there is no such bucket", remedy)
             raise RsctlError(ExitCode.REFUSED, finding) from None
-    place = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
-    if region and place != region:
-        message = f"it is in {place}, and the job in {region}"
+    found_region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
+    if region and found_region != region:
+        message = f"it is in {found_region}, and the job in {region}"
         remedy = f"use a bucket in {region}: SageMaker asks for one in the job's own region"
         raise RsctlError(ExitCode.REFUSED, error("bucket", message, remedy))
-    return f"it is there, in {place}"
+    return f"it is there, in {found_region}"
 
 
 def signed_in(severity: Verdict) -> Check:
-    """Whether there are credentials at all, for a look without a job."""
-    return look("aws", lambda: _identity(None), severity)
+    """Whether there are credentials at all, without a job."""
+    return run_check("aws", lambda: _identity(None), severity)

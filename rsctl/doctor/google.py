@@ -9,7 +9,7 @@ from urllib.parse import quote
 from rsctl.catalog import load
 from rsctl.clients.google import Google, endpoint
 from rsctl.clients.pace import Pace
-from rsctl.doctor import Check, Verdict, look
+from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job
 from rsctl.spec.units import Accelerator, Location
@@ -35,18 +35,18 @@ def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
     options = job.targets.vertex
     project, region = str(options.project), str(options.region)
     google = Google(Pace(tries=2), project)
-    who = look("credentials", google.identity)
+    who = run_check("credentials", google.identity)
     yield who
     if who.verdict != "ok":
         return
-    yield look("apis", lambda: _apis(google, project))
-    yield look("permissions", lambda: _permissions(google, project), "warning")
+    yield run_check("apis", lambda: _apis(google, project))
+    yield run_check("permissions", lambda: _permissions(google, project), "warning")
     if options.service_account:
         account = options.service_account
-        yield look("service account", lambda: _act_as(google, project, account), "warning")
+        yield run_check("service account", lambda: _act_as(google, project, account), "warning")
     yield from _quotas(google, project, region, job, plan)
     for bucket, needs in _buckets(job).items():
-        yield look(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
+        yield run_check(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
 
 
 def _apis(google: Google, project: str) -> str:
@@ -88,7 +88,7 @@ def _granted(google: Google, url: str, path: str, wanted: list[str]) -> set[str]
 
 def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> Iterator[Check]:
     for quota, needed in needed_quotas(job, plan).items():
-        yield look(
+        yield run_check(
             f"quota {quota}",
             lambda q=quota, n=needed: _quota(google, project, region, q, n),  # type: ignore[misc]
         )
@@ -122,7 +122,7 @@ def _quota(google: Google, project: str, region: str, quota: str, needed: int) -
     answer = google.call("GET", url, ok=(200, 404), path="targets.vertex.region")
     limit = _limit(answer.json(), region) if answer.status_code == 200 else None
     if limit is None:
-        return f"{needed} needed; how many there are in {region} is not told"
+        return f"{needed} needed; the quota in {region} is not known"
     if 0 <= limit < needed:
         message = f"{needed} needed in {region}, and the quota is {limit}"
         remedy = "ask for more on the console's page Quotas (Vertex AI API), or take another region"
@@ -135,9 +135,9 @@ def _limit(metric: dict[str, Any], region: str) -> int | None:
     found: dict[str, int] = {}
     for limit in metric.get("consumerQuotaLimits", []):
         for bucket in limit.get("quotaBuckets", []):
-            place = bucket.get("dimensions", {}).get("region", "")
+            name = bucket.get("dimensions", {}).get("region", "")
             if "effectiveLimit" in bucket:
-                found[place] = int(bucket["effectiveLimit"])
+                found[name] = int(bucket["effectiveLimit"])
     return found.get(region, found.get(""))
 
 
@@ -172,7 +172,7 @@ def _bucket(google: Google, bucket: str, needs: set[str]) -> str:
         remedy = f"ask for roles/storage.objectUser on gs://{bucket}"
         raise _lacking("denied", f"missing: {', '.join(missing)}", remedy)
     return "it may be " + " and ".join(
-        word for name, word in ((_READ, "read"), (_WRITE, "written")) if name in needs
+        verb for name, verb in ((_READ, "read"), (_WRITE, "written")) if name in needs
     )
 
 
@@ -181,5 +181,5 @@ def _lacking(code: str, message: str, remedy: str) -> RsctlError:
 
 
 def signed_in(severity: Verdict) -> Check:
-    """Whether there are credentials at all, for a look without a job."""
-    return look("google cloud", Google(Pace(tries=2)).identity, severity)
+    """Whether there are credentials at all, without a job."""
+    return run_check("google cloud", Google(Pace(tries=2)).identity, severity)

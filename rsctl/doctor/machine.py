@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from rsctl import __version__
-from rsctl.doctor import Check, Verdict, look, ok, skipped
+from rsctl.doctor import Check, Verdict, ok, run_check, skipped
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.choose import choose
+from rsctl.image.builder_detection import detect_builder
 from rsctl.installation import install_command
 from rsctl.runs.store import Store
 from rsctl.targets.local import docker
@@ -24,13 +24,13 @@ _EXTRAS = {
 def machine_checks(target: str | None) -> Iterator[Check]:
     """What any target needs, and what one does; without a target nothing of Docker is required."""
     yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
-    yield look("store", _store)
+    yield run_check("store", _store)
     for package, (extra, use) in _EXTRAS.items():
         yield _installed(package, extra, use, needed=target == "process" and package == "torch")
     required: Verdict = "error" if target == "compose" else "warning"
-    yield look("docker", _engine, required)
-    yield look("compose", _compose, required if target in (None, "compose") else "warning")
-    yield look("builder", lambda: f"images are built with {choose('auto')}", required)
+    yield run_check("docker", _engine, required)
+    yield run_check("compose", _compose, required if target in (None, "compose") else "warning")
+    yield run_check("builder", lambda: f"images are built with {detect_builder('auto')}", required)
 
 
 def _store() -> str:
@@ -55,8 +55,8 @@ def _engine() -> str:
     for finding in docker.missing():
         if finding.code == "docker":
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
-    said = docker.run(["docker", "version", "--format", "{{.Client.Version}} {{.Server.Version}}"])
-    client, _, server = said.stdout.strip().partition(" ")
+    done = docker.run(["docker", "version", "--format", "{{.Client.Version}} {{.Server.Version}}"])
+    client, _, server = done.stdout.strip().partition(" ")
     return f"client {client}, engine {server}"
 
 

@@ -1,8 +1,8 @@
-"""Whether the registry that a job's image is pushed to lets us in."""
+"""Checks the registry that a job's image is pushed to: log-in and look-up."""
 
 from __future__ import annotations
 
-from rsctl.doctor import Check, look, skipped
+from rsctl.doctor import Check, run_check, skipped
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
 
@@ -16,12 +16,11 @@ def registry_check(job: Job, target: str) -> Check:
     repository = repository_of(job, target)
     if repository is None:
         return skipped("registry", "the image is not pushed")
-    return look("registry", lambda: _reach(repository))
+    return run_check("registry", lambda: _reach(repository))
 
 
 def _reach(repository: str) -> str:
-    from rsctl.image.registry.login import login_for
-    from rsctl.image.registry.lookup import find_pushed
+    from rsctl.image.registry.operations import find_pushed, login_for
 
     login = login_for(repository)
     find_pushed(f"{repository}:{_NO_IMAGE}", login)

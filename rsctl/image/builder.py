@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from typing import IO
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.choose import choose
-from rsctl.image.engine import Base, Built, Layer, find_base, find_image
+from rsctl.image.build_errors import FailureDetails, find_known_error
+from rsctl.image.builder_detection import detect_builder
+from rsctl.image.commands import run_streamed
+from rsctl.image.engine import BaseImage, EngineImage, Layer, find_base, find_image
 from rsctl.image.events import Event, Output, Show, Step
-from rsctl.image.failures import Trail, known_cause
-from rsctl.image.process import follow
 from rsctl.image.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
 from rsctl.image.recipe import Recipe
 
-__all__ = ["BUILDERS", "Builder", "Built", "Layer", "choose_builder"]
+__all__ = ["BUILDERS", "Builder", "EngineImage", "Layer", "select_builder"]
 
 
 @dataclass(frozen=True)
 class Builder:
-    """A way to build: its command, what that needs in its environment, and how it is read.
+    """A build command: its arguments, its environment, and the format of its output.
 
-    `command` ends where the arguments begin that all builders share.
+    `command` is followed by arguments that all builders share.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Builder:
             argv += ["--label", f"{name}={value}"]
         return [*argv, "--tag", recipe.reference, "-"]
 
-    def image(self, reference: str) -> Built | None:
+    def image(self, reference: str) -> EngineImage | None:
         """The image of this name in the builder's engine, or None. Raises RsctlError."""
         return find_image(self.program, reference)
 
@@ -61,7 +61,7 @@ class Builder:
         """
         base = find_base(self.program, recipe.base)
         if base is None or not _is_for(base, recipe.platform):
-            self._pull(recipe, show or _unseen)
+            self._pull(recipe, show or _ignore_event)
             base = find_base(self.program, recipe.base)
         if base is None or not _is_for(base, recipe.platform):
             raise _wrong_base(recipe, base)
@@ -73,21 +73,21 @@ class Builder:
         Raises RsctlError, with the known cause if there is one, when the build fails.
         """
         user = self.base_user(recipe, show)
-        trail, progress = Trail(), self.progress()
+        failure, progress = FailureDetails(), self.progress()
 
-        def hear(line: str | None) -> None:
+        def on_line(line: str | None) -> None:
             for event in progress.read(line):
-                _tell(event, trail, show)
+                _report(event, failure, show)
 
         with tempfile.TemporaryFile() as context:
             self._write_context(recipe, context)
             context.seek(0)
-            code = follow(self.argv(recipe, user), hear, dict(self.env), context)
+            code = run_streamed(self.argv(recipe, user), on_line, dict(self.env), context)
         for event in progress.end(failed=code != 0):
-            _tell(event, trail, show)
+            _report(event, failure, show)
         if code:
-            raise trail.error(recipe.reference, recipe.base, self.program)
-        for finding in trail.errors:
+            raise failure.to_error(recipe.reference, recipe.base, self.program)
+        for finding in failure.errors:
             show(finding)
 
     def _write_context(self, recipe: Recipe, out: IO[bytes]) -> None:
@@ -105,13 +105,13 @@ class Builder:
         step = Step(0, 0, f"pull {recipe.base}")
         lines: list[str] = []
 
-        def hear(line: str | None) -> None:
+        def on_line(line: str | None) -> None:
             if line:
                 lines[:] = [*lines[-20:], line]
                 show(Output(line))
 
         show(step)
-        code = follow([*argv, recipe.base], hear)
+        code = run_streamed([*argv, recipe.base], on_line)
         show(Step(0, 0, step.instruction, seconds=0.0, failed=code != 0))
         if code:
             raise _pull_failed(recipe, self.program, step.instruction, lines)
@@ -151,47 +151,46 @@ BUILDERS = (
 """In the order in which they are preferred."""
 
 
-def choose_builder(wanted: str = "auto") -> Builder:
+def select_builder(wanted: str = "auto") -> Builder:
     """The builder of a name, or with `auto` the first that works here.
 
     In their order these are buildx, BuildKit inside an older docker, docker's classic builder, and
     podman where no Docker engine answers. With `auto`, DOCKER_BUILDKIT in the environment is
-    honoured. Raises RsctlError if there is none, saying what is missing.
+    honoured. Raises RsctlError if there is none, which names what is missing.
     """
-    name = choose(wanted)
+    name = detect_builder(wanted)
     return next(builder for builder in BUILDERS if builder.name == name)
 
 
-def _unseen(_event: Event) -> None:
-    """For one who does not watch."""
+def _ignore_event(_event: Event) -> None:
+    """Shows nothing."""
 
 
-def _tell(event: Event, trail: Trail, show: Show) -> None:
-    """Errors are told once, at the end."""
-    trail.note(event)
+def _report(event: Event, failure: FailureDetails, show: Show) -> None:
+    """Show an event; errors are shown once, at the end."""
+    failure.add(event)
     if not (isinstance(event, Finding) and event.is_error):
         show(event)
 
 
-def _is_for(base: Base, platform: str | None) -> bool:
-    """Whether a base is for a platform; of variants, such as linux/arm64/v8, we know nothing."""
+def _is_for(base: BaseImage, platform: str | None) -> bool:
+    """Whether a base is for a platform; variants, such as linux/arm64/v8, are not compared."""
     return platform is None or base.platform.split("/")[:2] == platform.split("/")[:2]
 
 
-def _wrong_base(recipe: Recipe, base: Base | None) -> RsctlError:
+def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
     has = f"is for {base.platform}, not for {recipe.platform}" if base else "was pulled and is gone"
     remedy = f"take a base for {recipe.platform}" if base else "try again"
     finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
     return RsctlError(ExitCode.USAGE, finding)
 
 
-def _pull_failed(recipe: Recipe, program: str, did: str, lines: list[str]) -> RsctlError:
-    known = known_cause(lines, did, recipe.base)
-    words = lines[-1] if lines else "it said nothing"
-    message = f"{program} cannot pull {recipe.base}: {words}"
+def _pull_failed(recipe: Recipe, program: str, instruction: str, lines: list[str]) -> RsctlError:
+    known = find_known_error(lines, instruction, recipe.base)
+    message = f"{program} cannot pull {recipe.base}: {lines[-1] if lines else 'it printed nothing'}"
     if known is None:
         remedy = "check its name, and that this machine may read it"
         return RsctlError(ExitCode.ENVIRONMENT, error("base", message, remedy, "image.base"))
-    finding = known.finding
-    told = error(finding.code, message, f"{finding.message}; {finding.remedy}", "image.base")
-    return RsctlError(known.exit_code, told)
+    finding = known.findings[0]
+    remedy = f"{finding.message}; {finding.remedy}"
+    return RsctlError(known.exit_code, error(finding.code, message, remedy, "image.base"))

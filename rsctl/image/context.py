@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from rsctl.image.ignore import Ignore
-from rsctl.image.unwanted import unwanted
+from rsctl.image.dockerignore import Dockerignore
+from rsctl.image.exclusions import content_exclusion
 
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
@@ -112,7 +112,7 @@ def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[LeftOut
     Links are kept as links; sockets and devices are left out. Raises OSError, and RsctlError for
     a `.dockerignore` that docker would not take.
     """
-    ignore = Ignore.of(source)
+    ignore = Dockerignore.of(source)
     entries = [Entry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     for path, relative in _walk(source, "", ignore, left_out):
@@ -129,11 +129,13 @@ def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[LeftOut
 
 
 def _walk(
-    folder: Path, relative: str, ignore: Ignore, left_out: list[LeftOut]
+    folder: Path, relative: str, ignore: Dockerignore, left_out: list[LeftOut]
 ) -> Iterator[tuple[Path, str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
-        reason = ignore.leaves_out(name) or (not ignore.takes_in(name) and unwanted(item)) or None
+        reason = ignore.exclusion(name)
+        if reason is None and not ignore.is_included(name):
+            reason = content_exclusion(item)
         if reason:
             left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
         else:

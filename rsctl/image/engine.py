@@ -1,4 +1,4 @@
-"""What a container engine, docker's or podman, knows of images."""
+"""Images of the local container engine, docker's or podman's: look-up, layers, user, platform."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.process import ask, require, said
+from rsctl.image.commands import last_line, run_checked, run_command
 
 _ABSENT = ("no such image", "no such object", "image not known")
 
@@ -20,7 +20,7 @@ class Layer(msgspec.Struct, frozen=True):
     instruction: str
 
 
-class Built(msgspec.Struct, frozen=True):
+class EngineImage(msgspec.Struct, frozen=True):
     """An image that the engine has.
 
     `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
@@ -34,8 +34,8 @@ class Built(msgspec.Struct, frozen=True):
     repo_digests: list[str]
 
 
-class Base(msgspec.Struct, frozen=True):
-    """What a build must know of the image it builds on; `user` is empty if it names none."""
+class BaseImage(msgspec.Struct, frozen=True):
+    """What a build needs to know of its base image; `user` is empty if it names none."""
 
     user: str
     platform: str
@@ -57,18 +57,18 @@ class _Inspected(msgspec.Struct):
     Config: Optional[_Config] = None
 
 
-def find_image(program: str, reference: str) -> Built | None:
+def find_image(program: str, reference: str) -> EngineImage | None:
     """An image of the engine, or None if it has none of this name. Raises RsctlError."""
     found = _inspect(program, reference)
     if found is None:
         return None
     layers = list(_layers(program, found.Id))
     digests = found.RepoDigests or []
-    return Built(found.Id, found.Size, found.Created, layers[::-1], sorted(digests))
+    return EngineImage(found.Id, found.Size, found.Created, layers[::-1], sorted(digests))
 
 
-def find_base(program: str, reference: str) -> Base | None:
-    """What an image is as a base, or None if the engine has none of this name.
+def find_base(program: str, reference: str) -> BaseImage | None:
+    """User and platform of an image, or None if the engine has none of this name.
 
     Raises RsctlError.
     """
@@ -76,18 +76,18 @@ def find_base(program: str, reference: str) -> Base | None:
     if found is None:
         return None
     user = (found.Config.User if found.Config else None) or ""
-    return Base(user, f"{found.Os}/{found.Architecture}")
+    return BaseImage(user, f"{found.Os}/{found.Architecture}")
 
 
 def _inspect(program: str, reference: str) -> _Inspected | None:
     argv = [program, "image", "inspect", reference]
-    done = ask(argv)
+    done = run_command(argv)
     if done.returncode == 0:
         found: list[_Inspected] = _decoded(argv, done.stdout, list[_Inspected])
         return found[0] if found else None
-    if any(word in done.stderr.lower() for word in _ABSENT):
+    if any(text in done.stderr.lower() for text in _ABSENT):
         return None
-    raise _unanswered(argv, said(done))
+    raise _engine_error(argv, last_line(done))
 
 
 def _layers(program: str, image: str) -> Iterator[Layer]:
@@ -95,11 +95,11 @@ def _layers(program: str, image: str) -> Iterator[Layer]:
     argv = [program, "history", "--human=false", "--no-trunc", "--format"]
     if program == "podman":
         argv += ["json", image]
-        for record in _decoded(argv, require(argv), list[dict[str, Any]]):
+        for record in _decoded(argv, run_checked(argv), list[dict[str, Any]]):
             yield _layer(argv, record.get("size"), record.get("CreatedBy"))
     else:
         argv += ["{{json .}}", image]
-        for line in require(argv).splitlines():
+        for line in run_checked(argv).splitlines():
             record = _decoded(argv, line, dict[str, Any])
             yield _layer(argv, record.get("Size"), record.get("CreatedBy"))
 
@@ -108,17 +108,17 @@ def _layer(argv: list[str], size: object, instruction: object) -> Layer:
     try:
         return Layer(int(str(size)), str(instruction or ""))
     except ValueError:
-        raise _unanswered(argv, f"{size!r} is no size") from None
+        raise _engine_error(argv, f"{size!r} is no size") from None
 
 
 def _decoded(argv: list[str], text: str, form: Any) -> Any:
     try:
         return msgspec.json.decode(text, type=form)
     except (msgspec.DecodeError, RecursionError) as problem:
-        raise _unanswered(argv, str(problem)) from None
+        raise _engine_error(argv, str(problem)) from None
 
 
-def _unanswered(argv: list[str], why: str) -> RsctlError:
+def _engine_error(argv: list[str], why: str) -> RsctlError:
     message = f"{' '.join(argv[:3])}: {why}"
     remedy = f"see that `{argv[0]} info` answers you"
     return RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))

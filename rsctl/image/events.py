@@ -1,4 +1,4 @@
-"""What is told of a build while it works; the same for every builder."""
+"""Events of a running build: steps, lines of output, findings; the same for every builder."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from rsctl.findings import Finding
 from rsctl.stream.metrics import structured
 from rsctl.stream.sanitize import sanitize_line
 
-_MAX_TEXT = 2000  # characters of what a finding says
-_TAKEN_OVER = ("severity", "code", "message", "remedy", "path")  # not that it points into files
+_MAX_TEXT = 2000  # characters of a text of a finding
+_KEPT_FIELDS = ("severity", "code", "message", "remedy", "path")  # not that it points into files
 
 
 @dataclass(frozen=True)
 class Step:
     """A step has started, or has ended if `seconds` is not None; if it was cached, it only ends.
 
-    `number` counts from 1 up to `total`; both are 0 for work that is in no Dockerfile, such as
+    `number` counts from 1 up to `total`; both are 0 for a step that is in no Dockerfile, such as
     `exporting to image`.
     """
 
@@ -43,15 +43,15 @@ class Output(NamedTuple):
 Event = Step | Output | Finding
 
 Show = Callable[[Event], None]
-"""Shows the user what a build tells."""
+"""Shows the user an event of a build."""
 
 
 def output_or_finding(line: str, step: int) -> Output | Finding:
-    """A line that a step has printed; what rsctl's own commands in a build tell is a finding."""
+    """A line of a step's output, or the finding that an rsctl command in the build has printed."""
     record = structured(line)
     if not record or record["rsctl"] != "finding":
         return Output(line, step)
-    fields = {key: _tame(record[key]) for key in _TAKEN_OVER if key in record}
+    fields = {key: _sanitized(record[key]) for key in _KEPT_FIELDS if key in record}
     try:
         return msgspec.convert(fields, Finding)
     except msgspec.ValidationError:
@@ -63,6 +63,6 @@ def one_line(instruction: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"--mount=\S+\s+", "", instruction)).strip()
 
 
-def _tame(value: object) -> object:
+def _sanitized(value: object) -> object:
     """Text from inside a build on one line, of bounded length and fit for a terminal."""
     return sanitize_line(" ".join(value.split()))[:_MAX_TEXT] if isinstance(value, str) else value

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.image.context import Entry, LeftOut
-from rsctl.image.own import has_compiled_core
 from rsctl.image.recipe import Recipe, make_recipe
+from rsctl.image.runtime_files import has_compiled_core
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.image.repository import commit_of
+from rsctl.image.git_commit import commit_of
 from rsctl.spec.job import Job
 
 _PREFIX = "org.opencontainers.image"

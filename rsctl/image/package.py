@@ -27,7 +27,7 @@ import msgspec
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.image.context import Context, Entry, LeftOut, source_entries
 from rsctl.image.findings import large_file_notes, left_out_notes
-from rsctl.image.own import own_entries
+from rsctl.image.runtime_files import runtime_entries
 from rsctl.spec.job import Job
 
 FILE = "package.tar.gz"
@@ -88,7 +88,7 @@ def make_package(job: Job) -> Package:
         source, left_out = source_entries(Path(str(job.image.source)), _SOURCE)
         entries = [Entry("boot.py", content=_BOOT.read_bytes())]
         # What a compiler made is not the same everywhere, and may not fit the image.
-        entries += own_entries("runtime/", has_core=False)
+        entries += runtime_entries("runtime/", has_core=False)
         entries += [entry for entry in source if not _leads_out(entry, job)]
         context = Context(entries, left_out + _lost_links(source, job))
         return Package(context, _write_tar(context, None))

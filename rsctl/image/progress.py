@@ -1,4 +1,4 @@
-"""What a builder prints, as events that are the same for every builder.
+"""Parses the output of builders into events that are the same for every builder.
 
 The formats are those of `docker build` with and without BuildKit (`--progress plain`) and of
 `podman build`; samples of each are in `tests/image/progress/`.
@@ -32,21 +32,21 @@ class Progress(Protocol):
         ...
 
 
-class Dialect(NamedTuple):
+class StepwiseFormat(NamedTuple):
     """How a builder that works step by step marks its steps among their output.
 
-    `step` has the groups number, total and instruction; `own` is what it says itself.
+    `step` has the groups number, total and instruction; `builder_lines` are what it prints itself.
     """
 
     step: re.Pattern[str]
     cached: re.Pattern[str]
-    own: re.Pattern[str]
+    builder_lines: re.Pattern[str]
 
 
-CLASSIC = Dialect(
+CLASSIC = StepwiseFormat(
     step=re.compile(r"Step (\d{1,6})/(\d{1,6}) : (.+)"),
     cached=re.compile(r" ---> Using cache$"),
-    own=re.compile(
+    builder_lines=re.compile(
         r" ---> (?:Running in )?[0-9a-f]{12}$"
         r"|Removing intermediate container [0-9a-f]{12}$"
         r"|Sending build context to Docker daemon "
@@ -55,10 +55,12 @@ CLASSIC = Dialect(
         r"| {12}(?:BuildKit is currently disabled|environment-variable)"
     ),
 )
-PODMAN = Dialect(
+PODMAN = StepwiseFormat(
     step=re.compile(r"STEP (\d{1,6})/(\d{1,6}): (.+)"),
     cached=re.compile(r"--> Using cache [0-9a-f]{64}$"),
-    own=re.compile(r"--> [0-9a-f]{11,64}$|COMMIT \S+$|Successfully tagged \S+$|[0-9a-f]{64}$"),
+    builder_lines=re.compile(
+        r"--> [0-9a-f]{11,64}$|COMMIT \S+$|Successfully tagged \S+$|[0-9a-f]{64}$"
+    ),
 )
 
 
@@ -69,8 +71,8 @@ class StepwiseProgress:
     so that a step which prints headings confuses the display of one step at most.
     """
 
-    def __init__(self, dialect: Dialect, clock: Clock = monotonic) -> None:
-        self._dialect = dialect
+    def __init__(self, format: StepwiseFormat, clock: Clock = monotonic) -> None:
+        self._format = format
         self._clock = clock
         self._step: Step | None = None
         self._started = 0.0
@@ -85,13 +87,13 @@ class StepwiseProgress:
             yield from self._close(failed=False)
             self._step, self._started = heading, self._clock()
             self._is_open, self._is_announced = True, False
-        elif not self._is_announced and self._dialect.cached.match(line):
+        elif not self._is_announced and self._format.cached.match(line):
             self._is_open, self._is_announced = False, True
             if self._step:
                 yield replace(self._step, cached=True, seconds=0.0)
         else:
             yield from self._announce()
-            if line and not self._dialect.own.match(line):
+            if line and not self._format.builder_lines.match(line):
                 yield output_or_finding(line, self._step.number if self._step else 0)
 
     def end(self, failed: bool) -> Iterator[Event]:
@@ -99,7 +101,7 @@ class StepwiseProgress:
         yield from self._close(failed)
 
     def _heading(self, line: str) -> Step | None:
-        found = self._dialect.step.match(line)
+        found = self._format.step.match(line)
         if not found:
             return None
         step = Step(int(found[1]), int(found[2]), one_line(found[3]))
@@ -159,7 +161,7 @@ class BuildKitProgress:
             if vertex is None:
                 self._vertices[found[1]] = self._make_vertex(found[2])
             elif found[2] not in (vertex.name, "...") and not _DIGEST.match(found[2]):
-                yield from self._told(vertex, found[2])
+                yield from self._vertex_events(vertex, found[2])
         elif line and not self._has_failed:  # after a failure everything is said once more
             yield from self._announce()
             yield Output(line)
@@ -177,7 +179,7 @@ class BuildKitProgress:
         step = replace(step, instruction=one_line(step.instruction))
         return _Vertex(step, name, self.clock())
 
-    def _told(self, vertex: _Vertex, text: str) -> Iterator[Event]:
+    def _vertex_events(self, vertex: _Vertex, text: str) -> Iterator[Event]:
         if text == "CACHED" and not vertex.is_ended and not vertex.is_announced:
             vertex.is_ended = vertex.is_announced = True
             if vertex.step.number:

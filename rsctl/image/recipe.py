@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from rsctl.image.context import Context, Entry, source_entries
-from rsctl.image.own import own_entries
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
+from rsctl.image.runtime_files import runtime_entries
 from rsctl.image.transport import TRANSPORTS, choose_transport, fragment
 from rsctl.spec.job import Job
 
@@ -196,5 +196,5 @@ def _own_entries(contents: Contents) -> list[Entry]:
         python,
         Entry("rsctl-launch", executable=True, content=_LAUNCH),
         Entry("runtime/transport", content=f"{contents.transport}\n".encode()),
-        *own_entries("runtime/", has_core=contents.transport == "rsctl"),
+        *runtime_entries("runtime/", has_core=contents.transport == "rsctl"),
     ]

@@ -38,12 +38,12 @@ def provide_rehearsal_image(plan: Plan, job: Job, show: Show) -> str | None:
 
     Raises RsctlError.
     """
-    from rsctl.image.provide import provide
+    from rsctl.image.ensure import ensure_image
 
     rehearsal = rehearsal_of(plan.run)
     if rehearsal is None or rehearsal.runner == "process" or job.image.uri or not plan.image.tag:
         return plan.image.tag
-    return provide(_recipe(job, plan), job, show).reference
+    return ensure_image(_recipe(job, plan), job, show).reference
 
 
 def _recipe(job: Job, plan: Plan) -> Recipe:

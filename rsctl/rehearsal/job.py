@@ -148,9 +148,9 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
 
 
 def _missing_image(job: Job) -> Iterator[Finding]:
-    from rsctl.image.process import ask
+    from rsctl.image.commands import run_command
 
-    if job.image.uri and ask(["docker", "image", "inspect", job.image.uri]).returncode:
+    if job.image.uri and run_command(["docker", "image", "inspect", job.image.uri]).returncode:
         message = f"this machine does not have the image {job.image.uri}"
         yield error("image", message, f"docker pull {job.image.uri}", "image.uri")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rsctl.image.remote.cloudbuild_request import staging_of
+from rsctl.clients.staging import parse_staging
 from rsctl.sdk.calls import (
     Call,
     Code,
@@ -180,7 +180,7 @@ def _session(region: str, job: Job | None) -> Call:
     arguments: dict[str, Any] = {"boto_session": Call(_BOTO, {"region_name": region})}
     staging = job.targets.sagemaker.staging if job else None
     if staging:
-        parts = staging_of(staging)
+        parts = parse_staging(staging)
         arguments["default_bucket"] = parts.bucket
         if parts.folder:
             arguments["default_bucket_prefix"] = parts.folder.strip("/")

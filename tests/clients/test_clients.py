@@ -23,8 +23,8 @@ from rsctl.clients.google import endpoint
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.registry.aws import log_in
 from rsctl.image.registry.credentials import Login
-from rsctl.image.registry.lookup import ensure_repository
 from rsctl.image.registry.names import parse_repository
+from rsctl.image.registry.operations import ensure_repository
 
 ELSEWHERE = "http://192.0.2.1:80"  # TEST-NET-1 (RFC 5737): nobody answers there
 

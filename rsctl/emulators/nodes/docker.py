@@ -21,7 +21,7 @@ from rsctl.emulators.nodes import Kind, Listener, Node
 from rsctl.emulators.nodes.attached import Attached, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.process import ask, said
+from rsctl.image.commands import last_line, run_command
 
 _LABEL = "rsctl.emulator"
 _SHM = "1g"  # Docker's 64 MB is too small for data loaders and for gloo and NCCL
@@ -37,9 +37,9 @@ def obstacle() -> Finding | None:
     remedy = "install and start Docker, or let the nodes run as processes"
     if shutil.which("docker") is None:
         return error("docker", "no docker command here", remedy)
-    done = ask(["docker", "version", "--format", "{{.Server.Version}}"])
+    done = run_command(["docker", "version", "--format", "{{.Server.Version}}"])
     if done.returncode:
-        return error("docker", f"no Docker engine answers: {said(done)}", remedy)
+        return error("docker", f"no Docker engine answers: {last_line(done)}", remedy)
     return None
 
 
@@ -55,9 +55,9 @@ def clear(owner: str) -> bool:
 
 
 def _remove(listing: list[str], remove: list[str]) -> bool:
-    listed = ask(listing)
+    listed = run_command(listing)
     found = listed.stdout.split()
-    return not listed.returncode and (not found or not ask([*remove, *found]).returncode)
+    return not listed.returncode and (not found or not run_command([*remove, *found]).returncode)
 
 
 class DockerRunner:
@@ -73,7 +73,10 @@ class DockerRunner:
 
     def has_image(self, image: str) -> bool:
         """Whether the engine has it."""
-        return ask(["docker", "image", "inspect", "--format", "{{.Id}}", image]).returncode == 0
+        return (
+            run_command(["docker", "image", "inspect", "--format", "{{.Id}}", image]).returncode
+            == 0
+        )
 
     def nodes(self, job: str, listener: Listener, isolated: bool = False) -> DockerNodes:
         """Where the nodes of a job will run. Raises RsctlError, or OSError for RSCTL_HOME."""
@@ -172,7 +175,7 @@ class DockerNodes:
         )
         if done.returncode:
             what = " ".join(argv[:2])
-            raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {said(done)}"))
+            raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {last_line(done)}"))
 
     def stop(self, name: str, grace: float) -> None:
         """SIGTERM for the container's first process, SIGKILL for all after `grace` seconds."""
@@ -191,12 +194,12 @@ class DockerNodes:
         with self._lock:
             self._is_closed = True
             if self._containers:
-                ask(["docker", "rm", "--force", "--volumes", *self._containers])
+                run_command(["docker", "rm", "--force", "--volumes", *self._containers])
         for _, running in self._running.values():
             running.wait()
         if self._has_network:
             self._has_network = False
-            ask(["docker", "network", "rm", self._name])
+            run_command(["docker", "network", "rm", self._name])
 
 
 def _stop(container: str, running: Attached, grace: float) -> None:
@@ -208,7 +211,7 @@ def _stop(container: str, running: Attached, grace: float) -> None:
 def _signal(container: str, running: Attached, signal: str) -> None:
     """Send a signal, again until it has arrived: the container may be about to start."""
     while running.is_running:
-        if ask(["docker", "kill", "--signal", signal, container]).returncode == 0:
+        if run_command(["docker", "kill", "--signal", signal, container]).returncode == 0:
             return
         running.wait(_RETRY_SECONDS)
 
@@ -221,10 +224,12 @@ def _exit_code(container: str, code: int) -> int:
     if code == 0:
         return 0
     form = "{{.State.Status}} {{.State.ExitCode}}"
-    status, _, known = ask(["docker", "inspect", "--format", form, container]).stdout.partition(" ")
+    status, _, known = run_command(
+        ["docker", "inspect", "--format", form, container]
+    ).stdout.partition(" ")
     if status in ("exited", "created") and known.strip() not in ("", "0"):
         return int(known)
-    ask(["docker", "rm", "--force", "--volumes", container])
+    run_command(["docker", "rm", "--force", "--volumes", container])
     return code if code > 0 else 128 + SIGKILL
 
 

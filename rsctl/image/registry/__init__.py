@@ -1,1 +1,1 @@
-"""Registries: where images are pushed, how to log in there, and what is there already."""
+"""Container registries: log-in, look-up of digests, push."""

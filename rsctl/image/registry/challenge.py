@@ -1,4 +1,4 @@
-"""The answer to a registry's "401": a password, or a token from the server that it names."""
+"""Authentication where a registry answers 401: a password, or a token of the server it names."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from urllib.parse import urlencode, urlsplit
 from rsctl.clients.clients import is_loopback, is_private
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
-from rsctl.image.registry.access import access_to
 from rsctl.image.registry.credentials import IDENTITY_TOKEN, Login
 from rsctl.image.registry.names import FIELD, Repository
+from rsctl.image.registry.remedies import remedies_for
 
 
-def authorization(place: Repository, challenge: str, login: Login | None) -> Any:
+def authorization(repository: Repository, challenge: str, login: Login | None) -> Any:
     """The `auth` for requests that answers the header `WWW-Authenticate` of a registry.
 
-    Raises RsctlError: refused if the registry sends its visitors to a server without TLS, or that
-    server refuses the log-in; environment if it does not answer.
+    Raises RsctlError: refused if the registry names a server without TLS, or that server refuses
+    the log-in; environment if it does not answer.
     """
     scheme, _, rest = challenge.partition(" ")
     if scheme.lower() == "bearer":
-        return http.Token(_token(place, _parameters(rest), login))
+        return http.BearerAuth(_token(repository, _parameters(rest), login))
     if scheme.lower() == "basic" and login:
-        return http.Password(login.basic)
-    return http.anonymous
+        return http.BasicAuth(login.basic)
+    return http.no_auth
 
 
 def _parameters(text: str) -> dict[str, str]:
@@ -33,54 +33,54 @@ def _parameters(text: str) -> dict[str, str]:
     return {key: value for key, value in parse_dict_header(text).items() if value}
 
 
-def _token(place: Repository, asked: dict[str, str], login: Login | None) -> str:
+def _token(repository: Repository, challenged: dict[str, str], login: Login | None) -> str:
     """A token of the kind that docker asks for before a push (distribution, token spec)."""
-    realm = asked.get("realm", "")
-    if not _may_know(place, realm):
-        message = f"{place.host} wants its visitors to log in at {realm!r}, which is not private"
+    realm = challenged.get("realm", "")
+    if not _is_trusted(repository, realm):
+        message = f"{repository.host} asks for a log-in at {realm!r}, which is not private"
         remedy = "check the host of image.repository; a registry's log-in must use https"
         raise RsctlError(ExitCode.REFUSED, error("registry-token", message, remedy, FIELD))
-    query = {"scope": f"repository:{_path(place, asked)}:pull,push"}
-    if "service" in asked:
-        query["service"] = asked["service"]
+    query = {"scope": f"repository:{_path(repository, challenged)}:pull,push"}
+    if "service" in challenged:
+        query["service"] = challenged["service"]
     if login and login.user == IDENTITY_TOKEN:
         form = {"grant_type": "refresh_token", "refresh_token": login.secret, "client_id": "rsctl"}
-        answer = http.ask("POST", realm, data={**form, **query})
+        answer = http.request("POST", realm, data={**form, **query})
     else:
-        auth: Any = http.Password(login.basic) if login else http.anonymous
+        auth: Any = http.BasicAuth(login.basic) if login else http.no_auth
         joint = "&" if urlsplit(realm).query else "?"
-        answer = http.ask("GET", f"{realm}{joint}{urlencode(query)}", auth)
-    return _token_in(place, answer, login)
+        answer = http.request("GET", f"{realm}{joint}{urlencode(query)}", auth)
+    return _token_of(repository, answer, login)
 
 
-def _may_know(place: Repository, realm: str) -> bool:
-    """Whether a password may go there: with TLS, or on this machine as the registry itself is."""
+def _is_trusted(repository: Repository, realm: str) -> bool:
+    """Whether a password may be sent there: by TLS, or on this machine, as the registry is."""
     if not is_private(realm):
         return False
     url = urlsplit(realm)
     if url.scheme == "http":
-        return place.is_loopback and is_loopback(url.hostname)
+        return repository.is_loopback and is_loopback(url.hostname)
     return not url.username
 
 
-def _path(place: Repository, asked: dict[str, str]) -> str:
+def _path(repository: Repository, challenged: dict[str, str]) -> str:
     """The repository's name as the registry has it, which on Docker Hub may be longer."""
-    named = asked.get("scope", "").split(":")
-    return named[1] if len(named) == 3 and named[1].endswith(place.path) else place.path
+    named = challenged.get("scope", "").split(":")
+    return named[1] if len(named) == 3 and named[1].endswith(repository.path) else repository.path
 
 
-def _token_in(place: Repository, answer: http.Answer, login: Login | None) -> str:
+def _token_of(repository: Repository, answer: http.Answer, login: Login | None) -> str:
     found = answer.json()
     token = found.get("token") or found.get("access_token")
     if answer.status == 200 and isinstance(token, str) and token.isascii() and token.isprintable():
         return token
     if answer.status in (401, 403):
-        whom = f"the log-in of {login.user!r}" if login else "visitors without a log-in"
-        message = f"{place.host} gives {whom} no access to {place.path}"
-        remedy = access_to(place).ask_to_push if login else access_to(place).log_in
+        who = f"the log-in of {login.user!r}" if login else "anonymous requests"
+        message = f"{repository.host} gives {who} no access to {repository.path}"
+        remedy = remedies_for(repository).ask_to_push if login else remedies_for(repository).log_in
         exit_code = ExitCode.REFUSED if login else ExitCode.ENVIRONMENT
         code = "denied" if login else "login-missing"
         raise RsctlError(exit_code, error(code, message, remedy, FIELD))
-    message = f"the log-in server of {place.host} answers with HTTP status {answer.status}"
+    message = f"the log-in server of {repository.host} answers with HTTP status {answer.status}"
     remedy = "try again later"
     raise RsctlError(ExitCode.ENVIRONMENT, error("registry-answer", message, remedy, FIELD))

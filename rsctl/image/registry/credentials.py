@@ -1,4 +1,4 @@
-"""The pair that opens a registry. It lives in memory only."""
+"""A registry's user and password or token, kept in memory only."""
 
 from __future__ import annotations
 

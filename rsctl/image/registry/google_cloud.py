@@ -1,4 +1,4 @@
-"""Google's registries: an access token from the default credentials, and whether a place exists."""
+"""Artifact Registry: a log-in by an access token, and whether a repository exists."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rsctl.clients.google import endpoint
 from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
-from rsctl.image.registry.access import access_to
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, GoogleRepository, Repository
+from rsctl.image.registry.remedies import remedies_for
 
 USER = "oauth2accesstoken"
 """The user's name that goes with an access token (Artifact Registry, authentication)."""
@@ -21,17 +21,17 @@ USER = "oauth2accesstoken"
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
 
-def log_in(place: Repository) -> Login:
+def log_in(repository: Repository) -> Login:
     """An access token of the application default credentials. Raises RsctlError."""
     from google.auth import exceptions
 
     try:
-        return Login(place.host, USER, _token())
+        return Login(repository.host, USER, _token())
     except exceptions.DefaultCredentialsError as problem:
-        message = f"no Google Cloud credentials for {place.host}: {_first(problem)}"
+        message = f"no Google Cloud credentials for {repository.host}: {_first(problem)}"
         raise _environment(NO_CREDENTIALS, message, GOOGLE_LOGIN) from None
     except exceptions.RefreshError as problem:
-        raise _not_renewed(place, problem) from None
+        raise _not_refreshed(repository, problem) from None
     except exceptions.GoogleAuthError as problem:
         message = f"Google's log-in service could not be asked: {_first(problem)}"
         raise _environment("network", message, "check the network and try again") from None
@@ -49,32 +49,34 @@ def _token() -> str:
     return str(credentials.token)
 
 
-def _not_renewed(place: Repository, problem: Exception) -> RsctlError:
+def _not_refreshed(repository: Repository, problem: Exception) -> RsctlError:
     if "PERMISSION_DENIED" in str(problem):
         message = f"Google Cloud gives no access token: {_first(problem)}"
         remedy = "ask for roles/iam.serviceAccountTokenCreator on the service account"
         return RsctlError(ExitCode.REFUSED, error("denied", message, remedy, FIELD))
-    message = f"the Google Cloud credentials for {place.host} have expired: {_first(problem)}"
+    message = f"the Google Cloud credentials for {repository.host} have expired: {_first(problem)}"
     return _environment("credentials-expired", message, GOOGLE_LOGIN)
 
 
-def require_repository(place: Repository, login: Login) -> None:
+def require_repository(repository: Repository, login: Login) -> None:
     """Raise RsctlError (refused) if Artifact Registry says that the repository is not there.
 
     It is not created here: where it is, how long it keeps images and who pays is its owner's
-    choice. Whoever may not look it up learns from the push itself.
+    choice. Where it may not be looked up, the push itself fails.
     """
-    wanted = place.google
+    wanted = repository.google
     if wanted is None:
         return
-    answer = http.ask("GET", _resource(wanted), http.Token(login.secret))
+    answer = http.request("GET", _resource(wanted), http.BearerAuth(login.secret))
     if answer.status == 404:
-        message = f"Artifact Registry has no repository {wanted.name!r} in {_whose(wanted)}"
-        finding = error("repository-missing", message, access_to(place).create, FIELD)
+        message = f"Artifact Registry has no repository {wanted.name!r} in {_location(wanted)}"
+        finding = error("repository-missing", message, remedies_for(repository).create, FIELD)
         raise RsctlError(ExitCode.REFUSED, finding)
     found = answer.json().get("format") if answer.status == 200 else None
     if found not in (None, "DOCKER"):
-        message = f"repository {wanted.name!r} in {_whose(wanted)} is for {found}, not for images"
+        message = (
+            f"repository {wanted.name!r} in {_location(wanted)} is for {found}, not for images"
+        )
         remedy = "name a repository of the format docker"
         raise RsctlError(ExitCode.REFUSED, error("repository-format", message, remedy, FIELD))
 
@@ -86,7 +88,7 @@ def _resource(wanted: GoogleRepository) -> str:
     return f"{endpoint('artifactregistry')}/{path}"
 
 
-def _whose(wanted: GoogleRepository) -> str:
+def _location(wanted: GoogleRepository) -> str:
     return f"project {wanted.project}, location {wanted.location}"
 
 

@@ -1,4 +1,4 @@
-"""HTTP with a registry, which may be anybody: bounded, without redirects, never the .netrc."""
+"""HTTP requests to a registry, which is not trusted: bounded, without redirects or .netrc."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RETRIED = (429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
-class Password:
+class BasicAuth:
     """A user and a password in the header; `basic` is the pair as HTTP writes it."""
 
     basic: str = field(repr=False)
@@ -39,7 +39,7 @@ class Password:
 
 
 @dataclass(frozen=True)
-class Token:
+class BearerAuth:
     """A bearer token in the header."""
 
     token: str = field(repr=False)
@@ -50,7 +50,7 @@ class Token:
         return request
 
 
-def anonymous(request: requests.PreparedRequest) -> requests.PreparedRequest:
+def no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """No log-in at all; without this, requests would look for one in the user's .netrc."""
     return request
 
@@ -72,16 +72,16 @@ class Answer:
         return found if isinstance(found, dict) else {}
 
 
-def ask(
+def request(
     method: str,
     url: str,
-    auth: Any = anonymous,
+    auth: Any = no_auth,
     headers: Mapping[str, str] | None = None,
     data: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Send one request, again if the other side is busy, and read its answer up to `LARGEST`.
+    """Send a request, with retries if the server is busy; the answer, up to `LARGEST` bytes.
 
-    Raises RsctlError (environment) if nobody answers, the certificate is wrong, or the answer
+    Raises RsctlError (environment) if no answer comes, the certificate is wrong, or the answer
     takes longer than a minute or is too large.
     """
     import requests

@@ -1,4 +1,4 @@
-"""The name of a repository taken apart: which registry, whose, and what is asked for there."""
+"""Names of images and repositories, parsed: host, path, tag, and whose registry it is."""
 
 from __future__ import annotations
 

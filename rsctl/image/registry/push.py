@@ -1,4 +1,4 @@
-"""Pushes an image and makes sure that it arrived."""
+"""Pushes an image, and checks that the registry has it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.registry.client import Client, client
 from rsctl.image.registry.credentials import Login
-from rsctl.image.registry.lookup import find_pushed
+from rsctl.image.registry.known_errors import TAG_IMMUTABLE, PushError, push_error
 from rsctl.image.registry.names import FIELD, Repository, parse_reference
-from rsctl.image.registry.refusals import TAG_IMMUTABLE, PushFailed, explain
+from rsctl.image.registry.operations import find_pushed
+from rsctl.image.registry.push_command import PushCommand, push_command
 
-PAUSES = (1.0, 4.0, 15.0)
+RETRY_PAUSES = (1.0, 4.0, 15.0)
 """Seconds between attempts, give or take half. The engine itself tries a broken layer 5 times."""
 
 _LAST_LINES = 12
@@ -25,80 +25,84 @@ _LONGEST_LINE = 1 << 14
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PUSHED = re.compile(rf"\bdigest: ({_DIGEST.pattern})\b")
 
-Say = Callable[[str], None]
+OnLine = Callable[[str], None]
 
 
 def push(
     program: str,
     reference: str,
     login: Login | None,
-    say: Say,
-    pauses: Sequence[float] = PAUSES,
+    on_line: OnLine,
+    pauses: Sequence[float] = RETRY_PAUSES,
 ) -> str:
     """Push `REPOSITORY:TAG` with `program` (docker or podman); returns the manifest's digest.
 
-    `login` is what `login_for` gave; None leaves it to the program's own stored log-in. `say` gets
-    the program's lines, without the secret should it be among them. What may pass, such as a
-    broken connection, is tried again. Raises RsctlError: refused (permission, missing repository,
+    `login` is what `login_for` gave; None leaves it to the program's own stored log-in. `on_line`
+    gets the program's lines, without the secret. After a transient error, such as a broken
+    connection, the push is tried again. Raises RsctlError: refused (permission, missing repository,
     quota, a tag that must stay), environment (network, log-in), usage (the name).
     """
-    place, _ = parse_reference(reference)
-    with client(program, reference, place, login) as command:
+    repository, _ = parse_reference(reference)
+    with push_command(program, reference, repository, login) as command:
         try:
-            digest = _persist(command, reference, place, login, say, pauses)
-        except PushFailed as problem:
-            is_kept = problem.code == TAG_IMMUTABLE
-            found = _same_image(program, reference, login) if is_kept else None
+            digest = _push_with_retries(command, reference, repository, login, on_line, pauses)
+        except PushError as problem:
+            is_immutable = problem.code == TAG_IMMUTABLE
+            found = _same_image(program, reference, login) if is_immutable else None
             if found is None:
                 raise
             return found
-    return _arrived(reference, digest, login, pauses)
+    return _confirmed(reference, digest, login, pauses)
 
 
-def _persist(
-    command: Client,
+def _push_with_retries(
+    command: PushCommand,
     reference: str,
-    place: Repository,
+    repository: Repository,
     login: Login | None,
-    say: Say,
+    on_line: OnLine,
     pauses: Sequence[float],
 ) -> str | None:
     """The digest that the program reports, after as many attempts as there are pauses, plus one."""
     for pause in pauses:
         try:
-            return _push_once(command, reference, place, login, say)
-        except PushFailed as problem:
-            if not problem.is_passing:
+            return _push_once(command, reference, repository, login, on_line)
+        except PushError as problem:
+            if not problem.is_transient:
                 raise
             seconds = pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
-            say(f"the push broke off; another attempt in {seconds:.0f} s")
+            on_line(f"the push failed; another attempt in {seconds:.0f} s")
             time.sleep(seconds)
-    return _push_once(command, reference, place, login, say)
+    return _push_once(command, reference, repository, login, on_line)
 
 
 def _push_once(
-    command: Client, reference: str, place: Repository, login: Login | None, say: Say
+    command: PushCommand,
+    reference: str,
+    repository: Repository,
+    login: Login | None,
+    on_line: OnLine,
 ) -> str | None:
     last: deque[str] = deque(maxlen=_LAST_LINES)
     command.digest_file.unlink(missing_ok=True)
     try:
-        returned = _run(command, last, login, say)
+        returned = _run(command, last, login, on_line)
     except OSError as problem:
-        message = f"{command.push[0]} cannot be run: {problem.strerror}"
+        message = f"{command.argv[0]} cannot be run: {problem.strerror}"
         remedy = "install it, or choose another builder"
         raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy)) from None
     if returned:
-        raise explain(list(last), reference, place, login)
+        raise push_error(list(last), reference, repository, login)
     if command.digest_file.exists():
         found = _DIGEST.fullmatch(command.digest_file.read_text().strip())
         return found[0] if found else None
     return next((found[1] for line in reversed(last) if (found := _PUSHED.search(line))), None)
 
 
-def _run(command: Client, last: deque[str], login: Login | None, say: Say) -> int:
-    """Run the push to its end, and end it with us, so that nothing goes on behind our back."""
+def _run(command: PushCommand, last: deque[str], login: Login | None, on_line: OnLine) -> int:
+    """Run the push to its end; an exception or a signal here ends it too."""
     with subprocess.Popen(
-        command.push,
+        command.argv,
         env=command.env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -109,7 +113,7 @@ def _run(command: Client, last: deque[str], login: Login | None, say: Say) -> in
             while raw := process.stdout.readline(_LONGEST_LINE):
                 line = raw.decode(errors="replace").rstrip()
                 last.append(login.hide(line) if login else line)
-                say(last[-1])
+                on_line(last[-1])
         except BaseException:
             process.terminate()
             raise
@@ -117,9 +121,9 @@ def _run(command: Client, last: deque[str], login: Login | None, say: Say) -> in
 
 
 def _same_image(program: str, reference: str, login: Login | None) -> str | None:
-    """The digest in the registry, if the engine knows it for the very image that was to go there.
+    """The digest under the tag, if it is that of the engine's image; None if it is not.
 
-    A registry whose tags are immutable refuses even what it has.
+    A registry whose tags are immutable refuses even to push what it has.
     """
     found = find_pushed(reference, login)
     command = [program, "image", "inspect", "--format", "{{json .RepoDigests}}", reference]
@@ -131,10 +135,10 @@ def _same_image(program: str, reference: str, login: Login | None) -> str | None
     return found if any(str(name).endswith(f"@{found}") for name in known) else None
 
 
-def _arrived(
+def _confirmed(
     reference: str, digest: str | None, login: Login | None, pauses: Sequence[float]
 ) -> str:
-    """The digest, once the registry shows it under the tag; some take a moment to."""
+    """The digest under the tag, which some registries show only a moment after the push."""
     for pause in (*pauses, 0.0):
         found = find_pushed(reference, login)
         if found:

@@ -1,4 +1,4 @@
-"""The context as one file that a cloud takes: a ZIP with the context's tar inside.
+"""The build context as an upload for a cloud: a ZIP with the context's tar inside.
 
 Both services unpack a ZIP. The tar stays packed until docker reads it, so that names, modes and
 links reach docker as they were, whatever a service's unpacking makes of them.
@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 
 
 @contextmanager
-def packed(recipe: Recipe) -> Iterator[Archive]:
+def pack_context(recipe: Recipe) -> Iterator[Archive]:
     """The recipe's context in a temporary file. Raises RsctlError if it cannot be written."""
     with tempfile.TemporaryFile() as out:
         try:

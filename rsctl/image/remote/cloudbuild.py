@@ -10,21 +10,22 @@ from urllib.parse import quote
 from rsctl.clients.google import Google, Lost, endpoint, unreachable
 from rsctl.clients.google_errors import refused
 from rsctl.clients.pace import Pace
+from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Storage
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
-from rsctl.image.remote.archive import packed
-from rsctl.image.remote.cloudbuild_end import digest_of, failure
-from rsctl.image.remote.cloudbuild_request import Staging, build_request, staging_of, tag_of
+from rsctl.image.remote.archive import pack_context
+from rsctl.image.remote.cloudbuild_request import build_request, tag_of
+from rsctl.image.remote.cloudbuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
 from rsctl.spec.options import VertexOptions
 
 Build = dict[str, Any]
 
 _RUNNING = ("PENDING", "QUEUED", "WORKING")
-_QUIET_LOOKS = 5
-_LAST_WORDS = ("DONE", "ERROR", "CANCELLED", "TIMEOUT", "EXPIRED")
+_QUIET_POLLS = 5
+_LAST_LINES = ("DONE", "ERROR", "CANCELLED", "TIMEOUT", "EXPIRED")
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
@@ -33,12 +34,12 @@ class CloudBuild:
 
     def __init__(self, options: VertexOptions, pace: Pace | None = None) -> None:
         self._options = options
-        self._staging: Staging = staging_of(options.staging or "")
+        self._staging = parse_staging(options.staging or "")
         self._pace = pace or Pace.of_environment()
         self._google = Google(self._pace)
         self._storage = Storage(self._google, self._staging.bucket, self._pace)
-        place = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
-        self._builds = f"{endpoint('cloudbuild')}/v1/{place}"
+        path = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
+        self._builds = f"{endpoint('cloudbuild')}/v1/{path}"
 
     def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
         """Build and push; the digest. Raises RsctlError.
@@ -52,7 +53,7 @@ class CloudBuild:
         is_ours = build is None
         if build is None:
             build = self._start(recipe, log, {_id(b) for b in before})
-        log.say(f"Cloud Build {_id(build)}: {build.get('logUrl', '')}")
+        log.add_line(f"Cloud Build {_id(build)}: {build.get('logUrl', '')}")
         try:
             end = self._follow(_id(build), log)
         except KeyboardInterrupt:
@@ -61,10 +62,10 @@ class CloudBuild:
             raise
         except RsctlError as problem:
             message = f"build {_id(build)} may still run"
-            going_on = note("build-runs", message, "run the command again to join it")
-            raise RsctlError(problem.exit_code, *problem.findings, going_on) from None
+            joinable = note("build-runs", message, "run the command again to join it")
+            raise RsctlError(problem.exit_code, *problem.findings, joinable) from None
         if end["status"] != "SUCCESS":
-            raise failure(end, recipe, log)
+            raise build_error(end, recipe, log)
         return digest_of(end, recipe)
 
     def _start(self, recipe: Recipe, log: BuildLog, before: set[str]) -> Build:
@@ -72,8 +73,10 @@ class CloudBuild:
 
         So no answer that is lost starts a second build.
         """
-        with packed(recipe) as archive:
-            log.say(f"uploading the context to gs://{self._staging.bucket}, {archive.size} bytes")
+        with pack_context(recipe) as archive:
+            log.add_line(
+                f"uploading the context to gs://{self._staging.bucket}, {archive.size} bytes"
+            )
             name = self._staging.folder + archive.name
             generation = self._storage.put(name, archive)
         request = build_request(recipe, self._options, name, generation)
@@ -119,7 +122,7 @@ class CloudBuild:
                 read, quiet = read + len(block), 0
                 log.feed(block)
             ended = state["status"] not in _RUNNING
-            if ended and (log.ends_with(_LAST_WORDS) or quiet >= _QUIET_LOOKS):
+            if ended and (log.ends_with(_LAST_LINES) or quiet >= _QUIET_POLLS):
                 break
         log.end()
         return state

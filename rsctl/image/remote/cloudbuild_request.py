@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from rsctl.clients.staging import parse_staging
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.script import SCRIPT, script_arguments
 from rsctl.spec.options import VertexOptions
@@ -14,20 +15,6 @@ BUILDER = "gcr.io/cloud-builders/docker"
 _TIMEOUT = "7200s"
 
 
-class Staging(NamedTuple):
-    """A bucket and the folder in it, empty or with a `/` at its end."""
-
-    bucket: str
-    folder: str
-
-
-def staging_of(uri: str) -> Staging:
-    """`gs://BUCKET/FOLDER` or `s3://BUCKET/FOLDER` in its parts."""
-    bucket, _, folder = uri.partition("://")[2].partition("/")
-    folder = folder.strip("/")
-    return Staging(bucket, f"{folder}/" if folder else "")
-
-
 def build_request(
     recipe: Recipe, options: VertexOptions, name: str, generation: str
 ) -> dict[str, Any]:
@@ -35,8 +22,8 @@ def build_request(
 
     In arguments Cloud Build would replace `$NAME`, so each `$` is doubled.
     """
-    staging = staging_of(options.staging or "")
-    words = ["-c", SCRIPT, "rsctl-build", *script_arguments(recipe, push=False)]
+    staging = parse_staging(options.staging or "")
+    arguments = ["-c", SCRIPT, "rsctl-build", *script_arguments(recipe, push=False)]
     request: dict[str, Any] = {
         "source": {
             "storageSource": {"bucket": staging.bucket, "object": name, "generation": generation}
@@ -45,7 +32,7 @@ def build_request(
             {
                 "name": BUILDER,
                 "entrypoint": "bash",
-                "args": [word.replace("$", "$$") for word in words],
+                "args": [argument.replace("$", "$$") for argument in arguments],
             }
         ],
         "images": [recipe.reference],

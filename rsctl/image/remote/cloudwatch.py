@@ -1,4 +1,4 @@
-"""Reads one stream of CloudWatch Logs as it grows."""
+"""Reads one stream of CloudWatch Logs while it grows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from rsctl.clients.aws import client, code_of, findings
 
-_PAGES_A_LOOK = 50
+_PAGES_PER_POLL = 50
 
 
 class LogStream:
@@ -23,7 +23,7 @@ class LogStream:
         """
         messages: list[str] = []
         with findings("targets.sagemaker"):
-            for _ in range(_PAGES_A_LOOK):
+            for _ in range(_PAGES_PER_POLL):
                 page = self._page(group, stream)
                 messages += [str(event["message"]) for event in page.get("events", ())]
                 token = page.get("nextForwardToken")
@@ -35,11 +35,11 @@ class LogStream:
     def _page(self, group: str, stream: str) -> dict[str, Any]:
         from botocore.exceptions import ClientError
 
-        place = {"logGroupName": group, "logStreamName": stream, "startFromHead": True}
+        request = {"logGroupName": group, "logStreamName": stream, "startFromHead": True}
         if self._token:
-            place["nextToken"] = self._token
+            request["nextToken"] = self._token
         try:
-            page: dict[str, Any] = self._logs.get_log_events(**place)
+            page: dict[str, Any] = self._logs.get_log_events(**request)
         except ClientError as problem:
             if code_of(problem) != "ResourceNotFoundException":
                 raise

@@ -10,20 +10,20 @@ from rsctl.clients.archive import Archive
 from rsctl.clients.aws import client, code_of, findings
 from rsctl.clients.pace import Pace
 from rsctl.clients.s3 import Bucket
+from rsctl.clients.staging import parse_staging
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
-from rsctl.image.remote.archive import packed
-from rsctl.image.remote.cloudbuild_request import staging_of
+from rsctl.image.remote.archive import pack_context
 from rsctl.image.remote.cloudwatch import LogStream
-from rsctl.image.remote.codebuild_end import digest_of, failure
 from rsctl.image.remote.codebuild_request import build_request, project_request
+from rsctl.image.remote.codebuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
 from rsctl.spec.options import SageMakerOptions
 
 Build = dict[str, Any]
 
 _ROLE = "targets.sagemaker.build_role"
-_QUIET_LOOKS = 5
+_QUIET_POLLS = 5
 
 
 class CodeBuild:
@@ -31,17 +31,17 @@ class CodeBuild:
 
     def __init__(self, options: SageMakerOptions, pace: Pace | None = None) -> None:
         self._options = options
-        self._staging = staging_of(options.staging or "")
+        self._staging = parse_staging(options.staging or "")
         self._pace = pace or Pace.of_environment()
 
     def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
         """Build and push; the digest. Raises RsctlError. Ctrl-C stops the build."""
         log = BuildLog(show)
         service = client("codebuild", self._options.region)
-        with packed(recipe) as archive:
+        with pack_context(recipe) as archive:
             location = self._stage(archive, log)
         build = self._start(service, build_request(recipe, self._options, location, _token()))
-        log.say(f"CodeBuild {build['id']}")
+        log.add_line(f"CodeBuild {build['id']}")
         try:
             end = self._follow(service, build["id"], log)
         except KeyboardInterrupt:
@@ -49,14 +49,14 @@ class CodeBuild:
                 service.stop_build(id=build["id"])
             raise
         if end.get("buildStatus") != "SUCCEEDED":
-            raise failure(end, recipe, log)
+            raise build_error(end, recipe, log)
         return digest_of(end, recipe)
 
     def _stage(self, archive: Archive, log: BuildLog) -> str:
         """Have the archive in the staging bucket, as BUCKET/KEY."""
         name, key = self._staging.bucket, self._staging.folder + archive.name
-        said = f"uploading the context to s3://{name}, {archive.size} bytes"
-        Bucket(name, self._options.region).put(key, archive, lambda: log.say(said))
+        message = f"uploading the context to s3://{name}, {archive.size} bytes"
+        Bucket(name, self._options.region).put(key, archive, lambda: log.add_line(message))
         return f"{name}/{key}"
 
     def _start(self, service: Any, request: dict[str, Any]) -> Build:
@@ -90,13 +90,13 @@ class CodeBuild:
                 build: Build = service.batch_get_builds(ids=[identity])["builds"][0]
             phases = build.get("phases", [])
             for phase in phases[shown:]:
-                log.say(f"CodeBuild phase {phase['phaseType']}")
+                log.add_line(f"CodeBuild phase {phase['phaseType']}")
             shown = max(shown, len(phases))
             messages = _messages(stream, build)
             for message in messages:
                 log.feed(message.rstrip("\n").encode(errors="replace") + b"\n")
             quiet = 0 if messages else quiet + 1
-            if build.get("buildComplete") and quiet >= _QUIET_LOOKS:
+            if build.get("buildComplete") and quiet >= _QUIET_POLLS:
                 break
         log.end()
         return build

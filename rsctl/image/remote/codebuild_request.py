@@ -1,4 +1,4 @@
-"""What CodeBuild is asked for: the project, once, and a build of a recipe. Pure."""
+"""The requests to CodeBuild: the project, created once, and the build of a recipe. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ phases:
         bash -c "$RSCTL_SCRIPT" rsctl-build "${{words[@]}}"
       - export {DIGEST}="$(cat rsctl-digest)"
 """
-"""Constant text. The arguments come as base64 of words that each end with a zero byte."""
+"""Constant text. The arguments come as base64, each with a zero byte at its end."""
 
 _IMAGE = "aws/codebuild/standard:7.0"
 _COMPUTE = "BUILD_GENERAL1_MEDIUM"  # 4 cores, 7 GB, 128 GB of disk
@@ -73,11 +73,11 @@ def build_request(
 
     `token` makes a repeated call the same call.
     """
-    words = script_arguments(recipe, push=True)
-    packed = b"".join(word.encode() + b"\0" for word in words)
+    arguments = script_arguments(recipe, push=True)
+    encoded = b"".join(argument.encode() + b"\0" for argument in arguments)
     variables = {
         "RSCTL_REGISTRIES": " ".join(_registries(recipe)),
-        "RSCTL_ARGUMENTS": base64.b64encode(packed).decode(),
+        "RSCTL_ARGUMENTS": base64.b64encode(encoded).decode(),
         "RSCTL_SCRIPT": SCRIPT,
     }
     return {

@@ -1,4 +1,4 @@
-"""A cloud's log of a build as the events that a build on this machine gives too."""
+"""Parses the log of a remote build into the events that builds on this machine have too."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 
+from rsctl.image.build_errors import FailureDetails
 from rsctl.image.events import Event, Output, output_or_finding
-from rsctl.image.failures import Trail
 from rsctl.image.progress import CLASSIC, BuildKitProgress, Progress, StepwiseProgress
 
 _LONGEST_LINE = 64 << 10
@@ -21,7 +21,7 @@ _BUILT = re.compile(r"Successfully tagged \S+$")  # the classic builder's last l
 
 
 class BuildLog:
-    """Takes a log in pieces of any size and shows it. Memory does not grow with its length."""
+    """Parses a log, in blocks of any size, and shows its events. Memory does not grow with it."""
 
     def __init__(self, show: Callable[[Event], None]) -> None:
         self._show = show
@@ -30,10 +30,10 @@ class BuildLog:
         self._progress: Progress | None = None
         self._cache: str | None = None
         self._last = ""
-        self.trail = Trail()
+        self.failure = FailureDetails()
 
-    def say(self, line: str) -> None:
-        """A line of our own, about the service rather than from it."""
+    def add_line(self, line: str) -> None:
+        """Show a line of rsctl's own, which is not part of the log."""
         self._show(Output(line))
 
     def feed(self, block: bytes) -> None:
@@ -46,22 +46,22 @@ class BuildLog:
             self._rest = ""
 
     def end(self) -> None:
-        """The log has ended; what of it has no end of line is shown too."""
+        """The log has ended; an unfinished last line is shown too."""
         if self._rest:
             self._line(self._rest)
             self._rest = ""
         self._close(failed=True)
 
-    def ends_with(self, words: tuple[str, ...]) -> bool:
-        """Whether the last line that is not blank begins with one of these words."""
-        return (self._rest.strip() or self._last).startswith(words)
+    def ends_with(self, starts: tuple[str, ...]) -> bool:
+        """Whether the last line that is not blank starts with one of these."""
+        return (self._rest.strip() or self._last).startswith(starts)
 
     def _line(self, line: str) -> None:
         line = _STEP_PREFIX.sub("", line.rstrip("\r")[:_LONGEST_LINE], count=1)
         if line.strip():
             self._last = line.strip()
         for event in self._events(line):
-            self._note(event)
+            self._add(event)
         if _BUILT.match(line):
             self._close(failed=False)
 
@@ -83,9 +83,9 @@ class BuildLog:
     def _close(self, failed: bool) -> None:
         if self._progress is not None:
             for event in self._progress.end(failed):
-                self._note(event)
+                self._add(event)
             self._progress = None
 
-    def _note(self, event: Event) -> None:
-        self.trail.note(event)
+    def _add(self, event: Event) -> None:
+        self.failure.add(event)
         self._show(event)

@@ -1,4 +1,4 @@
-"""What a machine in the cloud runs: one constant text, and the arguments that it is given.
+"""The script that a remote build runs, one constant text, and its arguments.
 
 Values from a job file are arguments or environment, never text of a script.
 """
@@ -53,10 +53,10 @@ fi
 
 def script_arguments(recipe: Recipe, push: bool) -> list[str]:
     """The arguments of SCRIPT for a recipe that has a repository."""
-    words = [recipe.base, recipe.platform or "", recipe.reference, recipe.repository or ""]
-    words.append("push" if push else "keep")
+    arguments = [recipe.base, recipe.platform or "", recipe.reference, recipe.repository or ""]
+    arguments.append("push" if push else "keep")
     if recipe.platform:
-        words += ["--platform", recipe.platform]
+        arguments += ["--platform", recipe.platform]
     for key, value in sorted(recipe.labels.items()):
-        words += ["--label", f"{key}={value}"]
-    return words
+        arguments += ["--label", f"{key}={value}"]
+    return arguments

@@ -79,7 +79,7 @@ class ComposeTarget(LocalRun):
         """Whether docker, its engine and compose are there."""
         return docker.missing()
 
-    def provide(self, plan: Plan, job: Job, show: Show) -> None:
+    def ensure_image(self, plan: Plan, job: Job, show: Show) -> None:
         """Make the folders that are mounted, and build the image unless it is there."""
         make_run_folders(plan.run, job)
         make_open_folder(plan.run, "ready")
@@ -88,10 +88,10 @@ class ComposeTarget(LocalRun):
 
     def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
         """Build the image unless the engine has it; it is named by the hash of its recipe."""
-        from rsctl.image.provide import provide
+        from rsctl.image.ensure import ensure_image
 
         if not job.image.uri:
-            provide(recipe_of(job, self.name)[0], job, show)
+            ensure_image(recipe_of(job, self.name)[0], job, show)
         return plan.image.tag
 
 

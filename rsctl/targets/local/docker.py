@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.process import ask
+from rsctl.image.commands import run_command
 
 ANSWER_SECONDS = 60.0
 """How long an engine may take to answer; one that hangs must not keep a run from ending."""
@@ -52,7 +52,7 @@ def run(
 
     One that does not answer within `seconds` is ended; None waits for as long as it takes.
     """
-    return ask(argv, seconds=seconds, stdin=stdin)
+    return run_command(argv, seconds=seconds, stdin=stdin)
 
 
 def require(

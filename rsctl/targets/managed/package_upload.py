@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rsctl.clients.archive import Archive
+from rsctl.clients.staging import StagingFolder, parse_staging
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.package import FILE, Package, make_package
-from rsctl.image.remote.cloudbuild_request import Staging, staging_of
 from rsctl.spec.job import Job
 
 
 def upload_package(digest: str, job: Job, target: str, show: Show) -> None:
     """Have the package that a plan names in the bucket. Raises RsctlError."""
     package = make_package(job)
-    staging = staging_of(getattr(job.targets, target).staging or "")
+    staging = parse_staging(getattr(job.targets, target).staging or "")
     with _packed(package, digest) as archive:
         show(note("package", f"image.source goes to bucket {staging.bucket}: {archive.size} bytes"))
         put = {"vertex": _put_to_google, "sagemaker": _put_to_aws}[target]
@@ -40,7 +40,7 @@ def _packed(package: Package, digest: str) -> Iterator[Archive]:
         yield Archive(out, out.tell(), digest, "application/gzip")
 
 
-def _put_to_google(job: Job, staging: Staging, name: str, archive: Archive) -> None:
+def _put_to_google(job: Job, staging: StagingFolder, name: str, archive: Archive) -> None:
     from rsctl.clients.google import Google
     from rsctl.clients.pace import Pace
     from rsctl.clients.storage import Storage
@@ -49,7 +49,7 @@ def _put_to_google(job: Job, staging: Staging, name: str, archive: Archive) -> N
     Storage(Google(pace), staging.bucket, pace).put(name, archive)
 
 
-def _put_to_aws(job: Job, staging: Staging, name: str, archive: Archive) -> None:
+def _put_to_aws(job: Job, staging: StagingFolder, name: str, archive: Archive) -> None:
     from rsctl.clients.s3 import Bucket
 
     Bucket(staging.bucket, job.targets.sagemaker.region).put(name, archive)

@@ -25,18 +25,18 @@ def provide_image(plan: Plan, job: Job, show: Show) -> str | None:
         from rsctl.rehearsal.image import provide_rehearsal_image
 
         return provide_rehearsal_image(plan, job, show)
-    from rsctl.image.provide import provide, provide_by_cloud
+    from rsctl.image.ensure import ensure_image, ensure_image_remotely
 
     if job.image.uri or plan.image.tag is None:
         return plan.image.tag
     recipe, _ = recipe_of(job, plan.target)
     try:
-        return provide(recipe, job, show, push=True).reference
+        return ensure_image(recipe, job, show, push=True).reference
     except RsctlError:
         if _has_builder():
             raise
     show(note("cloud-build", "no builder on this machine: the image is built in the cloud"))
-    return provide_by_cloud(recipe, job, plan.target, show).reference
+    return ensure_image_remotely(recipe, job, plan.target, show).reference
 
 
 def provide_package(plan: Plan, job: Job, show: Show) -> None:
@@ -56,9 +56,9 @@ def _overlay(plan: Plan, job: Job) -> Any:
 
 
 def _has_builder() -> bool:
-    from rsctl.image.choose import choose
+    from rsctl.image.builder_detection import detect_builder
 
     try:
-        return bool(choose("auto"))
+        return bool(detect_builder("auto"))
     except RsctlError:
         return False

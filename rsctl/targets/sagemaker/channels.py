@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+from rsctl.clients.staging import parse_staging
 from rsctl.image.package import FILE, Package
-from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
@@ -74,7 +74,7 @@ def _s3_channel(
 
 def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str, Any]:
     """One object, alone in its folder. Reducers start from it too."""
-    staging = staging_of(job.targets.sagemaker.staging or "")
+    staging = parse_staging(job.targets.sagemaker.staging or "")
     folder = Location(f"s3://{staging.bucket}/{staging.folder}{package.folder}")
     everyone = [*groups, REDUCERS] if groups else []
     return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)

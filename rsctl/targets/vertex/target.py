@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.findings import recipe_of
 from rsctl.image.package import FILE, is_packaged, make_package, package_notes
-from rsctl.image.remote.cloudbuild_request import staging_of
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
@@ -121,7 +121,7 @@ def _start(job: Job, image: ImagePlan) -> tuple[Start, list[Finding]]:
     """An image of ours begins with rsctl-launch by itself; of another one nobody knows."""
     if not is_packaged(job):
         return Start(str(image.tag), ["rsctl-launch"] if job.image.uri else []), []
-    package, staging = make_package(job), staging_of(job.targets.vertex.staging or "")
+    package, staging = make_package(job), parse_staging(job.targets.vertex.staging or "")
     path = f"/gcs/{staging.bucket}/{staging.folder}{package.folder}{FILE}"
     return Start(str(image.tag), package.command(path)), list(package_notes(package))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.image import own
+from rsctl.image import runtime_files
 from rsctl.image.package import (
     LOADER,
     Package,
@@ -70,10 +70,10 @@ def test_it_has_the_source_and_the_runtime(tmp_path: Path) -> None:
 
 def test_what_a_compiler_made_stays_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = make_job(tmp_path)
-    monkeypatch.setattr(own, "_CORE", tmp_path / "absent.so")
+    monkeypatch.setattr(runtime_files, "_CORE", tmp_path / "absent.so")
     without = make_package(job).digest
     (tmp_path / "core.so").write_bytes(b"machine code")
-    monkeypatch.setattr(own, "_CORE", tmp_path / "core.so")
+    monkeypatch.setattr(runtime_files, "_CORE", tmp_path / "core.so")
     assert make_package(job).digest == without
 
 

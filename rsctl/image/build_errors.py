@@ -1,0 +1,114 @@
+"""The error of a failed build: its step, its last lines, and the known error with its remedy."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.events import Event, Output, Step
+from rsctl.image.known_errors import KNOWN_ERRORS, KnownError
+
+_KEPT_LINES = 200
+_SHOWN_LINES = 12
+_MAX_FINDINGS = 50
+_MAX_LINE = 1000  # characters
+_MAX_INSTRUCTION = 300  # characters
+_MAX_NAMES = 5
+
+_FIELDS = (
+    ("FROM |pull |.*load metadata for ", "image.base"),
+    ("RUN set -e; ", "image.transport"),  # as the fragments in containers/ begin
+    ("RUN .*apt-get ", "image.apt"),
+    ("RUN .* -m pip ", "image.python"),
+    ("RUN .*rsctl-launch --check ", "image.transport"),
+    ("COPY .*source/ ", "image.source"),
+)
+"""Which instruction stands for which field of the spec."""
+
+
+class FailureDetails:
+    """Collects, in bounded memory, what the error of a build needs of its events."""
+
+    def __init__(self) -> None:
+        self.errors: list[Finding] = []
+        self._failed: Step | None = None
+        self._last: Step | None = None
+        self._lines: defaultdict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))
+
+    def add(self, event: Event) -> None:
+        """Collect an event."""
+        if isinstance(event, Step):
+            self._add_step(event)
+        elif isinstance(event, Output):
+            self._lines[event.step].append(event.line[:_MAX_LINE])
+        elif event.is_error and len(self.errors) < _MAX_FINDINGS:
+            self.errors.append(event)
+
+    def to_error(self, reference: str, base: str, program: str) -> RsctlError:
+        """The error of the build of `reference` on `base` by `program`, which has failed."""
+        step = self._failed or self._last
+        lines = [*self._lines[0], *(self._lines[step.number] if step and step.number else ())]
+        instruction = step.instruction if step else ""
+        failed = f"{program} could not build {reference}{_where(step)}"
+        if self.errors:
+            field = field_of(instruction)
+            found = [replace(finding, path=finding.path or field) for finding in self.errors]
+            return RsctlError(ExitCode.USAGE, *found, error("build", failed, None, field))
+        known = find_known_error(lines, instruction, base)
+        return _with_lines(failed, lines, instruction, known)
+
+    def _add_step(self, step: Step) -> None:
+        if step.failed:
+            self._failed = self._failed or step
+        elif step.seconds is not None:
+            self._lines.pop(step.number, None)
+        self._last = step
+
+
+def find_known_error(lines: Iterable[str], instruction: str, base: str) -> RsctlError | None:
+    """The first known error that these lines of this instruction match."""
+    text = "\n".join(lines)
+    for known in KNOWN_ERRORS:
+        if known.where and not re.match(known.where, instruction):
+            continue
+        if names := _names(known, text):
+            message = known.message.format(names=", ".join(names), base=base).rstrip(" :")
+            remedy = known.remedy.format(base=base)
+            path = known.path or field_of(instruction)
+            return RsctlError(known.exit_code, error(known.code, message, remedy, path))
+    return None
+
+
+def field_of(instruction: str) -> str:
+    """The field of the spec that an instruction comes from."""
+    return next((path for pattern, path in _FIELDS if re.match(pattern, instruction)), "image")
+
+
+def _names(known: KnownError, text: str) -> list[str]:
+    """What the pattern has captured, each once; not empty if it was found at all."""
+    found = (next(filter(None, match.groups()), "") for match in known.pattern.finditer(text))
+    return list(dict.fromkeys(islice(found, 100)))[:_MAX_NAMES]
+
+
+def _where(step: Step | None) -> str:
+    if step is None:
+        return ""
+    which = f"step {step.number}/{step.total}" if step.number else "a step"
+    return f", {which} failed: {step.instruction[:_MAX_INSTRUCTION]}"
+
+
+def _with_lines(
+    failed: str, lines: Sequence[str], instruction: str, known: RsctlError | None
+) -> RsctlError:
+    shown = "".join(f"\n  {line}" for line in lines[-_SHOWN_LINES:])
+    field = field_of(instruction)
+    remedy = None if known else f"correct {field}, or check the builder's network and disk"
+    build = error("build", failed + (f"; its last lines:{shown}" if shown else ""), remedy, field)
+    if known:
+        return RsctlError(known.exit_code, *known.findings, build)
+    return RsctlError(ExitCode.ENVIRONMENT, build)

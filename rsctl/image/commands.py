@@ -1,0 +1,149 @@
+"""Runs commands of docker and podman: to their end, or with their output line by line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from selectors import EVENT_READ, DefaultSelector
+from time import monotonic, sleep
+from typing import IO
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.stream.sanitize import sanitize_line
+
+_ANSWER_SECONDS = 60.0
+_IDLE_SECONDS = 0.2
+_GRACE_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+_BLOCK = 65536
+_MAX_LINE = 16384  # bytes; what is longer is cut, as the output of a build is anybody's
+
+
+def run_command(
+    argv: list[str],
+    env: Mapping[str, str] | None = None,
+    seconds: float | None = _ANSWER_SECONDS,
+    stdin: str | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a command, which reads `stdin`, and keep its output. Never raises for its failure.
+
+    One that does not answer within `seconds` is ended; None waits for as long as it takes.
+    """
+    try:
+        return subprocess.run(
+            argv,
+            env=env,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"no answer within {seconds:.0f} s"
+        return subprocess.CompletedProcess(argv, 124, "", message)
+    except OSError as problem:
+        return subprocess.CompletedProcess(argv, 127, "", str(problem))
+
+
+def run_checked(argv: list[str]) -> str:
+    """The standard output of a command that must succeed. Raises RsctlError with its last line."""
+    done = run_command(argv)
+    if done.returncode:
+        raise RsctlError(
+            ExitCode.ENVIRONMENT, error(argv[0], f"{' '.join(argv[:3])}: {last_line(done)}")
+        )
+    return done.stdout
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line that a failed command has printed, or its exit code."""
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    return sanitize_line(lines[-1]) if lines else f"exit code {done.returncode}"
+
+
+def run_streamed(
+    argv: list[str],
+    on_line: Callable[[str | None], None],
+    env: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+) -> int:
+    """Run a command and pass on its output, both streams as one, line by line; its exit code.
+
+    Lines are fit for a terminal and of bounded length. None is passed on when nothing has come
+    for a moment. The command has a session of its own, so that whatever ends the reading, Ctrl-C
+    above all, ends it with its plugins. Raises RsctlError if it cannot be started.
+    """
+    try:
+        process = subprocess.Popen(
+            argv,
+            env={**os.environ, **(env or {})},
+            stdin=stdin or subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as problem:
+        message = f"cannot start {argv[0]}: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error(argv[0], message)) from None
+    with process:
+        try:
+            for line in _lines(process.stdout.fileno() if process.stdout else -1):
+                on_line(line)
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
+
+
+def _lines(descriptor: int) -> Iterator[str | None]:
+    rest = b""
+    with DefaultSelector() as selector:
+        selector.register(descriptor, EVENT_READ)
+        while True:
+            if not selector.select(_IDLE_SECONDS):
+                yield None
+                selector.select()
+            block = os.read(descriptor, _BLOCK)
+            if not block:
+                break
+            *whole, rest = (rest + block).split(b"\n")
+            yield from map(_text, whole)
+            rest = rest[: _MAX_LINE + 1]
+    if rest:
+        yield _text(rest)
+
+
+def _text(line: bytes) -> str:
+    text = sanitize_line(line[:_MAX_LINE].decode(errors="replace")).rstrip()
+    return text + "…" if len(line) > _MAX_LINE else text
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """SIGTERM for the command, which ends what it has started; SIGKILL for all that is left.
+
+    Docker with BuildKit does not always heed the first. Its engine stops a build whose client is
+    gone.
+    """
+    deadline = monotonic() + _GRACE_SECONDS
+    try:
+        process.terminate()
+        while _has_members(process) and monotonic() < deadline:
+            sleep(_POLL_SECONDS)
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _has_members(process: subprocess.Popen[bytes]) -> bool:
+    """Whether anything of the command's process group is left."""
+    process.poll()
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,0 +1,239 @@
+"""Known errors of builds: patterns of a builder's output, each with its message and remedy."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rsctl.findings import ExitCode
+
+
+class KnownError(NamedTuple):
+    """One known error. In its texts `{names}` is what the pattern captures, `{base}` the base.
+
+    `path` is the field of the spec to correct, None for that of the step that failed. `where` is a
+    pattern of the instructions whose output is searched; all if empty.
+    """
+
+    code: str
+    pattern: re.Pattern[str]
+    message: str
+    remedy: str
+    path: str | None
+    exit_code: ExitCode
+    where: str
+
+
+def _environment(
+    code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
+) -> KnownError:
+    """An error of the environment."""
+    compiled = re.compile(pattern, re.MULTILINE)
+    return KnownError(code, compiled, message, remedy, path, ExitCode.ENVIRONMENT, where)
+
+
+def _spec(
+    code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
+) -> KnownError:
+    """An error of the spec."""
+    compiled = re.compile(pattern, re.MULTILINE)
+    return KnownError(code, compiled, message, remedy, path, ExitCode.USAGE, where)
+
+
+_BASE = r"FROM |pull |\[internal\] load metadata "
+
+KNOWN_ERRORS = (
+    _environment(
+        "engine",
+        r"Cannot connect to the Docker daemon|[Ii]s the docker daemon running"
+        r"|permission denied while trying to connect to the [Dd]ocker",
+        "the Docker engine does not answer",
+        "start it, and see that `docker info` answers you",
+    ),
+    _environment(
+        "disk",
+        r"[Nn]o space left on device|[Dd]isk quota exceeded|You don't have enough free space in",
+        "the disk of the container engine is full",
+        "free space: `docker system df` shows what takes it, `docker builder prune` and "
+        "`docker image prune` free some",
+    ),
+    _environment(
+        "memory",
+        r"exit code: 137\b|exit status 137\b|non-zero code: 137\b"
+        r"|Killed signal terminated program|^Killed$|^MemoryError$|[Cc]annot allocate memory",
+        "the step was killed, most likely because the memory ran out",
+        "give the engine more memory, or take requirements that come as wheels instead of being "
+        "compiled",
+    ),
+    _environment(
+        "platform",
+        r"exec format error",
+        "the base is for another processor than this machine's, which cannot emulate it",
+        "build on a machine of that kind, or install emulation: "
+        "`docker run --privileged --rm tonistiigi/binfmt --install all`",
+        "image.base",
+    ),
+    _spec(
+        "platform",
+        r"no matching manifest for ([\w/]+)|no image found in image index for "
+        r"|does not match the specified platform|no match for platform in manifest",
+        "there is no {base} for the platform that is needed {names}",
+        "take a base that exists for it",
+        "image.base",
+        _BASE,
+    ),
+    _environment(
+        "rate-limit",
+        r"toomanyrequests|pull rate limit",
+        "the registry of {base} allows no more pulls for now",
+        "log in with `docker login`, or wait",
+        "image.base",
+        _BASE,
+    ),
+    _spec(
+        "base",
+        r"short-name \S+ did not resolve|no unqualified-search registries",
+        "podman does not know which registry {base} is from, and has none of that name here",
+        "name its registry too, as in docker.io/{base}",
+        "image.base",
+        _BASE,
+    ),
+    _environment(
+        "base",
+        r"pull access denied|requested access to the resource is denied|[Uu]nauthorized"
+        r"|authentication required|no basic auth credentials|^denied: |403 Forbidden",
+        "{base} may not be read: it does not exist, or this machine is not logged in there",
+        "check image.base, or log in to its registry with `docker login`",
+        "image.base",
+        _BASE,
+    ),
+    _spec(
+        "base",
+        r"manifest unknown|manifest for \S+ not found|name unknown|repository \S+ not found"
+        r"|[Nn]o such image|: not found$",
+        "there is no image {base}",
+        "check its name and tag",
+        "image.base",
+        _BASE,
+    ),
+    _environment(
+        "checksum",
+        r"computed checksums? did NOT match",
+        "a download is not the file that it should be: it was cut off, or changed on its way",
+        "build again; if that changes nothing, look for a proxy that alters downloads",
+    ),
+    _environment(
+        "certificate",
+        r"CERTIFICATE_VERIFY_FAILED|x509: |certificate verify failed|SSLCertVerificationError",
+        "a server's certificate is not trusted",
+        "if a proxy opens TLS here, its authority must be known to the base (PIP_CERT for pip) "
+        "and to the engine",
+    ),
+    _environment(
+        "network",
+        r"Temporary failure (?:in name resolution|resolving)|[Cc]ould not resolve host"
+        r"|no such host|Name or service not known|Failed to establish a new connection"
+        r"|Network is unreachable|[Cc]ould not connect to|[Cc]onnection timed out"
+        r"|[Cc]onnection refused|i/o timeout|TLS handshake timeout|ReadTimeoutError"
+        r"|server misbehaving|Client\.Timeout exceeded",
+        "the build has no network, or a server does not answer",
+        "check the network and the DNS of the container engine; a proxy belongs into "
+        "~/.docker/config.json",
+    ),
+    _spec(
+        "python-version",
+        r"requires? a different Python: (\S+)",
+        "a requirement does not run with the Python of {base}, which is {names}",
+        "choose another version of the requirement, or a base with another Python",
+        "image.python",
+    ),
+    _spec(
+        "wheel",
+        r"Failed building wheel for (\S+)|Could not build wheels for (\S+?),?(?: |$)"
+        r"|Failed to build '?([\w.-]+)|subprocess-exited-with-error|metadata-generation-failed",
+        "a requirement has no wheel that fits {base}, and it could not be compiled: {names}",
+        "choose a version that has one for the base's Python, or add what its compilation needs "
+        "to image.apt, such as build-essential and python3-dev",
+        "image.python",
+    ),
+    _spec(
+        "requirement",
+        r"No matching distribution found for (\S+)",
+        "no version of {names} is there for the Python and the platform of {base}",
+        "check its name and version, or take a base with another Python",
+        "image.python",
+    ),
+    _spec(
+        "requirement",
+        r"ResolutionImpossible|have conflicting dependencies",
+        "the requirements contradict one another",
+        "loosen the versions that pip names",
+        "image.python",
+    ),
+    _spec(
+        "requirement",
+        r"DO NOT MATCH THE HASHES|HashMismatch|Hashes are required in --require-hashes mode",
+        "a requirement is not the file that its hash was taken of",
+        "take the hashes anew, or find out who changed the file",
+        "image.python",
+    ),
+    _spec(
+        "requirement",
+        r"Invalid requirement: (.{1,100})",
+        "not a requirement: {names}",
+        "correct the requirement",
+        "image.python",
+    ),
+    _spec(
+        "python",
+        r"externally-managed-environment",
+        "the Python of {base} belongs to its distribution and takes no packages from pip",
+        "take a base with a Python of its own, such as python:3.11 or pytorch/pytorch",
+        "image.base",
+    ),
+    _spec(
+        "python",
+        r"No module named '?pip\b",
+        "the Python of {base} has no pip",
+        "add python3-pip to image.apt, or take a base that has it",
+        "image.base",
+    ),
+    _spec(
+        "apt-key",
+        r"[Tt]he repository '(\S+(?: \S+)?) +(?:In)?Release' is not signed"
+        r"|GPG error: (\S+(?: \S+)?) +(?:In)?Release: The following signatures",
+        "{base} brings an apt repository whose signing key is out of date: {names}",
+        "take a newer base; or make one of your own in which that repository's key is renewed, or "
+        "its file in /etc/apt/sources.list.d removed",
+        "image.base",
+    ),
+    _spec(
+        "apt",
+        r"Unable to locate package (\S+)|Package '?(\S+?)'? has no installation candidate"
+        r"|Version '\S+' for '(\S+)' was not found|Couldn't find any package by \S+ '(\S+)'",
+        "the distribution of {base} has no package {names}",
+        "check its name for that release, and its version if you gave one",
+    ),
+    _spec(
+        "apt",
+        r"apt-get: (?:command )?not found|\"apt-get\": executable file not found",
+        "{base} has no apt-get: it is neither Debian nor Ubuntu",
+        "take a base that is one of them, or leave out image.apt and image.transport",
+    ),
+    _spec(
+        "user",
+        r"unable to find user (\S+?):|unknown user error looking up user \"(\S+)\"",
+        "{base} is run as user {names}, who is not in its /etc/passwd",
+        "take a base whose user exists",
+        "image.base",
+    ),
+    _environment(
+        "context",
+        r"COPY failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
+        r"|copier: stat: |\"/\S*\":? not found",
+        "a file that is to be copied has not reached the builder",
+        "let nothing change the files while they are copied, and try again",
+        "image.source",
+    ),
+)
+"""In the order in which they are searched: what causes other errors comes before them."""

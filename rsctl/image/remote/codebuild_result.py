@@ -1,0 +1,56 @@
+"""The result of a build by CodeBuild: its digest, or its error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.recipe import Recipe
+from rsctl.image.remote.cloudbuild_result import DIGEST as DIGEST_FORM
+from rsctl.image.remote.codebuild_request import DIGEST
+from rsctl.image.remote.log import BuildLog
+
+
+def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
+    """The digest that a successful build has exported. Raises RsctlError if it has not."""
+    exported = {
+        v.get("name"): v.get("value") for v in build.get("exportedEnvironmentVariables", ())
+    }
+    digest = exported.get(DIGEST) or ""
+    if not DIGEST_FORM.fullmatch(digest):
+        message = f"CodeBuild names no digest for {recipe.reference}"
+        raise RsctlError(ExitCode.REFUSED, error("push", message, "run the command again"))
+    return str(digest)
+
+
+def build_error(build: dict[str, Any], recipe: Recipe, log: BuildLog) -> RsctlError:
+    """The error of a build that has not succeeded: of the service or of the image itself."""
+    status = str(build.get("buildStatus"))
+    if status == "STOPPED":
+        finding = error("build-cancelled", "the build was stopped", "run the command again")
+        return RsctlError(ExitCode.CANCELLED, finding)
+    phase, detail = _failed_phase(build)
+    if status == "TIMED_OUT":
+        message = f"CodeBuild gave the build up in phase {phase}: {detail}"
+        remedy = "build on a machine with Docker, or take a base that has more of it installed"
+        return RsctlError(ExitCode.TIMED_OUT, error("build-timeout", message, remedy))
+    message = f"CodeBuild failed in phase {phase}: {detail}"
+    if phase == "DOWNLOAD_SOURCE":
+        remedy = "give the build role s3:GetObject on the staging folder"
+        finding = error("denied", message, remedy, "targets.sagemaker.build_role")
+        return RsctlError(ExitCode.REFUSED, finding)
+    if phase == "PRE_BUILD":
+        remedy = "give the build role ecr:GetAuthorizationToken, and the right to push"
+        finding = error("denied", message, remedy, "targets.sagemaker.build_role")
+        return RsctlError(ExitCode.REFUSED, finding)
+    if phase != "BUILD":
+        return RsctlError(ExitCode.REFUSED, error("cloud", message, "run the command again"))
+    return log.failure.to_error(recipe.reference, recipe.base, f"CodeBuild ({detail})")
+
+
+def _failed_phase(build: dict[str, Any]) -> tuple[str, str]:
+    for phase in build.get("phases", ()):
+        if phase.get("phaseStatus") not in (None, "SUCCEEDED", "IN_PROGRESS"):
+            detail = "; ".join(str(c.get("message", "")) for c in phase.get("contexts", ()))
+            return str(phase.get("phaseType")), (detail or str(phase["phaseStatus"]))[:1000]
+    return "unknown", str(build.get("buildStatus"))

@@ -1,0 +1,125 @@
+"""Which service builds for which target, and what a job must say for it; and the requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from google.cloud.devtools.cloudbuild_v1.types import cloudbuild
+from google.protobuf import json_format
+
+from rsctl.emulators.aws.models import problems, service_model
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.image.remote import cloudbuild_request, codebuild_request
+from rsctl.image.remote.builders import remote_builder
+from rsctl.image.remote.cloudbuild import CloudBuild
+from rsctl.image.remote.codebuild import CodeBuild
+from rsctl.spec.document import read
+from rsctl.spec.job import Job
+from rsctl.spec.options import SageMakerOptions, VertexOptions
+
+from .conftest import ROLE, Tiny
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Callable[[str], Job]:
+    def reader(more: str = "") -> Job:
+        text = f"name: job\nrun: {{script: train.py}}\n{more}"
+        (tmp_path / "train.py").touch()
+        (tmp_path / "job.yaml").write_text(text)
+        return read(str(tmp_path / "job.yaml"), ()).require_job()
+
+    return reader
+
+
+COMPLETE = """\
+image: {base: base, repository: host/team/job}
+targets:
+  vertex: {project: p, region: us-central1, staging: gs://bucket}
+  sagemaker: {region: us-east-1, staging: s3://bucket, role: arn:aws:iam::123456789012:role/r}
+"""
+
+
+def test_each_cloud_has_its_builder(job: Callable[[str], Job]) -> None:
+    assert isinstance(remote_builder(job(COMPLETE), "vertex"), CloudBuild)
+    assert isinstance(remote_builder(job(COMPLETE), "sagemaker"), CodeBuild)
+
+
+@pytest.mark.parametrize(
+    ("target", "fields"),
+    [
+        (
+            "vertex",
+            [
+                "targets.vertex.project",
+                "targets.vertex.region",
+                "targets.vertex.staging",
+                "image.repository",
+            ],
+        ),
+        (
+            "sagemaker",
+            [
+                "targets.sagemaker.region",
+                "targets.sagemaker.staging",
+                "targets.sagemaker.build_role",
+                "image.repository",
+            ],
+        ),
+        ("compose", ["target"]),
+    ],
+)
+def test_what_is_missing_is_named_at_once(
+    job: Callable[[str], Job], target: str, fields: list[str]
+) -> None:
+    with pytest.raises(RsctlError) as caught:
+        remote_builder(job("image: {base: base}\n"), target)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert [finding.path for finding in caught.value.findings] == fields
+    assert all(finding.remedy for finding in caught.value.findings)
+
+
+def test_the_request_to_cloud_build_is_what_googles_proto_has() -> None:
+    recipe = Tiny(digest="0123456789abcdef", labels={"k": "a$b"})
+    options = VertexOptions(project="p", staging="gs://bucket/x", build_service_account="b@p.iam")
+    request = cloudbuild_request.build_request(recipe, options, "x/object.zip", "17")
+    parsed = json_format.ParseDict(request, cloudbuild.Build.pb()())
+    assert json_format.MessageToDict(parsed) == request
+    [step] = request["steps"]
+    assert step["args"][2:] == [
+        "rsctl-build",
+        "tiny:1",
+        "linux/amd64",
+        "127.0.0.1:1/team/tiny:0123456789abcdef",
+        "127.0.0.1:1/team/tiny",
+        "keep",
+        "--platform",
+        "linux/amd64",
+        "--label",
+        "k=a$$b",
+    ]
+    del request["steps"]
+    assert request == {
+        "source": {
+            "storageSource": {"bucket": "bucket", "object": "x/object.zip", "generation": "17"}
+        },
+        "images": ["127.0.0.1:1/team/tiny:0123456789abcdef"],
+        "tags": ["rsctl", "rsctl-0123456789abcdef"],
+        "timeout": "7200s",
+        "logsBucket": "gs://bucket/x/logs",
+        "options": {"logging": "GCS_ONLY", "logStreamingOption": "STREAM_ON"},
+        "serviceAccount": "projects/p/serviceAccounts/b@p.iam",
+    }
+
+
+def test_the_requests_to_codebuild_are_what_botocores_model_has() -> None:
+    options = SageMakerOptions(region="us-east-1", staging="s3://bucket", role=ROLE)
+    model = service_model("codebuild")
+    project = codebuild_request.project_request(options)
+    assert list(problems(project, model.operation_model("CreateProject").input_shape)) == []
+    build = codebuild_request.build_request(Tiny(), options, "bucket/key", "token")
+    assert list(problems(build, model.operation_model("StartBuild").input_shape)) == []
+    # CodeBuild's limit for all variables of a build together.
+    variables = build["environmentVariablesOverride"]
+    assert sum(len(v["name"]) + len(v["value"]) for v in variables) < 5500
