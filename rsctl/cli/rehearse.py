@@ -45,11 +45,11 @@ class Rehearse:
 
     def prepare(self, document: Document) -> list[Finding]:
         """Give the job what it lacks to be planned without an account, and say so."""
-        from rsctl.rehearsal.job import rehearsed
+        from rsctl.rehearsal.job import complete_job
 
         if document.job is None:
             return []
-        document.job, findings = rehearsed(document.job, self._target)
+        document.job, findings = complete_job(document.job, self._target)
         return findings
 
     def findings(self, plan: Plan, job: Job) -> list[Finding]:
@@ -64,10 +64,10 @@ class Rehearse:
 
         It lives on, but for a run that could not be submitted.
         """
-        from rsctl.rehearsal.job import settings
+        from rsctl.rehearsal.job import make_settings
         from rsctl.rehearsal.start import start
 
-        start(plan.run, settings(job, plan, self._runner, self._behaviour))
+        start(plan.run, make_settings(job, plan, self._runner, self._behaviour))
         try:
             yield
         except BaseException:

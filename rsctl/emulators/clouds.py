@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rsctl.clients.pace import PACE
+from rsctl.emulators.behaviour import EmulatorBehaviour
 from rsctl.emulators.faults import Faults
 from rsctl.emulators.nodes import Runner
 
@@ -20,18 +21,11 @@ EMULATORS = {
 """By target: module and class."""
 
 
-class Behaviour(Protocol):
-    """How a cloud behaves: its waits, its limits, what goes wrong."""
-
-    def change(self, wanted: Any) -> None:
-        """Set some fields by name. Raises ValueError, having changed nothing."""
-
-
 class CloudEmulator(AbstractContextManager[Any], Protocol):
     """What the emulators of all clouds have in common. It serves between entering and leaving."""
 
     faults: Faults
-    behaviour: Behaviour
+    behaviour: EmulatorBehaviour
 
     @property
     def url(self) -> str:
@@ -50,7 +44,7 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
 def check_behaviour(target: str, behaviour: Mapping[str, Any]) -> None:
     """Raise ValueError for what is no behaviour of a target's emulator, or no value of one."""
-    settings: Behaviour = import_module(EMULATORS[target].partition(":")[0]).Behaviour()
+    settings: EmulatorBehaviour = import_module(EMULATORS[target].partition(":")[0]).Behaviour()
     settings.change(dict(behaviour))
 
 
@@ -58,16 +52,16 @@ def make_emulator(
     emulator: str,
     folder: Path,
     runner: Runner,
-    place: Mapping[str, str],
+    options: Mapping[str, str],
     behaviour: Mapping[str, Any],
 ) -> CloudEmulator:
     """An emulator, by its name in EMULATORS or by module and class.
 
-    `place` is what it is told besides its folder and runner: its region, its project. `behaviour`
+    `options` are its project and region, or its region alone. `behaviour`
     are fields of its behaviour that are to be otherwise. Raises ValueError for one it lacks.
     """
     module, _, name = EMULATORS.get(emulator, emulator).partition(":")
-    made: CloudEmulator = getattr(import_module(module), name)(folder, runner, **place)
+    made: CloudEmulator = getattr(import_module(module), name)(folder, runner, **options)
     made.behaviour.change(dict(behaviour))
     return made
 

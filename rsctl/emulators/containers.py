@@ -1,10 +1,10 @@
-"""The containers of one job that are up."""
+"""The running containers of one job."""
 
 from __future__ import annotations
 
 import time
 
-from rsctl.emulators.inbox import Ended, Inbox
+from rsctl.emulators.job_events import EventQueue, NodeExited
 from rsctl.emulators.nodes import Node, Nodes
 from rsctl.findings import RsctlError
 
@@ -13,7 +13,7 @@ _SPARE = 20.0
 
 
 class Containers:
-    """Starts and ends nodes, and keeps count of them. `up` are their names."""
+    """Starts and ends the nodes of one job. `up` are the names of those that run."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -28,18 +28,18 @@ class Containers:
             self.up.discard(node.name)
             raise
 
-    def hear(self, event: Ended) -> None:
-        """Note that one has ended."""
+    def node_exited(self, event: NodeExited) -> None:
+        """Note the exit of one."""
         self.up.discard(event.name)
 
-    def lose(self, name: str) -> None:
-        """Lose the machine of one."""
+    def kill(self, name: str) -> None:
+        """Kill one, as when its machine is lost."""
         self._nodes.kill(name)
 
-    def end(self, grace: float | None, inbox: Inbox) -> None:
+    def end(self, grace: float | None, events: EventQueue) -> None:
         """End all, at once if there is no grace (seconds), and wait until they have.
 
-        What else comes meanwhile is passed over, but for the inbox's own note of a wish to end.
+        What else comes meanwhile is dropped, but the queue remembers a cancellation.
         """
         for name in sorted(self.up):
             if grace is None:
@@ -48,9 +48,9 @@ class Containers:
                 self._nodes.stop(name, grace)
         until = time.monotonic() + (grace or 0.0) + _SPARE
         while self.up and time.monotonic() < until:
-            event = inbox.next(until)
-            if isinstance(event, Ended):
-                self.hear(event)
+            event = events.next(until)
+            if isinstance(event, NodeExited):
+                self.node_exited(event)
 
     def close(self) -> None:
         """End and remove everything."""

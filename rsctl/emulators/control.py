@@ -1,4 +1,4 @@
-"""The routes by which a rehearsal is made to go wrong, and asked how it goes.
+"""The control API of an emulator: its state, its behaviour, faults and preemptions.
 
 They take the emulator's own credentials, as all routes do:
 
@@ -16,17 +16,17 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, Protocol
 
+from rsctl.emulators.behaviour import EmulatorBehaviour
 from rsctl.emulators.faults import Fault, Faults
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
-from rsctl.emulators.settable import Settable
 
-_PLACE = "/emulator/"
+_PREFIX = "/emulator/"
 
 
-class Words(NamedTuple):
-    """What a cloud calls things: the machine of a job, and its errors of status 400 and 404.
+class ControlTerms(NamedTuple):
+    """A cloud's terms: the field that names a job's machine, and its error codes for 400 and 404.
 
-    `gone` is said of a job that has no machines to lose.
+    `gone` is the message for a job that has no machines to lose.
     """
 
     machine: str
@@ -39,10 +39,10 @@ class Controlled(Protocol):
     """An emulator, as far as it is controlled."""
 
     faults: Faults
-    words: Words
+    control_terms: ControlTerms
 
     @property
-    def behaviour(self) -> Settable:
+    def behaviour(self) -> EmulatorBehaviour:
         """How the cloud behaves."""
 
     @property
@@ -63,19 +63,19 @@ class Controlled(Protocol):
 
 
 class Control:
-    """What is not of the cloud but of the emulator."""
+    """The routes of the control API."""
 
     def __init__(self, emulator: Controlled) -> None:
         self._emulator = emulator
 
     def routes(self) -> list[Route]:
-        """What it answers."""
+        """All routes."""
         return [
-            route("emulator.state", "GET", _PLACE + "state", self._state),
-            route("emulator.behaviour", "POST", _PLACE + "behaviour", self._change),
-            route("emulator.faults", "POST", _PLACE + "faults", self._fault),
-            route("emulator.preempt", "POST", _PLACE + "jobs/{job}:preempt", self._preempt),
-            route("emulator.expire", "POST", _PLACE + "credentials:expire", self._expire),
+            route("emulator.state", "GET", _PREFIX + "state", self._state),
+            route("emulator.behaviour", "POST", _PREFIX + "behaviour", self._change),
+            route("emulator.faults", "POST", _PREFIX + "faults", self._fault),
+            route("emulator.preempt", "POST", _PREFIX + "jobs/{job}:preempt", self._preempt),
+            route("emulator.expire", "POST", _PREFIX + "credentials:expire", self._expire),
         ]
 
     def _state(self, request: Request) -> Reply:
@@ -100,12 +100,12 @@ class Control:
         return Reply.of({})
 
     def _preempt(self, request: Request) -> Reply:
-        words = self._emulator.words
-        machine = self._object(request).get(words.machine)
+        terms = self._emulator.control_terms
+        machine = self._object(request).get(terms.machine)
         try:
             self._emulator.preempt(request.parts["job"], machine)
         except KeyError:
-            raise self._emulator.refuse(404, words.missing, words.gone) from None
+            raise self._emulator.refuse(404, terms.missing, terms.gone) from None
         return Reply.of({})
 
     def _expire(self, request: Request) -> Reply:
@@ -123,4 +123,4 @@ class Control:
         return content
 
     def _invalid(self, message: str) -> Refused:
-        return self._emulator.refuse(400, self._emulator.words.invalid, message)
+        return self._emulator.refuse(400, self._emulator.control_terms.invalid, message)

@@ -1,4 +1,4 @@
-"""What an emulator does wrong on request."""
+"""Faults on request: delays, errors of the vendor, lost connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 @dataclass
 class Fault:
-    """What befalls the next `times` calls of a route whose path has `path` (a pattern) in it.
+    """A fault of the next `times` calls of a route whose path has `path` (a pattern) in it.
 
     `delay` in seconds comes first. Then one of: `cut="request"`, the connection ends half-way
     through what the client sends, and nothing is done; `status`, the vendor's error with `code` and
@@ -37,12 +37,12 @@ class Faults:
         self._lock = threading.Lock()
 
     def add(self, fault: Fault) -> None:
-        """Have this fault befall calls from now on."""
+        """Add a fault."""
         with self._lock:
             self._faults.append(fault)
 
     def take(self, route: str, path: str) -> Fault | None:
-        """The fault that befalls this call, counted down."""
+        """The fault of this call, if any; counts it down."""
         with self._lock:
             for fault in self._faults:
                 if fault.times and fault.route == route and re.search(fault.path, path):

@@ -174,7 +174,7 @@ class Emulator:
                 return found.handler(request)
         except Refused as refused:
             return refused.reply
-        except Exception:  # noqa: BLE001 - whatever it is, the client is to be told
+        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer
             traceback.print_exc()
             message = "the emulator itself failed; its own output says how"
             return self.error_for(request, 500, self.internal, message)

@@ -18,14 +18,14 @@ from rsctl.rehearsal.settings import PACE, Rehearsal, rehearsal_of
 from rsctl.runs.home import home, private_folder, run_directory
 from rsctl.runs.locks import try_lock, write_holder
 
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 
 
 def main() -> int:
-    """Serve the run named on the command line until told to end, or nothing is asked any more."""
-    told_to_end = threading.Event()
+    """Serve the run named on the command line until SIGTERM, or until it has been idle for long."""
+    stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: told_to_end.set())
+        signal.signal(number, lambda *_: stop_requested.set())
     folder, rehearsal = run_directory(sys.argv[1]), rehearsal_of(sys.argv[1])
     if rehearsal is None:
         print("rehearsal.json is not there", file=sys.stderr)
@@ -34,42 +34,44 @@ def main() -> int:
     program = Program(Path(rehearsal.source), entrypoint=tuple(rehearsal.entrypoint))
     runner = make_runner(rehearsal.runner, {rehearsal.image: program})
     try:
-        _serve(rehearsal, runner, folder, told_to_end)
+        _serve(rehearsal, runner, folder, stop_requested)
     finally:
         runner.close()
     return 0
 
 
 def _serve(
-    rehearsal: Rehearsal, runner: Runner, folder: Path, told_to_end: threading.Event
+    rehearsal: Rehearsal, runner: Runner, folder: Path, stop_requested: threading.Event
 ) -> None:
-    own, behaviour = _own_folder(folder), rehearsal.behaviour
-    emulator = make_emulator(rehearsal.emulator, own, runner, rehearsal.place, behaviour)
+    behaviour = rehearsal.behaviour
+    emulator = make_emulator(
+        rehearsal.emulator, _emulator_folder(folder), runner, rehearsal.options, behaviour
+    )
     with emulator:
         environment = client_environment(emulator.environment(), behaviour.get("pace", PACE))
         _write_for_owner(folder / "emulator.json", msgspec.json.encode(environment))
         os.write(1, b"ready\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        _wait(emulator, rehearsal.idle_seconds, told_to_end)
+        _wait(emulator, rehearsal.idle_seconds, stop_requested)
 
 
-def _wait(emulator: CloudEmulator, idle_seconds: float, told_to_end: threading.Event) -> None:
+def _wait(emulator: CloudEmulator, idle_seconds: float, stop_requested: threading.Event) -> None:
     busy = monotonic()
-    while monotonic() - busy < idle_seconds and not told_to_end.wait(_LOOK_SECONDS):
+    while monotonic() - busy < idle_seconds and not stop_requested.wait(_POLL_SECONDS):
         if not emulator.is_idle:
             busy = monotonic()
 
 
-def _own_folder(folder: Path) -> Path:
+def _emulator_folder(folder: Path) -> Path:
     """The emulator's folder, in which the buckets are those of all rehearsals."""
-    own = folder / "emulator"
-    own.mkdir(mode=0o700, exist_ok=True)
+    emulator_folder = folder / "emulator"
+    emulator_folder.mkdir(mode=0o700, exist_ok=True)
     for scheme in ("gs", "s3"):
         buckets = home() / "rehearsal" / scheme
         private_folder(buckets)
-        if not (own / scheme).is_symlink():
-            (own / scheme).symlink_to(buckets, target_is_directory=True)
-    return own
+        if not (emulator_folder / scheme).is_symlink():
+            (emulator_folder / scheme).symlink_to(buckets, target_is_directory=True)
+    return emulator_folder
 
 
 def _take_lock(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The image that a rehearsal runs in place of the one that a cloud would."""
+"""The image of a rehearsed job: built here, without what only the vendors have."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NEEDS_VENDOR = ("reduction-server", "fast-socket", "efa")
 """Transports whose parts only the vendors' own package sources have."""
 
 
-def stand_in(plan: Plan) -> Literal["rsctl", "none"]:
-    """The transport that takes the place of one that cannot be had."""
+def replacement_transport(plan: Plan) -> Literal["rsctl", "none"]:
+    """The transport in place of one that only the vendors have."""
     return "rsctl" if any(pool.role == "reducer" for pool in plan.pools) else "none"
 
 
@@ -34,7 +34,7 @@ def nodes_image(job: Job, plan: Plan, runner: Kind) -> str:
 
 
 def provide_rehearsal_image(plan: Plan, job: Job, show: Show) -> str | None:
-    """What a rehearsed request has in place of the plan's tag, built here and pushed nowhere.
+    """The image for a rehearsed request, built here and not pushed.
 
     Raises RsctlError.
     """
@@ -48,5 +48,5 @@ def provide_rehearsal_image(plan: Plan, job: Job, show: Show) -> str | None:
 
 def _recipe(job: Job, plan: Plan) -> Recipe:
     if plan.image.transport in NEEDS_VENDOR:
-        job = replace(job, image=replace(job.image, transport=stand_in(plan)))
+        job = replace(job, image=replace(job.image, transport=replacement_transport(plan)))
     return recipe_of(job, plan.target)[0]

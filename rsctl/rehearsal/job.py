@@ -1,7 +1,7 @@
-"""What a rehearsal makes of a job: what only a real account has, its data, its image.
+"""A job as it is rehearsed: options that only an account has, data, settings of the emulator.
 
-Pure but for looking whether the data is there, and at this machine. The request stays the cloud's:
-only values that the job does not give are made up, and each is named.
+Pure but for checks of the data and of this machine. The request stays the cloud's:
+only options that the job does not have get default values, and each is named.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rsctl.image.package import is_packaged
 from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
-from rsctl.rehearsal.image import NEEDS_VENDOR, nodes_image, stand_in
+from rsctl.rehearsal.image import NEEDS_VENDOR, nodes_image, replacement_transport
 from rsctl.rehearsal.settings import PACE, Rehearsal
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan
@@ -28,7 +28,7 @@ from rsctl.targets.local.oversubscription import oversubscription
 
 _ACCOUNT = "123456789012"
 _BUCKET = "rsctl-rehearsal"
-_MADE_UP = {
+_DEFAULTS = {
     "vertex": {
         "project": "rehearsal",
         "region": "us-central1",
@@ -40,31 +40,33 @@ _MADE_UP = {
         "staging": f"s3://{_BUCKET}/staging",
     },
 }
-_TOLD = {"vertex": ("project", "region"), "sagemaker": ("region",)}
+_EMULATOR_OPTIONS = {"vertex": ("project", "region"), "sagemaker": ("region",)}
 
 
-class Rehearsed(NamedTuple):
-    """A job that can be planned without an account, and what was made up for that, if anything."""
+class RehearsedJob(NamedTuple):
+    """A job that can be planned without an account, and a note on the defaults it got, if any."""
 
     job: Job
     findings: list[Finding]
 
 
-def rehearsed(job: Job, target: str) -> Rehearsed:
-    """The job, with a value of ours for all that the target needs of an account and it lacks."""
+def complete_job(job: Job, target: str) -> RehearsedJob:
+    """The job, with defaults for the account's options that the target needs and it lacks."""
     options: Any = getattr(job.targets, target)
-    lacking = {n: v for n, v in _MADE_UP[target].items() if getattr(options, n) is None}
+    lacking = {n: v for n, v in _DEFAULTS[target].items() if getattr(options, n) is None}
     options = replace(options, **lacking)
-    made_up = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
+    defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
     if job.image.base and not job.image.uri and not repository_of(job, target):
         repository = _repository(job, target, options.region)
-        made_up.append(f"image.repository: {repository}")
+        defaults.append(f"image.repository: {repository}")
         changed = replace(changed, image=_with_repository(changed, target, repository))
-    if not made_up:
-        return Rehearsed(changed, [])
-    message = f"the job does not say, and this rehearsal takes: {', '.join(made_up)}"
-    return Rehearsed(changed, [note("rehearsal", message, "the real cloud needs values of yours")])
+    if not defaults:
+        return RehearsedJob(changed, [])
+    message = f"the job does not say, and this rehearsal takes: {', '.join(defaults)}"
+    return RehearsedJob(
+        changed, [note("rehearsal", message, "the real cloud needs values of yours")]
+    )
 
 
 def _repository(job: Job, target: str, region: str) -> str:
@@ -82,19 +84,20 @@ def _with_repository(job: Job, target: str, repository: str) -> Any:
 def rehearsal_findings(job: Job, plan: Plan, runner: Kind) -> list[Finding]:
     """What the user is to know of this rehearsal, and errors for what it lacks."""
     return [
-        *_stand_in_findings(plan, runner),
+        *_transport_findings(plan, runner),
         *_data_findings(job),
         *_runner_findings(job, plan, runner),
         *oversubscription(job, plan.pools, plan.world_size, this_host().cpus),
     ]
 
 
-def _stand_in_findings(plan: Plan, runner: Kind) -> Iterator[Finding]:
+def _transport_findings(plan: Plan, runner: Kind) -> Iterator[Finding]:
     transport = plan.image.transport
     what = "containers" if runner == "docker" else "processes of this Python, with no image built"
     message = f"this is a rehearsal on this machine, in {what}; it is not the cloud"
     if transport in NEEDS_VENDOR:
-        message += f". {transport} cannot be had here: transport {stand_in(plan)} is in its place"
+        instead = replacement_transport(plan)
+        message += f". {transport} cannot be had here: transport {instead} is in its place"
     if transport == "reduction-server":
         message += ", and rsctl's own reducers in the place of Google's"
     yield note("rehearsal", message)
@@ -165,18 +168,18 @@ def _missing_torch() -> Iterator[Finding]:
         yield error("torch", message, remedy, "run.launcher")
 
 
-def settings(job: Job, plan: Plan, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
-    """What the emulator of a job is told. Raises RsctlError if the image cannot be named."""
+def make_settings(job: Job, plan: Plan, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
+    """The settings of a job's emulator. Raises RsctlError if the image cannot be named."""
     options: Any = getattr(job.targets, plan.target)
     staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
-    buckets = sorted({"/".join(place.split("/")[:3]) for place in staged if place})
+    buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
     return Rehearsal(
         emulator=EMULATORS[plan.target],
         runner=runner,
         image=nodes_image(job, plan, runner),
         source=str(job.image.source or "."),
         entrypoint=[] if job.run.launcher == "none" else ["rsctl-launch"],
-        place={name: getattr(options, name) for name in _TOLD[plan.target]},
+        options={name: getattr(options, name) for name in _EMULATOR_OPTIONS[plan.target]},
         behaviour={"pace": PACE, **behaviour},
         buckets=buckets,
     )

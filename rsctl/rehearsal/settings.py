@@ -15,8 +15,8 @@ PACE = 0.05
 class Rehearsal(msgspec.Struct, kw_only=True):
     """The settings of a run's emulator: see `rsctl.emulators.clouds.make_emulator`.
 
-    `image` is the job's, for which processes run in `source`. `idle_seconds` is for how long the
-    emulator serves on when no job is running.
+    `options` are its project and region. `image` is the job's, for which processes run in `source`.
+    `idle_seconds` is for how long the emulator serves on when no job is running.
     """
 
     emulator: str
@@ -24,7 +24,7 @@ class Rehearsal(msgspec.Struct, kw_only=True):
     image: str
     source: str
     entrypoint: list[str] = []
-    place: dict[str, str] = {}
+    options: dict[str, str] = msgspec.field(default_factory=dict, name="place")
     behaviour: dict[str, Any] = {}
     buckets: list[str] = []
     idle_seconds: float = 300.0

@@ -64,7 +64,7 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     before = dict(os.environ)
-    start(RUN, play(place={"region": "here"}))
+    start(RUN, play(options={"region": "here"}))
     with surroundings(RUN):
         assert "AWS_PROFILE" not in os.environ
         assert os.environ["AWS_REGION"] == "here"
@@ -79,7 +79,7 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_it_plays_what_it_is_told_to() -> None:
     behaviour = {"mood": "bad", "pace": 0.5}
-    told = play(place={"region": "here"}, behaviour=behaviour, buckets=["gs://b"])
+    told = play(options={"region": "here"}, behaviour=behaviour, buckets=["gs://b"])
     start(RUN, told)
     buckets = home() / "rehearsal" / "gs"
     expected = {"region": "here", "buckets": str(buckets), **behaviour}

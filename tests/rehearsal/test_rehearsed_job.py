@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rsctl.image.findings import recipe_of
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import provide_rehearsal_image
-from rsctl.rehearsal.job import rehearsal_findings, rehearsed, settings
+from rsctl.rehearsal.job import complete_job, make_settings, rehearsal_findings
 from rsctl.rehearsal.settings import Rehearsal
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
@@ -49,7 +49,7 @@ def told(findings: list[Any]) -> list[tuple[str, str | None, str]]:
 
 
 def test_vertex_gets_what_only_an_account_has(tmp_path: Path) -> None:
-    job, findings = rehearsed(make_job(tmp_path), "vertex")
+    job, findings = complete_job(make_job(tmp_path), "vertex")
     options = job.targets.vertex
     assert (options.project, options.region) == ("rehearsal", "us-central1")
     assert options.staging == "gs://rsctl-rehearsal/staging"
@@ -67,7 +67,7 @@ def test_sagemaker_keeps_what_is_given(tmp_path: Path) -> None:
     given = {"region": "eu-west-1", "staging": "s3://mine/x"}
     repository = {"vertex": "us-docker.pkg.dev/p/r/j"}
     image = {"base": "base:1", "repository": repository}
-    job, [finding] = rehearsed(
+    job, [finding] = complete_job(
         make_job(tmp_path, targets={"sagemaker": given}, image=image), "sagemaker"
     )
     assert finding.message == (
@@ -83,20 +83,20 @@ def test_a_complete_job_stays_as_it_is(tmp_path: Path) -> None:
     vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine"}
     image = {"base": "base:1", "repository": "europe-docker.pkg.dev/p/r/j"}
     job = make_job(tmp_path, targets={"vertex": vertex}, image=image)
-    assert rehearsed(job, "vertex") == (job, [])
+    assert complete_job(job, "vertex") == (job, [])
 
 
 def test_the_emulator_is_told_the_jobs_own_place(tmp_path: Path) -> None:
     vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine/x"}
     data = {"outputs": "gs://out/a/b", "inputs": {"train": "gs://in/set"}}
     job = make_job(tmp_path, targets={"vertex": vertex}, **data)
-    assert settings(job, make_plan("vertex"), "process", {"stockouts": 1}) == Rehearsal(
+    assert make_settings(job, make_plan("vertex"), "process", {"stockouts": 1}) == Rehearsal(
         emulator="rsctl.emulators.vertex:VertexEmulator",
         runner="process",
         image="r/j:1",
         source=str(tmp_path),
         entrypoint=["rsctl-launch"],
-        place={"project": "p-12345", "region": "europe-west4"},
+        options={"project": "p-12345", "region": "europe-west4"},
         behaviour={"pace": 0.05, "stockouts": 1},
         buckets=["gs://in", "gs://mine", "gs://out"],
     )
@@ -118,15 +118,15 @@ def test_vendors_transports_are_not_built(
     job = make_job(tmp_path, image={"base": "base:1", "transport": transport})
     expected = make_job(tmp_path, image={"base": "base:1", "transport": built})
     plan = make_plan("vertex", transport, reducers)
-    image = settings(job, plan, "docker", {}).image
+    image = make_settings(job, plan, "docker", {}).image
     assert image == recipe_of(expected, "vertex")[0].reference
-    assert settings(job, plan, "process", {}).image == "r/j:1"
+    assert make_settings(job, plan, "process", {}).image == "r/j:1"
 
 
 def test_an_image_that_is_used_as_it_is_stays(tmp_path: Path) -> None:
     job = make_job(tmp_path, image={"uri": "mine:1"}, run={"command": ["x"], "launcher": "none"})
     plan = make_plan("vertex", tag="mine:1")
-    told_docker = settings(job, plan, "docker", {})
+    told_docker = make_settings(job, plan, "docker", {})
     assert (told_docker.image, told_docker.entrypoint) == ("mine:1", [])
     assert provide_rehearsal_image(plan, job, print) == "mine:1"
     [_, refused] = rehearsal_findings(job, plan, "process")

@@ -36,22 +36,22 @@ def error_xml(status: int, code: str, message: str) -> Reply:
 
 def error_query(status: int, code: str, message: str) -> Reply:
     """An error of the query protocol."""
-    said = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
-    body = f"<ErrorResponse><Error><Type>Sender</Type>{said}</Error></ErrorResponse>"
+    error = f"<Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
+    body = f"<ErrorResponse><Error><Type>Sender</Type>{error}</Error></ErrorResponse>"
     return Reply(status, body.encode(), {"Content-Type": "text/xml"})
 
 
 class Service(NamedTuple):
     """A service: botocore's name, how it calls wrong parameters, its operations.
 
-    `heeded` are the parameters that an operation does something with, of those where others would
+    `supported` are the parameters that an operation acts on; of operations where others would
     change the answer: they are refused rather than ignored.
     """
 
     name: str
     invalid: str
     operations: Mapping[str, Handler]
-    heeded: Mapping[str, frozenset[str]] = MappingProxyType({})
+    supported: Mapping[str, frozenset[str]] = MappingProxyType({})
 
 
 class AwsEmulator(Emulator):
@@ -168,7 +168,7 @@ class AwsEmulator(Emulator):
             raise self.refuse(400, "SerializationException", "not JSON") from None
         if wrong := list(problems(parameters, model.input_shape)):
             raise self.refuse(400, service.invalid, "; ".join(wrong))
-        if strange := sorted(parameters.keys() - service.heeded.get(name, parameters.keys())):
+        if strange := sorted(parameters.keys() - service.supported.get(name, parameters.keys())):
             raise self.refuse(400, service.invalid, f"{strange[0]} is not emulated")
         result = service.operations[name](parameters)
         if model.output_shape and (wrong := list(problems(result, model.output_shape))):

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, unescape
 
 from rsctl.emulators.aws.emulator import error_xml
 from rsctl.emulators.aws.s3_listing import listing, stamp
-from rsctl.emulators.aws.s3_objects import Facts, InMemory, Objects
+from rsctl.emulators.aws.s3_objects import Facts, MemoryObjects, Objects
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
 
 _XML = {"Content-Type": "application/xml"}
@@ -40,25 +40,25 @@ class S3:
     """Buckets in memory, unless `objects` are elsewhere."""
 
     def __init__(self, buckets: tuple[str, ...], objects: Objects | None = None) -> None:
-        self._objects: Objects = objects if objects is not None else InMemory()
+        self._objects: Objects = objects if objects is not None else MemoryObjects()
         for bucket in buckets:
             self._objects.make(bucket)
         self._uploads: dict[str, dict[int, bytes]] = {}
 
     def routes(self) -> list[Route]:
         """What it answers."""
-        bucket, place = "/{bucket}/?", "/{bucket}/{key*}"
+        bucket, key = "/{bucket}/?", "/{bucket}/{key*}"
         return [
             route("s3.ListBuckets", "GET", "/", self._list_buckets),
             route("s3.HeadBucket", "HEAD", bucket, self._head_bucket),
             route("s3.ListObjects", "GET", bucket, self._list),
             route("s3.CreateBucket", "PUT", bucket, self._create),
             route("s3.DeleteObjects", "POST", bucket, self._delete_many),
-            route("s3.HeadObject", "HEAD", place, self._get),
-            route("s3.GetObject", "GET", place, self._get),
-            route("s3.PutObject", "PUT", place, self._put),
-            route("s3.CreateMultipartUpload", "POST", place, self._multipart),
-            route("s3.DeleteObject", "DELETE", place, self._delete),
+            route("s3.HeadObject", "HEAD", key, self._get),
+            route("s3.GetObject", "GET", key, self._get),
+            route("s3.PutObject", "PUT", key, self._put),
+            route("s3.CreateMultipartUpload", "POST", key, self._multipart),
+            route("s3.DeleteObject", "DELETE", key, self._delete),
         ]
 
     def names(self, bucket: str) -> list[str]:
@@ -137,17 +137,17 @@ class S3:
         if not (number.isascii() and number.isdigit() and 0 < int(number) <= _MOST_PARTS):
             message = f"Part number must be an integer between 1 and {_MOST_PARTS}, inclusive"
             raise _refused(400, "InvalidArgument", message)
-        etag, place = f'"{number}"', request.headers.get("x-amz-copy-source")
-        if place is None:
+        etag, source = f'"{number}"', request.headers.get("x-amz-copy-source")
+        if source is None:
             parts[int(number)] = content
             return Reply(200, headers={"ETag": etag})
         parts[int(number)] = _ranged(
-            self._source(place), request.headers.get("x-amz-copy-source-range")
+            self._source(source), request.headers.get("x-amz-copy-source-range")
         )
         return _fields("CopyPartResult", ETag=etag, LastModified=stamp(time.time()))
 
-    def _source(self, place: str) -> bytes:
-        bucket, _, key = unquote(place).lstrip("/").partition("/")
+    def _source(self, location: str) -> bytes:
+        bucket, _, key = unquote(location).lstrip("/").partition("/")
         content = self._objects.content(bucket, key) if self._objects.has(bucket) else None
         if content is None:
             raise _refused(404, "NoSuchKey", "The specified key does not exist.")
@@ -161,15 +161,15 @@ class S3:
 
     def _multipart(self, request: Request) -> Reply:
         bucket, key = self._bucket(request), request.parts["key"]
-        place = {"Bucket": bucket, "Key": key}
+        names = {"Bucket": bucket, "Key": key}
         if "uploads" in request.query:
             identity = secrets.token_hex(16)
             self._uploads[identity] = {}
-            return _fields("InitiateMultipartUploadResult", **place, UploadId=identity)
+            return _fields("InitiateMultipartUploadResult", **names, UploadId=identity)
         parts = self._upload(request)
         facts = self._store(bucket, key, b"".join(parts[number] for number in sorted(parts)))
         del self._uploads[request.query["uploadId"]]
-        return _fields("CompleteMultipartUploadResult", **place, ETag=facts.etag)
+        return _fields("CompleteMultipartUploadResult", **names, ETag=facts.etag)
 
     def _delete(self, request: Request) -> Reply:
         if "uploadId" in request.query:
@@ -236,8 +236,8 @@ def _part(content: bytes, wanted: str, headers: dict[str, str]) -> Reply:
     if first >= size:
         raise _refused(416, "InvalidRange", "The requested range is not satisfiable")
     part = content[first : last + 1]
-    place = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(len(part))}
-    return Reply(206, part, {**headers, **place})
+    more = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(len(part))}
+    return Reply(206, part, {**headers, **more})
 
 
 def _refused(status: int, code: str, message: str) -> Refused:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Optional, Protocol
 
-from rsctl.emulators.google.cloudstorage_folder import Buckets
+from rsctl.emulators.bucket_folders import BucketFolders
 
 _FOR_ALL = 0o666
 
@@ -52,7 +52,7 @@ class Objects(Protocol):
         """Have it no more; harmless if it is not there."""
 
 
-class InMemory:
+class MemoryObjects:
     """Buckets that go with the process."""
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class InMemory:
         self._buckets.get(bucket, {}).pop(key, None)
 
 
-class InFolder(Buckets):
+class FolderObjects(BucketFolders):
     """Buckets that are folders, objects that are files: who has the folder needs no S3.
 
     A key that ends with a slash is a folder. What cannot be a file is not taken.

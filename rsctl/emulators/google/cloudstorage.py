@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.google.cloudstorage_folder import Buckets
-from rsctl.emulators.google.cloudstorage_multipart import multipart_related
+from rsctl.emulators.bucket_folders import BucketFolders
+from rsctl.emulators.google.multipart import multipart_related
 from rsctl.emulators.http import Emulator, Reply, Request, Route, route
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
@@ -47,7 +47,7 @@ class CloudStorage:
     ) -> None:
         self._emulator = emulator
         self._buckets: dict[str, dict[str, tuple[int, Callable[[], bytes]]]] = {}
-        self._files = Buckets(folder) if folder else None
+        self._files = BucketFolders(folder) if folder else None
         for bucket in buckets:
             self.make_bucket(bucket)
         self._uploads: dict[str, _Upload] = {}
@@ -185,7 +185,7 @@ class CloudStorage:
         upload.content[first:] = body
 
     def _refuse_others(self, request: Request, known: frozenset[str]) -> None:
-        """Raise Refused for a parameter that would change the answer, were it heeded."""
+        """Raise Refused for a parameter that would change the answer, were it supported."""
         for name in sorted(set(request.query) - known - _COMMON_QUERY):
             message = f"the parameter {name} is not emulated by rsctl's emulator"
             raise self._emulator.refuse(501, "notImplemented", message)

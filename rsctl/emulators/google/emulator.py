@@ -104,7 +104,7 @@ class GoogleAccess:
         return is_own
 
     def _claims(self, token: str) -> Any:
-        """What a JWT says that our key has signed and that is still good. Raises ValueError."""
+        """The claims of a valid JWT that our key has signed. Raises ValueError."""
         from cryptography.hazmat.primitives import serialization
         from google.auth import jwt
 
@@ -157,7 +157,7 @@ class GoogleEmulator(Emulator):
         return self.error(501, "UNIMPLEMENTED", message)
 
     def error_for(self, request: Request, status: int, code: str, message: str) -> Reply:
-        """The same, with what Google says besides of the service that this request is for."""
+        """The same, with the details that Google adds for the service that this request is for."""
         if code != "SERVICE_DISABLED":
             return self.error(status, code, message)
         details = [_disabled(self.project, _service(request.path))]
@@ -183,7 +183,7 @@ def _disabled(project: str, service: str) -> dict[str, Any]:
 
 
 def _error_info(reason: str, about: dict[str, str]) -> dict[str, Any]:
-    """What Google's errors say for programs."""
+    """A google.rpc.ErrorInfo."""
     return {
         "@type": "type.googleapis.com/google.rpc.ErrorInfo",
         "reason": reason,

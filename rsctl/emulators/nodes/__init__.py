@@ -1,7 +1,7 @@
 """Where the nodes of emulated jobs run: in containers, or as processes on this machine.
 
 An emulator of a cloud asks a `Runner` for `Nodes`, one for each job, starts and ends the job's
-nodes there and hears what they print and how they end. It knows nothing of docker or processes.
+nodes there and gets their lines and exit codes. It knows nothing of docker or processes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ANY_IMAGE = "*"
 class Node(NamedTuple):
     """One node of a job, as the cloud's container contract describes it.
 
-    `name` is unique within the job; the others reach it by what `Nodes.address` says. `entrypoint`
-    replaces the image's own, None leaves that. `mounts` are folders of this machine by the absolute
-    path inside; they are made if they are missing. `hostname` is what a container calls itself,
-    where that is not `name`; processes have this machine's.
+    `name` is unique within the job; other nodes reach it at `Nodes.address`. `entrypoint` replaces
+    the image's own, None leaves that. `mounts` are folders of this machine by the absolute path
+    inside; they are made if they are missing. `hostname` is that of a container, if it is not
+    `name`; processes have this machine's.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Node(NamedTuple):
 
 
 class Listener(Protocol):
-    """Hears what the nodes of one job do. Called from threads of the runner; it must be quick.
+    """Receives lines and exits of one job's nodes, from threads of the runner; it must be quick.
 
     For one node the calls come one after the other, and `ended` is the last.
     """
@@ -59,7 +59,7 @@ class Nodes(Protocol):
         """The host by which the others reach a node; may be asked before it is started."""
 
     def port(self, name: str, wanted: int) -> int:
-        """The port to tell the job for a service at a node; the same for the same question."""
+        """The port that the job is to use for a service at a node; always the same one."""
 
     def start(self, node: Node) -> None:
         """Start a node. Raises OSError or RsctlError if that cannot be done; `ended` follows not.
@@ -77,11 +77,11 @@ class Nodes(Protocol):
         """SIGKILL, as when a machine is lost. Returns at once; `ended` follows."""
 
     def close(self) -> None:
-        """End the nodes and remove everything of this job; waits until `ended` was told of all."""
+        """End the nodes and remove everything of this job; waits for `ended` of all."""
 
 
 class Runner(Protocol):
-    """Runs nodes in one way."""
+    """Runs the nodes of jobs: by docker, or as processes."""
 
     kind: Kind
 

@@ -1,4 +1,4 @@
-"""A command that stands for a node: its output goes to a listener by lines, its end after them."""
+"""A command that plays a node: its lines, then its exit code, go to a listener."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rsctl.stream.events import now
 
 _BLOCK = 1 << 16
 _LONGEST_LINE = 256 << 10
-_LOOK_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _DRAIN_SECONDS = 30.0
 
 
@@ -27,7 +27,7 @@ class Command(NamedTuple):
     env: Optional[dict[str, str]] = None
 
 
-class Attached:
+class AttachedCommand:
     """A running command. `conclude` makes a node's exit code of the command's (-N: signal N).
 
     It is called when the command has ended, and sees to it that nothing else of the node is left.
@@ -57,11 +57,11 @@ class Attached:
 
     @property
     def is_running(self) -> bool:
-        """Whether its end has not been told yet."""
+        """Whether its exit has not been reported yet."""
         return not self._ended.is_set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until its end was told; whether it was."""
+        """Wait until its exit is reported; whether it was."""
         return self._ended.wait(seconds)
 
     def _wait(self) -> None:
@@ -81,13 +81,13 @@ class Attached:
             for stream, pipe in pipes.items():
                 selector.register(pipe, EVENT_READ, stream)  # type: ignore[arg-type]
             while selector.get_map():
-                ready = selector.select(_LOOK_SECONDS)
+                ready = selector.select(_POLL_SECONDS)
                 if self._read_until and (not ready or monotonic() > self._read_until):
                     break
                 for key, _ in ready:
                     block = os.read(key.fd, _BLOCK)
                     if block:
-                        rests[key.data] = self._hand_on(key.data, rests[key.data] + block)
+                        rests[key.data] = self._emit_lines(key.data, rests[key.data] + block)
                     else:
                         selector.unregister(key.fileobj)
         for stream, pipe in pipes.items():
@@ -96,8 +96,8 @@ class Attached:
             if pipe:
                 pipe.close()
 
-    def _hand_on(self, stream: str, content: bytes) -> bytes:
-        """Hand on the whole lines; returns what is left."""
+    def _emit_lines(self, stream: str, content: bytes) -> bytes:
+        """Pass the whole lines to the listener; returns what is left."""
         *lines, rest = content.split(b"\n")
         time = now()
         for line in lines:

@@ -18,7 +18,7 @@ from functools import partial
 from signal import SIGKILL
 
 from rsctl.emulators.nodes import Kind, Listener, Node
-from rsctl.emulators.nodes.attached import Attached, Command
+from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.commands import last_line, run_command
@@ -28,8 +28,8 @@ _SHM = "1g"  # Docker's 64 MB is too small for data loaders and for gloo and NCC
 _LONGEST_IN_FILE = 32 << 10  # docker refuses an --env-file with a line beyond 64 KiB
 _RETRY_SECONDS = 0.1
 _NO_GATEWAY = "com.docker.network.bridge.inhibit_ipv4=true"  # else this machine could be reached
-_HEEDED = frozenset({"HOME", "PATH", "TMPDIR"})
-_HEEDED_PREFIXES = ("BUILDKIT", "COMPOSE", "DOCKER", "GO", "LD_", "OTEL", "SSH", "SSL_", "XDG_")
+_CLIENT_VARIABLES = frozenset({"HOME", "PATH", "TMPDIR"})
+_CLIENT_PREFIXES = ("BUILDKIT", "COMPOSE", "DOCKER", "GO", "LD_", "OTEL", "SSH", "SSL_", "XDG_")
 
 
 def obstacle() -> Finding | None:
@@ -109,7 +109,7 @@ class DockerNodes:
         self._has_network = False
         self._started = 0
         self._containers: dict[str, str] = {}
-        self._running: dict[str, tuple[str, Attached]] = {}
+        self._running: dict[str, tuple[str, AttachedCommand]] = {}
         self._is_closed = False
 
     def address(self, name: str) -> str:
@@ -132,7 +132,9 @@ class DockerNodes:
             self._containers[container] = node.name
             self._create(container, node)
             command = Command(["docker", "start", "--attach", container])
-            running = Attached(node.name, command, self._listener, partial(_exit_code, container))
+            running = AttachedCommand(
+                node.name, command, self._listener, partial(_exit_code, container)
+            )
             self._running[node.name] = (container, running)
 
     def _require_network(self) -> None:
@@ -185,7 +187,7 @@ class DockerNodes:
         """SIGKILL for all of the container."""
         self._in_background(name, partial(_signal, signal="KILL"))
 
-    def _in_background(self, name: str, act: Callable[[str, Attached], None]) -> None:
+    def _in_background(self, name: str, act: Callable[[str, AttachedCommand], None]) -> None:
         if name in self._running:
             threading.Thread(target=act, args=self._running[name], daemon=True).start()
 
@@ -202,13 +204,13 @@ class DockerNodes:
             run_command(["docker", "network", "rm", self._name])
 
 
-def _stop(container: str, running: Attached, grace: float) -> None:
+def _stop(container: str, running: AttachedCommand, grace: float) -> None:
     _signal(container, running, "TERM")
     if not running.wait(grace):
         _signal(container, running, "KILL")
 
 
-def _signal(container: str, running: Attached, signal: str) -> None:
+def _signal(container: str, running: AttachedCommand, signal: str) -> None:
     """Send a signal, again until it has arrived: the container may be about to start."""
     while running.is_running:
         if run_command(["docker", "kill", "--signal", signal, container]).returncode == 0:
@@ -236,11 +238,13 @@ def _exit_code(container: str, code: int) -> int:
 def _redirects(name: str) -> bool:
     """Whether a variable of this name changes what a docker client does, or which one is run."""
     upper = name.upper()
-    return upper in _HEEDED or upper.startswith(_HEEDED_PREFIXES) or upper.endswith("_PROXY")
+    return (
+        upper in _CLIENT_VARIABLES or upper.startswith(_CLIENT_PREFIXES) or upper.endswith("_PROXY")
+    )
 
 
 def create_options(node: Node) -> list[str]:
-    """What `docker create` is told of a node, less its environment and its command."""
+    """The options of `docker create` for a node, without its environment and its command."""
     options = ["--pull", "never", "--network-alias", node.name]
     options += ["--hostname", node.hostname or node.name]
     options += ["--shm-size", _SHM, "--ulimit", "core=0", "--log-driver", "none"]
@@ -258,7 +262,7 @@ def create_options(node: Node) -> list[str]:
 def split_env(env: Mapping[str, str]) -> tuple[str, dict[str, str]]:
     """Variables as the lines of an --env-file, and those whose values cannot be there.
 
-    The latter reach docker by its own environment, so that none may be one that docker heeds:
+    The latter reach docker by its own environment, so that none may be one that docker reads:
     see `_redirects`.
     """
     others = {

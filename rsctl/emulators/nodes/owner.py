@@ -91,13 +91,13 @@ def clear_dying(file_name: str) -> None:
     _clear_if_dead(_folder() / file_name, fcntl.LOCK_EX)
 
 
-def _clear_if_dead(file: Path, way: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> None:
+def _clear_if_dead(file: Path, mode: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> None:
     try:
         lock = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return  # somebody else was faster
     try:
-        fcntl.flock(lock, way)
+        fcntl.flock(lock, mode)
         if _is_file(lock, file) and _clear(file):
             file.unlink()
     except OSError:

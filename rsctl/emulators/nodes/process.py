@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from rsctl.emulators.nodes import ANY_IMAGE, Kind, Listener, Node, Program
-from rsctl.emulators.nodes.attached import Attached, Command
+from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.root import Root
 from rsctl.findings import ExitCode, RsctlError, error
@@ -105,7 +105,7 @@ class ProcessNodes:
         self._lock = threading.Lock()
         self._addresses: dict[str, str] = {}
         self._ports: dict[tuple[str, int], ReservedPort] = {}
-        self._running: dict[str, Attached] = {}
+        self._running: dict[str, AttachedCommand] = {}
         self._is_closed = False
 
     def address(self, name: str) -> str:
@@ -134,13 +134,13 @@ class ProcessNodes:
                 raise OSError("the job has been closed")
             self._running[node.name] = self._attached(node)
 
-    def _attached(self, node: Node) -> Attached:
+    def _attached(self, node: Node) -> AttachedCommand:
         program = self._runner.program(node.image)
         root = Root(self._folder / node.name, node.mounts)
         env = {name: root.leads(value) for name, value in node.env.items()}
         env = _environment(program) | env
         env |= {"RSCTL_ROOT": str(root.folder), _MARK: self._mark + node.name}
-        argv = [root.leads(word) for word in _command(program, node)]
+        argv = [root.leads(argument) for argument in _command(program, node)]
         command = Command(argv, str(program.source), env)
 
         def conclude(code: int) -> int:
@@ -148,13 +148,13 @@ class ProcessNodes:
             return code if code >= 0 else 128 - code
 
         try:
-            return Attached(node.name, command, self._listener, conclude)
+            return AttachedCommand(node.name, command, self._listener, conclude)
         except OSError as problem:
             if not program.source.is_dir():
                 raise
-            said = f"cannot run {argv[0]}: {problem.strerror}"
-            command = Command(["/bin/sh", "-c", 'echo "$0" >&2; exit 127', said])
-            return Attached(node.name, command, self._listener, conclude)
+            message = f"cannot run {argv[0]}: {problem.strerror}"
+            command = Command(["/bin/sh", "-c", 'echo "$0" >&2; exit 127', message])
+            return AttachedCommand(node.name, command, self._listener, conclude)
 
     def stop(self, name: str, grace: float) -> None:
         """SIGTERM for the node's first process, as a container gets it; then SIGKILL for all."""
@@ -200,9 +200,9 @@ class ProcessNodes:
 def _command(program: Program, node: Node) -> list[str]:
     """The command line, with this Python in place of an image's, and its rsctl's programs."""
     entrypoint = program.entrypoint if node.entrypoint is None else node.entrypoint
-    words = [*entrypoint, *node.args]
-    module = _RSCTL_PROGRAMS.get(words[0]) if words else None
-    return [program.python, "-m", module, *words[1:]] if module else words
+    argv = [*entrypoint, *node.args]
+    module = _RSCTL_PROGRAMS.get(argv[0]) if argv else None
+    return [program.python, "-m", module, *argv[1:]] if module else argv
 
 
 def _environment(program: Program) -> dict[str, str]:
@@ -213,14 +213,14 @@ def _environment(program: Program) -> dict[str, str]:
 
 
 def _kill_tree(root: int) -> None:
-    """SIGKILL for a process after its descendants, which it adopts as long as it lives."""
+    """SIGKILL for a process after its descendants, which it adopts until it ends."""
     for process in reversed(tree(root)):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL)
 
 
 def _kill_marked(mark: str, exactly: bool = False) -> None:
-    """SIGKILL for the processes of a mark, or of all that begin with it, until none is left.
+    """SIGKILL for the processes of a mark, or of all that start with it, until none is left.
 
     Those that even the kernel cannot end are left after a while.
     """

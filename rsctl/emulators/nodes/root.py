@@ -20,8 +20,8 @@ class Root:
             if not outside.exists():
                 outside.mkdir(parents=True)
             self._link(self._below(inside), outside.resolve())
-        places = "|".join(map(re.escape, mounts))
-        self._mounted = re.compile(rf"(?:^|=)(?=(?:{places})(?:/|$))") if mounts else None
+        paths = "|".join(map(re.escape, mounts))
+        self._mounted = re.compile(rf"(?:^|=)(?=(?:{paths})(?:/|$))") if mounts else None
 
     def leads(self, text: str) -> str:
         """The text, a mounted path at its beginning or after `=` led below the root."""
@@ -32,10 +32,10 @@ class Root:
     def _below(self, inside: str) -> Path:
         return self.folder / inside.strip("/")
 
-    def _link(self, place: Path, outside: Path) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.is_symlink():
-            place.unlink()
-        elif place.is_dir():
-            place.rmdir()
-        place.symlink_to(outside, target_is_directory=True)
+    def _link(self, link: Path, outside: Path) -> None:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        elif link.is_dir():
+            link.rmdir()
+        link.symlink_to(outside, target_is_directory=True)

@@ -2,7 +2,7 @@
 
 What it does as the documentation and the service's model say: the wire format, what is refused, the
 statuses of a job, what a container finds and leaves below /opt/ml, the rates. What it makes up, for
-want of a documented answer, is said in `behaviour`, `rules`, `endings`, `hosts` and `channels`.
+want of a documented answer, is named in `behaviour`, `rules`, `outcomes`, `hosts` and `channels`.
 What has no meaning on one machine, such as keys, subnets and isolation, is taken and does nothing.
 """
 

@@ -1,6 +1,6 @@
-"""What an account has besides training jobs: an identity, and a registry that is not there.
+"""STS and ECR: the identity of the account, and a registry without content.
 
-ECR says which images there are, for those who look before they submit; nothing can be pushed.
+ECR answers which images there are, for checks before a submission; nothing can be pushed.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Account:
         return {"repositories": [self._repository(n) for n in wanted.get("repositoryNames", [])]}
 
     def _repository(self, name: str) -> Parameters:
-        place = f"{self._emulator.region}:{self._emulator.account}"
+        scope = f"{self._emulator.region}:{self._emulator.account}"
         return {
-            "repositoryArn": f"arn:aws:ecr:{place}:repository/{name}",
+            "repositoryArn": f"arn:aws:ecr:{scope}:repository/{name}",
             "registryId": self._emulator.account,
             "repositoryName": name,
             "repositoryUri": f"{self._host}/{name}",

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rsctl.emulators.aws.s3_objects import InFolder
-from rsctl.emulators.sagemaker.channels import place_of
+from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.sagemaker.channels import split_uri
 from rsctl.emulators.sagemaker.files import Found, files, links, store
 
 _KINDS = {"model": "model", "output": "output/data"}
@@ -24,10 +24,10 @@ def model_uri(output: dict[str, Any], job: str) -> str:
 class Artifacts:
     """Those of one job, by its OutputDataConfig."""
 
-    def __init__(self, objects: InFolder, output: dict[str, Any], job: str) -> None:
+    def __init__(self, objects: FolderObjects, output: dict[str, Any], job: str) -> None:
         self._objects = objects
         self._is_packed = output.get("CompressionType") != "NONE"
-        self._bucket, prefix = place_of(output["S3OutputPath"])
+        self._bucket, prefix = split_uri(output["S3OutputPath"])
         self._prefix = "/".join(filter(None, [prefix.strip("/"), job, "output"]))
 
     def store(self, hosts: list[Path]) -> None:
@@ -41,9 +41,9 @@ class Artifacts:
             if self._is_packed:
                 self._pack(f"{self._prefix}/{name}.tar.gz", folders)
                 continue
-            place = f"{self._prefix}/{'model' if name == 'model' else 'data'}"
+            prefix = f"{self._prefix}/{'model' if name == 'model' else 'data'}"
             for found in _all(folders):
-                store(self._objects, self._bucket, f"{place}/{found.name}", found)
+                store(self._objects, self._bucket, f"{prefix}/{found.name}", found)
 
     def _pack(self, key: str, folders: list[Path]) -> None:
         with tempfile.TemporaryFile() as archive:
@@ -85,13 +85,13 @@ def _all_links(folders: list[Path]) -> dict[str, str]:
 
 
 class _Exactly:
-    """A file of just the size that is told of it, though others may write to it still."""
+    """A file with a fixed size, though a container may still write to it."""
 
     def __init__(self, found: Found) -> None:
         self._file, self._left = found.file, found.size
 
     def read(self, size: int = -1) -> bytes:
-        """Up to so many bytes, -1 for all; zeros where there is less than was told."""
+        """Up to so many bytes, -1 for all; zeros where there is less."""
         wanted = self._left if size < 0 else min(size, self._left)
         content = self._file.read(wanted)
         self._left -= wanted

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rsctl.emulators.settable import Settable
+from rsctl.emulators.behaviour import EmulatorBehaviour
 
 _LEAST_GRACE = 2.0
 
 
 @dataclass
-class Behaviour(Settable):
-    """Made-up waits are in seconds and times `pace`, which also scales the seconds of rates.
+class Behaviour(EmulatorBehaviour):
+    """Simulated waits are in seconds and times `pace`, which also scales the seconds of rates.
 
-    Life of a job: `launch` is how long machines take to come, `prepare` until they are ready,
+    Stages of a job: `launch` is how long machines take to come, `prepare` until they are ready,
     `image` until they have the image, `upload` what storing the results takes besides. After
     SIGTERM a container has `grace`, never less than two real seconds. Checkpoints are stored each
     `sync` seconds. A job that was interrupted waits `interrupted` until it starts again;

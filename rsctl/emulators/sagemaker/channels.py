@@ -1,7 +1,7 @@
 """Input channels: objects of S3 as files below /opt/ml/input/data.
 
 Modes File and FastFile are alike here: the files are there before the container starts. Where a
-prefix ends within a name, which place a file gets is not documented; here names begin after the
+prefix ends within a name, the path of a file is not documented; here names begin after the
 prefix's last slash.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.aws.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import FolderObjects
 from rsctl.emulators.sagemaker.files import copy_to, make_folder
 from rsctl.emulators.sagemaker.hosts import Host
 
 _SCHEME = "s3://"
 
 
-def place_of(uri: str) -> tuple[str, str]:
+def split_uri(uri: str) -> tuple[str, str]:
     """Bucket and key of `s3://BUCKET/KEY`."""
     bucket, _, key = uri.removeprefix(_SCHEME).partition("/")
     return bucket, key
@@ -31,17 +31,17 @@ def source_of(channel: dict[str, Any]) -> dict[str, Any]:
     return source
 
 
-def objects_of(objects: InFolder, channel: dict[str, Any]) -> dict[str, Path]:
+def objects_of(objects: FolderObjects, channel: dict[str, Any]) -> dict[str, Path]:
     """A channel's files, by their names below it. Raises OSError if a manifest makes no sense."""
     source = source_of(channel)
     if source["S3DataType"] == "ManifestFile":
         return dict(_listed(objects, source["S3Uri"]))
-    bucket, prefix = place_of(source["S3Uri"])
+    bucket, prefix = split_uri(source["S3Uri"])
     return dict(_below(objects, bucket, prefix))
 
 
 def provide(
-    objects: InFolder, channels: list[dict[str, Any]], hosts: list[Host], data: dict[str, Path]
+    objects: FolderObjects, channels: list[dict[str, Any]], hosts: list[Host], data: dict[str, Path]
 ) -> None:
     """Copy all channels' files to the hosts that get them, into their folders by host's name.
 
@@ -62,7 +62,7 @@ def provide(
 
 
 def configuration(channels: list[dict[str, Any]], mode: str, group: str) -> dict[str, Any]:
-    """What inputdataconfig.json says to the hosts of a group."""
+    """The content of inputdataconfig.json for the hosts of a group."""
     named = {channel["ChannelName"]: channel for channel in channels}
     return {
         name: {
@@ -78,7 +78,7 @@ def configuration(channels: list[dict[str, Any]], mode: str, group: str) -> dict
     }
 
 
-def _below(objects: InFolder, bucket: str, prefix: str) -> Iterator[tuple[str, Path]]:
+def _below(objects: FolderObjects, bucket: str, prefix: str) -> Iterator[tuple[str, Path]]:
     for key in objects.names(bucket) if objects.has(bucket) else ():
         path = objects.path(bucket, key) if key.startswith(prefix) else None
         if path:
@@ -86,7 +86,7 @@ def _below(objects: InFolder, bucket: str, prefix: str) -> Iterator[tuple[str, P
 
 
 def _inside(key: str, prefix: str) -> str:
-    """Where an object is below its channel."""
+    """The path of an object below its channel."""
     if key == prefix:
         return key.rpartition("/")[2]
     if key.startswith(prefix.rstrip("/") + "/") and prefix:
@@ -94,12 +94,12 @@ def _inside(key: str, prefix: str) -> str:
     return key[prefix.rfind("/") + 1 :]
 
 
-def _listed(objects: InFolder, uri: str) -> Iterator[tuple[str, Path]]:
+def _listed(objects: FolderObjects, uri: str) -> Iterator[tuple[str, Path]]:
     """What a manifest lists: `[{"prefix": "s3://BUCKET/FOLDER/"}, "NAME", ...]`."""
-    bucket, key = place_of(uri)
+    bucket, key = split_uri(uri)
     try:
         head, *names = json.loads(objects.content(bucket, key) or b"null")
-        bucket, prefix = place_of(head["prefix"])
+        bucket, prefix = split_uri(head["prefix"])
         keys = {str(name): f"{prefix}{name}" for name in names}
     except (ValueError, TypeError, KeyError, RecursionError):
         raise OSError(f"{uri} is no manifest") from None

@@ -1,4 +1,4 @@
-"""Checkpoints: what a folder of each host has is in S3 too, and comes back after an interruption.
+"""Checkpoints: a folder of each host is kept in S3, and restored after an interruption.
 
 All hosts get all files at their start; whatever a host writes, changes or removes afterwards
 happens in S3 too, so that hosts must give their files different names.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rsctl.emulators.aws.s3_objects import InFolder
-from rsctl.emulators.sagemaker.channels import place_of
+from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.sagemaker.channels import split_uri
 from rsctl.emulators.sagemaker.files import copy_to, files, make_folder, store
 
 _Stamp = tuple[int, int]
@@ -18,9 +18,9 @@ _Stamp = tuple[int, int]
 class Checkpoints:
     """Those of one job. `uri` is where they are kept."""
 
-    def __init__(self, objects: InFolder, uri: str) -> None:
+    def __init__(self, objects: FolderObjects, uri: str) -> None:
         self._objects = objects
-        self._bucket, prefix = place_of(uri)
+        self._bucket, prefix = split_uri(uri)
         self._prefix = prefix.rstrip("/") + "/" if prefix.strip("/") else ""
         self._known: dict[Path, dict[str, _Stamp]] = {}
 

@@ -1,4 +1,4 @@
-"""What a container finds: its environment, the files below /opt/ml, its command line."""
+"""The container contract: environment, files below /opt/ml, command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rsctl.emulators.nodes import Kind, Node
 from rsctl.emulators.sagemaker.channels import configuration
 from rsctl.emulators.sagemaker.files import make_folder, text_of
 from rsctl.emulators.sagemaker.hosts import Host, resource_config
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
 
 _ROOT = "/opt/ml"
 _CHECKPOINTS = "/opt/ml/checkpoints"
@@ -48,7 +48,9 @@ class Machine(NamedTuple):
         return text_of(self.folder / "output" / "failure", _LONGEST_FAILURE)
 
 
-def furnish(machine: Machine, machines: list[Machine], record: Record, runner: Kind) -> None:
+def prepare_machine(
+    machine: Machine, machines: list[Machine], record: JobRecord, runner: Kind
+) -> None:
     """Make the folders and the configuration of a machine. Raises OSError."""
     for name in ("input/config", "input/data", "model", "output/data", "checkpoints"):
         make_folder(machine.folder / name)
@@ -65,8 +67,8 @@ def furnish(machine: Machine, machines: list[Machine], record: Record, runner: K
         path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def node_of(machine: Machine, record: Record, more: dict[str, str]) -> Node:
-    """What runs on a machine; `more` are variables that only this place needs."""
+def make_node(machine: Machine, record: JobRecord, more: dict[str, str]) -> Node:
+    """What runs on a machine; `more` are variables that only the emulator needs."""
     algorithm = record["AlgorithmSpecification"]
     entrypoint, arguments = (algorithm.get(f"Container{n}") for n in ("Entrypoint", "Arguments"))
     if entrypoint is None and arguments is None:
@@ -87,7 +89,7 @@ def node_of(machine: Machine, record: Record, more: dict[str, str]) -> Node:
     )
 
 
-def _mounts(machine: Machine, record: Record) -> dict[str, Path]:
+def _mounts(machine: Machine, record: JobRecord) -> dict[str, Path]:
     """The folders by their paths inside. An image may have others of its own below /opt/ml."""
     parts = ("input", "model", "output")
     mounts = {f"{_ROOT}/{part}": machine.folder / part for part in parts}

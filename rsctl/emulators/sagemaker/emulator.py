@@ -7,37 +7,36 @@ from typing import Any
 
 from rsctl.emulators.aws.emulator import AwsEmulator
 from rsctl.emulators.aws.s3 import S3
-from rsctl.emulators.aws.s3_objects import InFolder
-from rsctl.emulators.control import Control, Words
+from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.control import Control, ControlTerms
 from rsctl.emulators.http import Refused, Request
-from rsctl.emulators.lives import Lives
+from rsctl.emulators.job_threads import JobThreads
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.sagemaker.account import Account
 from rsctl.emulators.sagemaker.behaviour import Behaviour
+from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.emulators.sagemaker.job_thread import JobResources, TrainingJobThread
 from rsctl.emulators.sagemaker.jobs import Jobs
-from rsctl.emulators.sagemaker.life import Life
-from rsctl.emulators.sagemaker.logbook import Logbook
+from rsctl.emulators.sagemaker.log_store import LogStore
 from rsctl.emulators.sagemaker.logs import Logs
 from rsctl.emulators.sagemaker.measurements import Measurements
 from rsctl.emulators.sagemaker.metrics import Metrics
-from rsctl.emulators.sagemaker.pools import Pools
-from rsctl.emulators.sagemaker.record import Record
-from rsctl.emulators.sagemaker.site import Site
+from rsctl.emulators.sagemaker.warm_pools import WarmPools
 from rsctl.emulators.scratch import ScratchFolder
 
 _INVALID = "ValidationException"
 _EVERYWHERE = ("sts", "s3", "iam")
-"""Services that are called in whatever region."""
+"""Services that are called in any region."""
 
 
 class SageMakerEmulator(AwsEmulator):
-    """The training jobs of one account in one region, which really run.
+    """The training jobs of one account in one region; they really run.
 
     `folder` gets the buckets, as `s3/BUCKET`: each folder there is one. Buckets that a job writes
-    to are made. `runner` runs the containers, `behaviour` says how well it all goes.
+    to are made. `runner` runs the containers; `behaviour` has waits, limits and faults.
     """
 
-    words = Words("host", _INVALID, _INVALID, "no such job is training")
+    control_terms = ControlTerms("host", _INVALID, _INVALID, "no such job is training")
 
     def __init__(
         self,
@@ -50,21 +49,21 @@ class SageMakerEmulator(AwsEmulator):
     ) -> None:
         super().__init__(region)
         self.behaviour = behaviour or Behaviour()
-        self.objects = InFolder(folder / "s3")
-        self.logbook = Logbook(self.behaviour)
-        self._pools = Pools(self.behaviour)
+        self.objects = FolderObjects(folder / "s3")
+        self.log_store = LogStore(self.behaviour)
+        self._pools = WarmPools(self.behaviour)
         self._measurements = Measurements(self.behaviour)
         self._disks = ScratchFolder()
-        self._site = Site(
-            runner, self.behaviour, self.objects, self.logbook, self._measurements, self._pools,
+        self._resources = JobResources(
+            runner, self.behaviour, self.objects, self.log_store, self._measurements, self._pools,
             self._disks.path,
         )  # fmt: skip
-        self._lives = Lives()
+        self._threads = JobThreads()
         self._has_expired = False
         self.jobs = Jobs(
             self, self.behaviour, runner, self.objects, self._pools, self._begin, self._stop_job
         )
-        Logs(self, self.logbook, self.behaviour)
+        Logs(self, self.log_store, self.behaviour)
         Metrics(self, self._measurements, self.behaviour)
         Account(self, runner)
         self.routes += Control(self).routes() + S3(buckets, self.objects).routes()
@@ -72,7 +71,7 @@ class SageMakerEmulator(AwsEmulator):
     def environment(self) -> dict[str, str]:
         """The variables by which boto3, AWS's command line, its SDKs and rsctl find this emulator.
 
-        SageMaker's SDK is told not to look at the role, since there is no IAM here.
+        SageMaker's SDK does not check the role, since there is no IAM here.
         """
         return {
             **super().environment(),
@@ -83,8 +82,8 @@ class SageMakerEmulator(AwsEmulator):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job goes on."""
-        return self._lives.are_over
+        """Whether no job is running."""
+        return self._threads.are_finished
 
     def shown_jobs(self) -> list[dict[str, Any]]:
         """See Controlled: {name, status, secondary} each."""
@@ -100,7 +99,7 @@ class SageMakerEmulator(AwsEmulator):
         """
         if self.jobs.records[job]["SecondaryStatus"] != "Training":
             raise KeyError(job)
-        self._lives[job].preempt(machine)
+        self._threads[job].preempt(machine)
 
     def expire(self) -> None:
         """See Controlled: all calls but those of control are refused from now on."""
@@ -119,12 +118,12 @@ class SageMakerEmulator(AwsEmulator):
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""
-        self._lives.close()
+        self._threads.close()
         self._disks.close()
 
-    def _begin(self, record: Record, is_warm: bool) -> None:
-        life = Life(record, self._site, is_warm)
-        self._lives.begin(record.name, life)
+    def _begin(self, record: JobRecord, is_warm: bool) -> None:
+        thread = TrainingJobThread(record, self._resources, is_warm)
+        self._threads.start(record.name, thread)
 
-    def _stop_job(self, record: Record) -> None:
-        self._lives[record.name].cancel()
+    def _stop_job(self, record: JobRecord) -> None:
+        self._threads[record.name].cancel()

@@ -1,4 +1,4 @@
-"""Moves files between machines and S3, and is not led elsewhere by links of containers."""
+"""Files between machines and S3; links that containers made are never followed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
-from rsctl.emulators.aws.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import FolderObjects
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_FILE = (errno.ELOOP, errno.ENXIO, errno.ENOENT)
@@ -19,7 +19,7 @@ _FOR_ALL = 0o777
 
 
 class Found(NamedTuple):
-    """A regular file: where it is below the folder, its size, time and mode, and itself, open."""
+    """A regular file, open: its path below the folder, its size, time and mode."""
 
     name: str
     size: int
@@ -37,14 +37,14 @@ def files(folder: Path) -> Iterator[Found]:
         return
     for root, folders, names, descriptor in os.fwalk(folder, follow_symlinks=False):
         folders.sort()
-        place = PurePosixPath(os.path.relpath(root, folder))
+        parent = PurePosixPath(os.path.relpath(root, folder))
         for name in sorted(names):
             file = _opened(name, descriptor)
             if file is not None:
                 with file:
                     found = os.fstat(file.fileno())
                     mode = stat.S_IMODE(found.st_mode) & _FOR_ALL
-                    yield Found(str(place / name), found.st_size, found.st_mtime_ns, file, mode)
+                    yield Found(str(parent / name), found.st_size, found.st_mtime_ns, file, mode)
 
 
 def links(folder: Path) -> dict[str, str]:
@@ -53,10 +53,10 @@ def links(folder: Path) -> dict[str, str]:
         return {}
     found = {}
     for root, folders, names, descriptor in os.fwalk(folder, follow_symlinks=False):
-        place = PurePosixPath(os.path.relpath(root, folder))
+        parent = PurePosixPath(os.path.relpath(root, folder))
         for name in sorted([*folders, *names]):
             with suppress(OSError):
-                found[str(place / name)] = os.readlink(name, dir_fd=descriptor)
+                found[str(parent / name)] = os.readlink(name, dir_fd=descriptor)
     return found
 
 
@@ -85,7 +85,7 @@ def text_of(path: Path, most: int) -> str:
         return ""
 
 
-def store(objects: InFolder, bucket: str, key: str, found: Found) -> None:
+def store(objects: FolderObjects, bucket: str, key: str, found: Found) -> None:
     """Have a file in S3. Raises OSError."""
     if not objects.take(bucket, key, found.file):
         raise OSError(f"{key} cannot be stored")

@@ -1,4 +1,4 @@
-"""The machines of a job: their names, their groups, and where the others find them.
+"""The hosts of a job: names, instance groups and addresses.
 
 Which number is in which group, and in which order hosts are listed, is not documented, but for an
 example in which neither is sorted: here numbers are dealt out to the groups in turn, and lists run
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rsctl.emulators.nodes import Kind, Nodes
 
 ALONE = "homogeneousCluster"
-"""What the platform calls the group of a job that has none."""
+"""The platform's name for the group of a job that has none."""
 
 REDUCERS = "reducers"
 """The group that rsctl's own requests put reducers into."""
@@ -23,7 +23,7 @@ _INTERFACES: dict[Kind, str] = {"docker": "eth0", "process": "lo"}
 
 
 class Host(NamedTuple):
-    """One machine, `algo-3`. `node` is what the runner calls it, `address` what others call it."""
+    """One machine, `algo-3`. `node` is its name for the runner, `address` for other hosts."""
 
     name: str
     node: str
@@ -79,7 +79,7 @@ def _numbers(address: str) -> list[int]:
 
 
 def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, Any]:
-    """What resourceconfig.json says to one host."""
+    """The content of one host's resourceconfig.json."""
     groups = dict.fromkeys((each.group, each.machine) for each in reversed(hosts))
     return {
         "current_host": host.address,
@@ -108,7 +108,7 @@ def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
     if rendezvous != _RENDEZVOUS_PORT:
         env["RSCTL_PORT"] = str(rendezvous)
     # A reducer's node listens one below its reducer too (rsctl.runtime.liveness).
-    own = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
-    if any(port != _REDUCER_PORT for port in own):
-        env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, own))
+    listening = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
+    if any(port != _REDUCER_PORT for port in listening):
+        env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, listening))
     return env

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
-from rsctl.emulators.aws.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import FolderObjects
 from rsctl.emulators.http import Refused
 from rsctl.emulators.nodes import Runner
-from rsctl.emulators.sagemaker import listing, quotas, rules, updates
+from rsctl.emulators.sagemaker import listing, quotas, rules
 from rsctl.emulators.sagemaker.artifacts import model_uri
 from rsctl.emulators.sagemaker.behaviour import Behaviour
-from rsctl.emulators.sagemaker.channels import objects_of, place_of, source_of
-from rsctl.emulators.sagemaker.pools import Pools
-from rsctl.emulators.sagemaker.record import Record, moment
+from rsctl.emulators.sagemaker.channels import objects_of, source_of, split_uri
+from rsctl.emulators.sagemaker.job_record import JobRecord, moment
 from rsctl.emulators.sagemaker.tagging import Tagging
+from rsctl.emulators.sagemaker.warm_pools import WarmPools
 
 _INVALID = "ValidationException"
 _MISSING = "Requested resource not found."
 _NOT_SHOWN = ("Tags", "SessionChainingConfig")
 _DEFAULT_RUNTIME = 86_400
+_DEBUGGED = ("Downloading", "Training")
+_UPDATABLE = frozenset({"TrainingJobName", "ResourceConfig", "RemoteDebugConfig", "ProfilerConfig"})
+"""The parameters of UpdateTrainingJob that do something."""
 
 
 class Jobs:
@@ -35,10 +38,10 @@ class Jobs:
         emulator: AwsEmulator,
         behaviour: Behaviour,
         runner: Runner,
-        objects: InFolder,
-        pools: Pools,
-        start: Callable[[Record, bool], None],
-        stop: Callable[[Record], None],
+        objects: FolderObjects,
+        pools: WarmPools,
+        start: Callable[[JobRecord, bool], None],
+        stop: Callable[[JobRecord], None],
     ) -> None:
         self._emulator = emulator
         self._behaviour = behaviour
@@ -47,7 +50,7 @@ class Jobs:
         self._pools = pools
         self._start = start
         self._stop = stop
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, JobRecord] = {}
         tagging = Tagging(emulator, lambda arn: self.records.get(arn.rpartition("/")[2]))
         operations = {
             "CreateTrainingJob": self._create,
@@ -58,8 +61,8 @@ class Jobs:
             "DeleteTrainingJob": self._delete,
             **tagging.operations(),
         }
-        heeded = {"ListTrainingJobs": listing.HEEDED, "UpdateTrainingJob": updates.HEEDED}
-        emulator.add(Service("sagemaker", _INVALID, operations, heeded))
+        supported = {"ListTrainingJobs": listing.SUPPORTED, "UpdateTrainingJob": _UPDATABLE}
+        emulator.add(Service("sagemaker", _INVALID, operations, supported))
 
     def _create(self, wanted: Parameters) -> Parameters:
         name = wanted["TrainingJobName"]
@@ -77,7 +80,7 @@ class Jobs:
         if over:
             raise self._emulator.refuse(400, "ResourceLimitExceeded", over)
         tags = {tag["Key"]: tag["Value"] for tag in wanted.get("Tags", [])}
-        record = Record(_shown(wanted, arn), tags)
+        record = JobRecord(_shown(wanted, arn), tags)
         self._make_buckets(wanted)
         self.records[name] = record
         is_warm = self._pools.take(wanted)
@@ -103,20 +106,20 @@ class Jobs:
 
     def _make_buckets(self, wanted: Parameters) -> None:
         """Where the job will write is there; where it reads must be there already."""
-        places = [wanted["OutputDataConfig"]["S3OutputPath"]]
+        uris = [wanted["OutputDataConfig"]["S3OutputPath"]]
         if "CheckpointConfig" in wanted:
-            places.append(wanted["CheckpointConfig"]["S3Uri"])
+            uris.append(wanted["CheckpointConfig"]["S3Uri"])
         if "TensorBoardOutputConfig" in wanted:
-            places.append(wanted["TensorBoardOutputConfig"]["S3OutputPath"])
-        for uri in places:
-            self._objects.make(place_of(uri)[0])
+            uris.append(wanted["TensorBoardOutputConfig"]["S3OutputPath"])
+        for uri in uris:
+            self._objects.make(split_uri(uri)[0])
 
     def _describe(self, wanted: Parameters) -> Parameters:
         record = self._record(wanted)
         return {**record.copy(), **self._pools.status(record)}
 
     def _list(self, wanted: Parameters) -> Parameters:
-        records: Collection[Record] = self.records.values()
+        records: Collection[JobRecord] = self.records.values()
         try:
             return listing.page(records, wanted, self._pools)
         except ValueError:
@@ -125,14 +128,14 @@ class Jobs:
     def _stop_one(self, wanted: Parameters) -> Parameters:
         record = self._record(wanted)
         if not record.stop():
-            said = "The request was rejected because the training job is in status"
-            raise self._refused(f"{said} {record.status}.")
+            message = "The request was rejected because the training job is in status"
+            raise self._refused(f"{message} {record.status}.")
         self._stop(record)
         return {}
 
     def _update(self, wanted: Parameters) -> Parameters:
         record = self._record(wanted)
-        if refusal := updates.obstacle(record, wanted, self._pools.status(record)):
+        if refusal := _update_refusal(record, wanted, self._pools.status(record)):
             raise self._refused(refusal)
         resources = wanted.get("ResourceConfig")
         if resources:
@@ -157,15 +160,15 @@ class Jobs:
         del self.records[record.name]
         return {}
 
-    def _record(self, wanted: Parameters) -> Record:
+    def _record(self, wanted: Parameters) -> JobRecord:
         found = self.records.get(wanted["TrainingJobName"])
         if found is None:
             raise self._refused(_MISSING)
         return found
 
     def _arn(self, name: str) -> str:
-        place = f"{self._emulator.region}:{self._emulator.account}"
-        return f"arn:aws:sagemaker:{place}:training-job/{name}"
+        scope = f"{self._emulator.region}:{self._emulator.account}"
+        return f"arn:aws:sagemaker:{scope}:training-job/{name}"
 
     def _refused(self, message: str) -> Refused:
         return self._emulator.refuse(400, _INVALID, message)
@@ -208,5 +211,24 @@ def _no_objects(uri: str, region: str, role: str) -> str:
         f'No S3 objects found under S3 URL "{uri}" given in input data source. Please ensure that '
         f"the bucket exists in the selected region ({region}), that objects exist under that S3 "
         f'prefix, and that the role "{role}" has "s3:ListBucket" permissions on bucket '
-        f'"{place_of(uri)[0]}".'
+        f'"{split_uri(uri)[0]}".'
     )
+
+
+def _update_refusal(
+    record: JobRecord, wanted: Mapping[str, Any], pool: Mapping[str, Any]
+) -> str | None:
+    """Why an update is refused; `pool` is what DescribeTrainingJob has of the warm pool.
+
+    The rules are those of botocore's texts of UpdateTrainingJobRequest; the messages are ours.
+    """
+    phase = record["SecondaryStatus"]
+    if "RemoteDebugConfig" in wanted and phase not in _DEBUGGED:
+        phases = " or ".join(_DEBUGGED)
+        return f"RemoteDebugConfig can be updated while the job is {phases}, and it is {phase}."
+    if "ProfilerConfig" in wanted and record.has_ended:
+        return f"ProfilerConfig can be updated while the job is in progress: it is {record.status}."
+    kept = pool.get("WarmPoolStatus", {}).get("Status")
+    if "ResourceConfig" in wanted and record.has_ended and kept != "Available":
+        return f"The warm pool of {record.name} is not available: it is {kept or 'not there'}."
+    return None

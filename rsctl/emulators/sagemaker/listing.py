@@ -6,15 +6,15 @@ from collections.abc import Collection
 from typing import Any
 
 from rsctl.emulators.aws.emulator import Parameters
-from rsctl.emulators.sagemaker.pools import Pools
-from rsctl.emulators.sagemaker.record import Record
-from rsctl.emulators.sagemaker.tokens import place_in, token_of
+from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.emulators.sagemaker.page_tokens import make_token, read_token
+from rsctl.emulators.sagemaker.warm_pools import WarmPools
 
 _DEFAULT_PAGE = 10
 _TOKEN_SECONDS = 86_400.0
 _TIMES = ("Creation", "LastModified")
 _SORTS = {"Name": "TrainingJobName", "CreationTime": "CreationTime", "Status": "TrainingJobStatus"}
-HEEDED = frozenset(
+SUPPORTED = frozenset(
     {
         *("NextToken", "MaxResults", "NameContains", "StatusEquals", "SortBy", "SortOrder"),
         *("WarmPoolStatusEquals", "TrainingPlanArnEquals"),
@@ -29,14 +29,14 @@ _SUMMARY = (
 )
 
 
-def page(records: Collection[Record], wanted: Parameters, pools: Pools) -> Parameters:
+def page(records: Collection[JobRecord], wanted: Parameters, pools: WarmPools) -> Parameters:
     """One page of summaries, the newest first unless asked otherwise. Raises ValueError.
 
     As documented, the status is looked at only after a page is cut off, so that pages may be empty.
     """
     start = 0
     if "NextToken" in wanted:
-        start = int(place_in(wanted["NextToken"], wanted, _TOKEN_SECONDS))
+        start = int(read_token(wanted["NextToken"], wanted, _TOKEN_SECONDS))
     plan = wanted.get("TrainingPlanArnEquals")
     planned = [each for each in records if plan in (None, _plan_of(each))]
     found = [job for job in (_summary(record, pools) for record in planned) if _fits(job, wanted)]
@@ -46,16 +46,16 @@ def page(records: Collection[Record], wanted: Parameters, pools: Pools) -> Param
     end = start + wanted.get("MaxResults", _DEFAULT_PAGE)
     status = wanted.get("StatusEquals")
     shown = [job for job in found[start:end] if status in (None, job["TrainingJobStatus"])]
-    more = {"NextToken": token_of(wanted, end)} if end < len(found) else {}
+    more = {"NextToken": make_token(wanted, end)} if end < len(found) else {}
     return {"TrainingJobSummaries": shown, **more}
 
 
-def _summary(record: Record, pools: Pools) -> dict[str, Any]:
+def _summary(record: JobRecord, pools: WarmPools) -> dict[str, Any]:
     shown = record.copy()
     return {**{n: shown[n] for n in _SUMMARY if n in shown}, **pools.status(record)}
 
 
-def _plan_of(record: Record) -> str | None:
+def _plan_of(record: JobRecord) -> str | None:
     plan: str | None = record["ResourceConfig"].get("TrainingPlanArn")
     return plan
 

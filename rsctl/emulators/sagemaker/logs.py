@@ -10,10 +10,10 @@ from typing import Any
 
 from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
 from rsctl.emulators.http import Refused
-from rsctl.emulators.rates import Rate
+from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.sagemaker.behaviour import Behaviour
-from rsctl.emulators.sagemaker.logbook import GROUP, Event, Key, Logbook
-from rsctl.emulators.sagemaker.tokens import place_in, token_of
+from rsctl.emulators.sagemaker.log_store import GROUP, Event, Key, LogStore
+from rsctl.emulators.sagemaker.page_tokens import make_token, read_token
 
 _INVALID = "InvalidParameterException"
 _MOST_EVENTS = 10_000
@@ -26,7 +26,7 @@ _SECOND = 1.0
 _OTHER_PATTERNS = ("{", "[", "?", "-", "%")
 _OF_GROUP = ("logGroupName", "logGroupIdentifier", "nextToken", "limit")
 _OF_EVENTS = (*_OF_GROUP, "startTime", "endTime", "unmask")
-_HEEDED = {
+_SUPPORTED = {
     "FilterLogEvents": frozenset(
         {*_OF_EVENTS, "logStreamNames", "logStreamNamePrefix", "filterPattern", "interleaved"}
     ),
@@ -37,13 +37,13 @@ _HEEDED = {
 
 
 class Logs:
-    """The log group of training jobs, in pages that are as the behaviour says."""
+    """The log group of training jobs, in pages disordered as the behaviour says."""
 
-    def __init__(self, emulator: AwsEmulator, logbook: Logbook, behaviour: Behaviour) -> None:
+    def __init__(self, emulator: AwsEmulator, log_store: LogStore, behaviour: Behaviour) -> None:
         self._emulator = emulator
-        self._logbook = logbook
+        self._log_store = log_store
         self._behaviour = behaviour
-        self._rates = {name: Rate(_SECOND) for name in ("filter", "get", "streams")}
+        self._rates = {name: RateLimiter(_SECOND) for name in ("filter", "get", "streams")}
         self._pages = itertools.count(1)
         operations = {
             "FilterLogEvents": self._filter,
@@ -51,46 +51,46 @@ class Logs:
             "DescribeLogStreams": self._describe_streams,
             "DescribeLogGroups": self._describe_groups,
         }
-        emulator.add(Service("logs", _INVALID, operations, _HEEDED))
+        emulator.add(Service("logs", _INVALID, operations, _SUPPORTED))
 
     def _filter(self, wanted: Parameters) -> Parameters:
-        self._enter("filter", self._behaviour.log_reads)
+        self._check_rate("filter", self._behaviour.log_reads)
         self._require_group(wanted)
         if "logStreamNames" in wanted and "logStreamNamePrefix" in wanted:
             message = "logStreamNames and logStreamNamePrefix exclude each other"
             raise self._refused(_INVALID, message)
-        after: Key = tuple(self._place(wanted) or _START)
+        after: Key = tuple(self._position(wanted) or _START)
         number = next(self._pages)
         if self._behaviour.empty_every and number % self._behaviour.empty_every == 0:
-            return {"events": [], "searchedLogStreams": [], "nextToken": token_of(wanted, after)}
+            return {"events": [], "searchedLogStreams": [], "nextToken": make_token(wanted, after)}
         streams = wanted.get("logStreamNames")
         if streams is None:
-            streams = self._logbook.streams(wanted.get("logStreamNamePrefix", ""))
+            streams = self._log_store.streams(wanted.get("logStreamNamePrefix", ""))
         low, high = wanted.get("startTime", 0), wanted.get("endTime", _FOREVER)
-        found = self._logbook.events(streams, low, high, after)
+        found = self._log_store.events(streams, low, high, after)
         page, is_last = _page(found, wanted.get("limit", _MOST_EVENTS))
-        more = {} if is_last else {"nextToken": token_of(wanted, page[-1].key)}
+        more = {} if is_last else {"nextToken": make_token(wanted, page[-1].key)}
         terms = self._terms(wanted)
         kept = [event for event in page if all(term in event.text for term in terms)]
         return {"events": self._shown(kept), "searchedLogStreams": [], **more}
 
     def _get(self, wanted: Parameters) -> Parameters:
         """One stream, forwards or backwards. A token stays the same where nothing more is."""
-        self._enter("get", self._behaviour.log_reads)
+        self._check_rate("get", self._behaviour.log_reads)
         self._require_group(wanted)
         stream = wanted["logStreamName"]
-        if not self._logbook.has(stream):
+        if not self._log_store.has(stream):
             message = "The specified log stream does not exist."
             raise self._refused("ResourceNotFoundException", message)
         low, high = wanted.get("startTime", 0), wanted.get("endTime", _FOREVER) - 1
         limit = wanted.get("limit", _MOST_EVENTS)
-        direction, place = self._direction(wanted)
+        direction, position = self._direction(wanted)
         if direction == "b":
-            before = self._logbook.before(stream, low, high, place)
+            before = self._log_store.before(stream, low, high, position)
             page = _page(before, limit)[0][::-1]
         else:
-            page = _page(self._logbook.events([stream], low, high, place), limit)[0]
-        nothing = place if "nextToken" in wanted else _START
+            page = _page(self._log_store.events([stream], low, high, position), limit)[0]
+        nothing = position if "nextToken" in wanted else _START
         first, last = (page[0].key, page[-1].key) if page else (nothing, nothing)
         return {
             "events": [
@@ -104,16 +104,16 @@ class Logs:
         token = wanted.get("nextToken")
         if token is None:
             return ("f", _START) if wanted.get("startFromHead") else ("b", (_FOREVER, ""))
-        kind, _, place = token.partition("/")
-        if kind not in ("f", "b") or not (place.isascii() and place.isdigit()):
+        kind, _, position = token.partition("/")
+        if kind not in ("f", "b") or not (position.isascii() and position.isdigit()):
             raise self._refused(_INVALID, "The specified nextToken is invalid.")
-        return kind, (int(place[:20]), place[20:])
+        return kind, (int(position[:20]), position[20:])
 
     def _describe_streams(self, wanted: Parameters) -> Parameters:
-        self._enter("streams", self._behaviour.stream_reads)
+        self._check_rate("streams", self._behaviour.stream_reads)
         self._require_group(wanted)
-        place = self._place(wanted) or 0
-        names = self._logbook.streams(wanted.get("logStreamNamePrefix", ""))
+        position = self._position(wanted) or 0
+        names = self._log_store.streams(wanted.get("logStreamNamePrefix", ""))
         if wanted.get("orderBy") == "LastEventTime":
             if "logStreamNamePrefix" in wanted:
                 message = "Cannot order by LastEventTime with a logStreamNamePrefix."
@@ -121,13 +121,13 @@ class Logs:
             names.sort(key=lambda name: self._ends(name)[1].time)
         if wanted.get("descending"):
             names.reverse()
-        until = place + wanted.get("limit", _MOST_STREAMS)
-        more = {"nextToken": token_of(wanted, until)} if until < len(names) else {}
-        return {"logStreams": [self._stream(name) for name in names[place:until]], **more}
+        until = position + wanted.get("limit", _MOST_STREAMS)
+        more = {"nextToken": make_token(wanted, until)} if until < len(names) else {}
+        return {"logStreams": [self._stream(name) for name in names[position:until]], **more}
 
     def _describe_groups(self, wanted: Parameters) -> Parameters:
         prefix = wanted.get("logGroupNamePrefix", "")
-        is_wanted = self._logbook.is_there and GROUP.startswith(prefix)
+        is_wanted = self._log_store.is_there and GROUP.startswith(prefix)
         group = {"logGroupName": GROUP, "arn": self._arn(), "storedBytes": 0}
         return {"logGroups": [group] if is_wanted else []}
 
@@ -144,12 +144,12 @@ class Logs:
         }
 
     def _ends(self, name: str) -> tuple[Event, Event]:
-        first = next(self._logbook.events([name], 0, _FOREVER, _START))
-        return first, next(self._logbook.before(name, 0, _FOREVER, (_FOREVER, "")))
+        first = next(self._log_store.events([name], 0, _FOREVER, _START))
+        return first, next(self._log_store.before(name, 0, _FOREVER, (_FOREVER, "")))
 
     def _arn(self) -> str:
-        place = f"{self._emulator.region}:{self._emulator.account}"
-        return f"arn:aws:logs:{place}:log-group:{GROUP}"
+        scope = f"{self._emulator.region}:{self._emulator.account}"
+        return f"arn:aws:logs:{scope}:log-group:{GROUP}"
 
     def _shown(self, events: list[Event]) -> list[Parameters]:
         """A page as the API has it, with what the behaviour does to it."""
@@ -182,24 +182,24 @@ class Logs:
             raise self._refused(_INVALID, message)
         return terms
 
-    def _enter(self, name: str, limit: int) -> None:
+    def _check_rate(self, name: str, limit: int) -> None:
         """Raise Refused if a request is too many."""
-        if not self._rates[name].take(limit, self._behaviour.pace):
+        if not self._rates[name].allows(limit, self._behaviour.pace):
             raise self._refused("ThrottlingException", "Rate exceeded")
 
     def _require_group(self, wanted: Parameters) -> None:
         given = wanted.get("logGroupName") or wanted.get("logGroupIdentifier", "")
-        if not self._logbook.is_there or given not in (GROUP, self._arn()):
+        if not self._log_store.is_there or given not in (GROUP, self._arn()):
             message = "The specified log group does not exist."
             raise self._refused("ResourceNotFoundException", message)
 
-    def _place(self, wanted: Parameters) -> Any:
-        """Where a token leads to, None without one. Raises Refused."""
+    def _position(self, wanted: Parameters) -> Any:
+        """The position of a token, None without one. Raises Refused."""
         if "nextToken" not in wanted:
             return None
-        life = self._behaviour.token_life * self._behaviour.pace
+        lifetime = self._behaviour.token_life * self._behaviour.pace
         try:
-            return place_in(wanted["nextToken"], wanted, life)
+            return read_token(wanted["nextToken"], wanted, lifetime)
         except ValueError:
             raise self._refused(_INVALID, "The specified nextToken is invalid.") from None
 

@@ -72,7 +72,7 @@ class Measurements:
         self._lock = threading.Lock()
 
     def take_telemetry(self, host: str, machine: str, line: str, at: float) -> None:
-        """Note what a line of a machine, JOB/algo-N, says if it is telemetry."""
+        """Add the samples of a line of a machine, JOB/algo-N, if it is telemetry."""
         if not line.startswith(_HEAD):
             return
         known = load("sagemaker").machines.get(machine)
@@ -88,7 +88,7 @@ class Measurements:
                 return
 
     def take_metrics(self, job: str, definitions: list[Definition], line: str, at: float) -> None:
-        """Note what a line says by a job's metric definitions."""
+        """Add the samples that a job's metric definitions find in a line."""
         for definition in definitions:
             found = definition.pattern.search(line[:_LONGEST_LINE])
             try:

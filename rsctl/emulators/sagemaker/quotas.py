@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rsctl.emulators.sagemaker.hosts import groups_of
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
 
 
 def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
@@ -23,9 +23,9 @@ def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
 
 
 def exceeded(
-    wanted: Mapping[str, int], records: Iterable[Record], limits: Mapping[str, int]
+    wanted: Mapping[str, int], records: Iterable[JobRecord], limits: Mapping[str, int]
 ) -> str | None:
-    """What the service says if a job would go beyond a limit."""
+    """The service's message if a job would go beyond a limit."""
     used: Counter[str] = Counter()
     for record in records:
         if not record.has_ended:

@@ -1,8 +1,8 @@
 """What CreateTrainingJob refuses beyond the service's model, which is checked before.
 
-The rules are documented; the words are those of real answers for the groups of channels, the wait
-for spot machines and data that is not there, and made up for the others. What the service takes
-and this emulator cannot do is refused too, and says so.
+The rules are documented. The messages for the groups of channels, the wait for spot machines and
+data that is not there are those of real answers; the others are ours. What the service takes and
+this emulator cannot do is refused too, with a message that says so.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def _algorithm(algorithm: Body, has_vpc: bool) -> Iterator[str]:
 
 def _machines(body: Body) -> Iterator[str]:
     resources, is_spot = body["ResourceConfig"], bool(body.get("EnableManagedSpotTraining"))
-    ways = ("InstanceType", "InstanceGroups", "InstancePreferences")
-    given = [name for name in ways if resources.get(name)]
+    kinds = ("InstanceType", "InstanceGroups", "InstancePreferences")
+    given = [name for name in kinds if resources.get(name)]
     if len(given) != 1:
-        yield f"ResourceConfig must have exactly one of {', '.join(ways)}."
+        yield f"ResourceConfig must have exactly one of {', '.join(kinds)}."
     counts = [group["InstanceCount"] for group in resources.get("InstanceGroups", [])]
     if "InstanceType" in given and not resources.get("InstanceCount"):
         yield "ResourceConfig.InstanceCount must be at least 1."

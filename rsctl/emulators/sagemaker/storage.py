@@ -1,21 +1,21 @@
-"""What a job moves between S3 and its machines."""
+"""Transfers between S3 and the machines of a job."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from rsctl.emulators.aws.s3_objects import InFolder
+from rsctl.emulators.aws.s3_objects import FolderObjects
 from rsctl.emulators.sagemaker import channels
 from rsctl.emulators.sagemaker.artifacts import Artifacts
 from rsctl.emulators.sagemaker.checkpoints import Checkpoints
 from rsctl.emulators.sagemaker.contract import Machine
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
 
 
 class Storage:
     """The data, the checkpoints and the results of one job."""
 
-    def __init__(self, objects: InFolder, record: Record) -> None:
+    def __init__(self, objects: FolderObjects, record: JobRecord) -> None:
         self._objects = objects
         self._channels = record.get("InputDataConfig", [])
         checkpoints, board = (record.get(f"{n}Config") for n in ("Checkpoint", "TensorBoardOutput"))
@@ -29,7 +29,7 @@ class Storage:
         return bool(self._channels)
 
     def fill(self, machines: list[Machine]) -> None:
-        """Have data and checkpoints on the machines. Raises OSError."""
+        """Put data and checkpoints on the machines. Raises OSError."""
         hosts = [machine.host for machine in machines]
         folders = {machine.host.name: machine.data for machine in machines}
         channels.provide(self._objects, self._channels, hosts, folders)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rsctl.emulators.aws.emulator import AwsEmulator, Handler, Parameters
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
 
 _MOST = 50
 
@@ -13,7 +13,7 @@ _MOST = 50
 class Tagging:
     """`find` gives the job of an ARN."""
 
-    def __init__(self, emulator: AwsEmulator, find: Callable[[str], Record | None]) -> None:
+    def __init__(self, emulator: AwsEmulator, find: Callable[[str], JobRecord | None]) -> None:
         self._emulator = emulator
         self._find = find
 
@@ -38,7 +38,7 @@ class Tagging:
         record.tags = {k: v for k, v in record.tags.items() if k not in wanted["TagKeys"]}
         return {}
 
-    def _record(self, wanted: Parameters) -> Record:
+    def _record(self, wanted: Parameters) -> JobRecord:
         found = self._find(wanted["ResourceArn"])
         if found is None or found.arn != wanted["ResourceArn"]:
             message = "Requested resource not found."

@@ -2,7 +2,7 @@
 
 What it does as the documentation says: the wire format, what is refused, the states of a job, the
 containers' environment, restarts, the limits of rates. What it makes up, for want of a documented
-answer, is said in `behaviour`, `rules` and `endings`.
+answer, is named in `behaviour`, `rules` and `outcomes`.
 """
 
 from rsctl.emulators.vertex.behaviour import Behaviour

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rsctl.emulators.settable import Settable
+from rsctl.emulators.behaviour import EmulatorBehaviour
 
 
 @dataclass
-class Behaviour(Settable):
-    """Made-up waits are in seconds and times `pace`, which also scales the minutes of rates.
+class Behaviour(EmulatorBehaviour):
+    """Simulated waits are in seconds and times `pace`, which also scales the minutes of rates.
 
-    Life of a job: `queue` is how long it is QUEUED, `provision` until its first machine is there,
+    Stages of a job: `queue` is how long it is QUEUED, `provision` until its first machine is there,
     `stagger` until each next one is, `restart` until a container runs again, `error_delay` from the
     end until `error` is filled in: users' failed jobs have it at once. Containers have `grace` real
     seconds to end after SIGTERM; how long the service gives is not documented, nor is

@@ -1,4 +1,4 @@
-"""What a container of a job finds in its environment, and the nodes that this makes of a job.
+"""The container contract: environment variables, mounts and names of a job's replicas.
 
 Real values with their sources: tests/fixtures/real/vertex_cluster_spec.json.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rsctl.emulators.nodes import Node, Nodes
-from rsctl.emulators.vertex.standin import REDUCERS, StandIn
+from rsctl.emulators.vertex.reduction_server import REDUCERS, StandIn
 
 PORT = 2222
 """The port that CLUSTER_SPEC names for every host."""
@@ -23,8 +23,8 @@ _JOB = json.dumps({"python_module": "", "package_uris": [], "job_args": []}, sep
 _PS_ROLES = ("chief", "worker", "ps", "evaluator")
 
 
-class Place(NamedTuple):
-    """Where a job runs; `number` is the project's, `buckets` are folders by bucket."""
+class JobContext(NamedTuple):
+    """Project, region and id of a job. `number` is the project's, `buckets` are folders by name."""
 
     project: str
     number: str
@@ -48,19 +48,21 @@ class Replica(NamedTuple):
         return self.pool == 0 and self.number == 0
 
 
-def replicas(place: Place, spec: dict[str, Any], nodes: Nodes, instead: StandIn) -> list[Replica]:
+def replicas(
+    context: JobContext, spec: dict[str, Any], nodes: Nodes, stand_in: StandIn
+) -> list[Replica]:
     """All replicas of a job, the chief first."""
     pools = spec["workerPoolSpecs"]
-    names = host_names(place.job_id, pools)
+    names = host_names(context.job_id, pools)
     hosts = [[f"{nodes.address(n)}:{nodes.port(n, PORT)}" for n in pool] for pool in names]
-    shared = {**_of_job(place, spec), **_addresses(hosts)}
+    shared = {**_of_job(context, spec), **_addresses(hosts)}
     made = []
     for number, pool in enumerate(pools):
-        source = pools[0] if number == REDUCERS and instead.kind == "rsctl" else pool
-        is_absent = number == REDUCERS and instead.kind == "absent"
+        source = pools[0] if number == REDUCERS and stand_in.kind == "rsctl" else pool
+        is_absent = number == REDUCERS and stand_in.kind == "absent"
         for index, name in enumerate(names[number]):
-            env = {**shared, **_of_replica(hosts, instead, number, index), **instead.env}
-            node = None if is_absent else _node(name, source["containerSpec"], env, place)
+            env = {**shared, **_of_replica(hosts, stand_in, number, index), **stand_in.env}
+            node = None if is_absent else _node(name, source["containerSpec"], env, context)
             made.append(Replica(f"workerpool{number}-{index}", number, index, name, node))
     return made
 
@@ -99,7 +101,7 @@ def _count(pool: dict[str, Any]) -> int:
     return int(pool.get("replicaCount", "1")) if pool else 0
 
 
-def _node(name: str, container: dict[str, Any], env: dict[str, str], place: Place) -> Node:
+def _node(name: str, container: dict[str, Any], env: dict[str, str], context: JobContext) -> Node:
     given = {variable["name"]: variable.get("value", "") for variable in container.get("env", [])}
     return Node(
         name=name,
@@ -107,7 +109,7 @@ def _node(name: str, container: dict[str, Any], env: dict[str, str], place: Plac
         entrypoint=container.get("command"),
         args=container.get("args", []),
         env={**given, **env},
-        mounts={f"/gcs/{bucket}": folder for bucket, folder in place.buckets.items()},
+        mounts={f"/gcs/{bucket}": folder for bucket, folder in context.buckets.items()},
         hostname=_machine_name(name),
     )
 
@@ -118,11 +120,11 @@ def _machine_name(name: str) -> str:
     return f"gke-cml-{tag[:8]}-{tag[8:12]}"
 
 
-def _of_job(place: Place, spec: dict[str, Any]) -> dict[str, str]:
+def _of_job(context: JobContext, spec: dict[str, Any]) -> dict[str, str]:
     env = {
-        "CLOUD_ML_JOB_ID": place.job_id,
-        "CLOUD_ML_PROJECT_ID": place.number,
-        "CLOUD_ML_REGION": place.region,
+        "CLOUD_ML_JOB_ID": context.job_id,
+        "CLOUD_ML_PROJECT_ID": context.number,
+        "CLOUD_ML_REGION": context.region,
     }
     base = spec.get("baseOutputDirectory", {}).get("outputUriPrefix", "").rstrip("/")
     if base:
@@ -144,14 +146,14 @@ def _world(hosts: list[list[str]]) -> int:
     return sum(len(pool) for pool in hosts[:REDUCERS])
 
 
-def _of_replica(hosts: list[list[str]], instead: StandIn, pool: int, index: int) -> dict[str, str]:
+def _of_replica(hosts: list[list[str]], stand_in: StandIn, pool: int, index: int) -> dict[str, str]:
     is_alone = sum(map(len, hosts)) == 1
     cluster = {_pool_name(n, is_alone): names for n, names in enumerate(hosts) if names}
     task = {"type": _pool_name(pool, is_alone), "index": index}
     contract = {"cluster": cluster, "environment": "cloud", "task": task, "job": _JOB}
     env = {"CLUSTER_SPEC": json.dumps(contract)}
     if not is_alone:
-        env["TF_CONFIG"] = json.dumps(_tf_config(hosts, instead, pool, index))
+        env["TF_CONFIG"] = json.dumps(_tf_config(hosts, stand_in, pool, index))
     if pool < REDUCERS:
         env["RANK"] = str(0 if pool == 0 else index + 1)
     return env
@@ -161,10 +163,10 @@ def _pool_name(number: int, is_alone: bool) -> str:
     return "chief" if is_alone else f"workerpool{number}"
 
 
-def _tf_config(hosts: list[list[str]], instead: StandIn, pool: int, index: int) -> dict[str, Any]:
+def _tf_config(hosts: list[list[str]], stand_in: StandIn, pool: int, index: int) -> dict[str, Any]:
     """Evaluators are not in the cluster. Whether reducers are is not documented; here they are not
     where they are Google's."""
-    left_out = {3} | ({REDUCERS} if instead.kind != "none" else set())
+    left_out = {3} | ({REDUCERS} if stand_in.kind != "none" else set())
     cluster = {
         _PS_ROLES[number]: names
         for number, names in enumerate(hosts)

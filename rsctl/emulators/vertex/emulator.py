@@ -6,23 +6,23 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.control import Control, Words
+from rsctl.emulators.control import Control, ControlTerms
 from rsctl.emulators.google.cloudstorage import CloudStorage
 from rsctl.emulators.google.emulator import GoogleEmulator
-from rsctl.emulators.lives import Lives
+from rsctl.emulators.job_threads import JobThreads
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.scratch import ScratchFolder
 from rsctl.emulators.vertex.behaviour import Behaviour
-from rsctl.emulators.vertex.contract import Place, bucket_names
+from rsctl.emulators.vertex.contract import JobContext, bucket_names
+from rsctl.emulators.vertex.job_record import JobRecord
+from rsctl.emulators.vertex.job_thread import CustomJobThread
 from rsctl.emulators.vertex.jobs import Jobs
-from rsctl.emulators.vertex.life import Life
-from rsctl.emulators.vertex.logbook import Logbook
+from rsctl.emulators.vertex.log_store import LogStore
 from rsctl.emulators.vertex.logging import Logging
 from rsctl.emulators.vertex.machines import size
 from rsctl.emulators.vertex.monitoring import Monitoring
-from rsctl.emulators.vertex.record import Record
+from rsctl.emulators.vertex.reduction_server import Kind, choose_stand_in
 from rsctl.emulators.vertex.samples import Machine, Samples
-from rsctl.emulators.vertex.standin import Kind, stand_in
 
 PROJECT_NUMBER = "123456789012"
 """What the service calls the project in the names that it gives."""
@@ -32,13 +32,14 @@ _UNKNOWN_MACHINE = Machine(1, 1.0)
 
 
 class VertexEmulator(GoogleEmulator):
-    """Vertex AI's custom jobs of one project in one region, which really run.
+    """Vertex AI's custom jobs of one project in one region; they really run.
 
     `folder` gets the buckets, as `gs/BUCKET`, whose files containers find as `/gcs/BUCKET`; buckets
-    that a job mentions are there. `runner` runs the nodes, `behaviour` says how well it all goes.
+    that a job mentions are there. `runner` runs the nodes; `behaviour` has waits, limits and
+    faults.
     """
 
-    words = Words("task", "INVALID_ARGUMENT", "NOT_FOUND", "no such job goes on")
+    control_terms = ControlTerms("task", "INVALID_ARGUMENT", "NOT_FOUND", "no such job is running")
 
     def __init__(
         self,
@@ -54,15 +55,15 @@ class VertexEmulator(GoogleEmulator):
         self.region = region
         self.behaviour = behaviour or Behaviour()
         self.storage = CloudStorage(self, buckets, folder / "gs")
-        self.logbook = Logbook(self.behaviour)
+        self.log_store = LogStore(self.behaviour)
         self._runner = runner
         self._samples = Samples(self.behaviour)
-        self._lives = Lives()
+        self._threads = JobThreads()
         self._scratch = ScratchFolder()
         self.jobs = Jobs(
             self, PROJECT_NUMBER, region, self.behaviour, self._begin, self._cancel, self._forget
         )
-        logging = Logging(self, self.logbook, self.behaviour, PROJECT_NUMBER)
+        logging = Logging(self, self.log_store, self.behaviour, PROJECT_NUMBER)
         monitoring = Monitoring(
             self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
         )
@@ -83,8 +84,8 @@ class VertexEmulator(GoogleEmulator):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no job goes on, nor has an end that is still to be told."""
-        return self._lives.are_over
+        """Whether no job is running, nor one whose `error` is still to be filled in."""
+        return self._threads.are_finished
 
     def shown_jobs(self) -> list[dict[str, Any]]:
         """See Controlled: {name, state, stand_in} each."""
@@ -95,44 +96,46 @@ class VertexEmulator(GoogleEmulator):
 
     def preempt(self, job: str, machine: str | None = None) -> None:
         """See Controlled; a machine is named by its task."""
-        life = self._lives[job]
-        if not life.is_alive():
+        thread = self._threads[job]
+        if not thread.is_alive():
             raise KeyError(job)
-        life.preempt(machine)
+        thread.preempt(machine)
 
     def expire(self) -> None:
         """See Controlled and GoogleAccess."""
         self.access.expire()
 
     def stand_ins(self) -> dict[str, Kind]:
-        """By job, what stands in for Google's reducers."""
+        """By job id, what stands in for Google's reducers."""
         return {job_id: record.stand_in for job_id, record in self.jobs.records.items()}
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""
-        self._lives.close()
+        self._threads.close()
         self._scratch.close()
 
-    def _begin(self, record: Record) -> None:
+    def _begin(self, record: JobRecord) -> None:
         spec = record.shown["jobSpec"]
         for name in bucket_names(spec):
             if _BUCKET.fullmatch(name):
                 self.storage.make_bucket(name)
-        instead = stand_in(spec["workerPoolSpecs"])
-        record.stand_in = instead.kind
+        stand_in = choose_stand_in(spec["workerPoolSpecs"])
+        record.stand_in = stand_in.kind
         job_id = record.job_id
-        place = Place(self.project, PROJECT_NUMBER, self.region, job_id, self.storage.folders())
-        life = Life(
-            record, place, instead, self._runner, self.behaviour, self.logbook,
+        context = JobContext(
+            self.project, PROJECT_NUMBER, self.region, job_id, self.storage.folders()
+        )
+        thread = CustomJobThread(
+            record, context, stand_in, self._runner, self.behaviour, self.log_store,
             admit=lambda: self.jobs.admit(record),
             measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
         )  # fmt: skip
-        self._lives.begin(job_id, life)
+        self._threads.start(job_id, thread)
 
-    def _cancel(self, record: Record) -> None:
-        self._lives[record.job_id].cancel()
+    def _cancel(self, record: JobRecord) -> None:
+        self._threads[record.job_id].cancel()
 
-    def _forget(self, record: Record) -> None:
+    def _forget(self, record: JobRecord) -> None:
         self._samples.drop(record.job_id)
 
     def _machine(self, job_id: str, task: str) -> Machine:

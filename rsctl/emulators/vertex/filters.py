@@ -46,7 +46,7 @@ class Search(NamedTuple):
 
 
 class Function(NamedTuple):
-    """`log_id("stderr")`; which functions there are, and what of, the service says."""
+    """`log_id("stderr")`; which functions there are depends on the service."""
 
     name: str
     arguments: tuple[str, ...]

@@ -10,15 +10,15 @@ from typing import Any
 
 from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
-from rsctl.emulators.rates import Rate
+from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.fields import MESSAGES
-from rsctl.emulators.vertex.listing import JobFilter
-from rsctl.emulators.vertex.logbook import utc_now
+from rsctl.emulators.vertex.job_filter import JobFilter
+from rsctl.emulators.vertex.job_record import JobRecord
+from rsctl.emulators.vertex.log_store import utc_now
 from rsctl.emulators.vertex.machines import demand
-from rsctl.emulators.vertex.record import Record
+from rsctl.emulators.vertex.proto_json import Malformed, read_job, snake, write_job
 from rsctl.emulators.vertex.rules import problems
-from rsctl.emulators.vertex.wire import Malformed, read_job, snake, write_job
 
 _SERVICE = "aiplatform.googleapis.com"
 _DEFAULT_PAGE = 100
@@ -41,9 +41,9 @@ class Jobs:
         number: str,
         region: str,
         behaviour: Behaviour,
-        start: Callable[[Record], None],
-        cancel: Callable[[Record], None],
-        forget: Callable[[Record], None],
+        start: Callable[[JobRecord], None],
+        cancel: Callable[[JobRecord], None],
+        forget: Callable[[JobRecord], None],
     ) -> None:
         self._emulator = emulator
         self._number = number
@@ -52,24 +52,24 @@ class Jobs:
         self._start = start
         self._cancel = cancel
         self._forget = forget
-        self._submissions = Rate()
-        self._calls = Rate()
-        self.records: dict[str, Record] = {}
+        self._submissions = RateLimiter()
+        self._calls = RateLimiter()
+        self.records: dict[str, JobRecord] = {}
 
     def routes(self) -> list[Route]:
         """What it answers."""
-        place = "/v1/projects/{project}/locations/{location}/customJobs"
+        path = "/v1/projects/{project}/locations/{location}/customJobs"
         name = "aiplatform.customJobs."
         return [
-            route(name + "create", "POST", place, self._create),
-            route(name + "list", "GET", place, self._list),
-            route(name + "get", "GET", place + "/{job}", self._get),
-            route(name + "delete", "DELETE", place + "/{job}", self._delete),
-            route(name + "cancel", "POST", place + "/{job}:cancel", self._cancel_one),
+            route(name + "create", "POST", path, self._create),
+            route(name + "list", "GET", path, self._list),
+            route(name + "get", "GET", path + "/{job}", self._get),
+            route(name + "delete", "DELETE", path + "/{job}", self._delete),
+            route(name + "cancel", "POST", path + "/{job}:cancel", self._cancel_one),
         ]
 
-    def admit(self, record: Record) -> bool:
-        """Let a job have its part of the quotas, if that much is left of them."""
+    def admit(self, record: JobRecord) -> bool:
+        """Give a job its share of the quotas; False while that much is not left."""
         with self._emulator.lock:
             if not self._exceeded(record.demand):
                 record.is_admitted = True
@@ -84,7 +84,7 @@ class Jobs:
         return [metric for metric in wanted if used[metric] > limits.get(metric, used[metric])]
 
     def _create(self, request: Request) -> Reply:
-        self._enter(request, is_submission=True)
+        self._check_call(request, is_submission=True)
         job = self._checked(request)
         wanted = demand(job["jobSpec"])
         over = self._exceeded(wanted)
@@ -94,15 +94,15 @@ class Jobs:
             raise self._emulator.refuse(429, "RESOURCE_EXHAUSTED", message)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
         now = utc_now()
-        place = f"projects/{self._number}/locations/{self._region}/customJobs"
+        parent = f"projects/{self._number}/locations/{self._region}/customJobs"
         shown = {
-            "name": f"{place}/{job_id}",
+            "name": f"{parent}/{job_id}",
             **job,
             "state": "JOB_STATE_QUEUED",
             "createTime": now,
             "updateTime": now,
         }
-        record = Record(job_id, shown, wanted)
+        record = JobRecord(job_id, shown, wanted)
         self.records[job_id] = record
         answer = self._answer(request, record.copy())
         self._start(record)
@@ -130,11 +130,11 @@ class Jobs:
         return job
 
     def _get(self, request: Request) -> Reply:
-        self._enter(request)
+        self._check_call(request)
         return self._answer(request, self._record(request).copy())
 
     def _list(self, request: Request) -> Reply:
-        self._enter(request)
+        self._check_call(request)
         query = request.query
         try:
             wanted = JobFilter(query.get("filter", ""))
@@ -151,7 +151,7 @@ class Jobs:
         return Reply.of(answer)
 
     def _cancel_one(self, request: Request) -> Reply:
-        self._enter(request)
+        self._check_call(request)
         record = self._record(request)
         if record.has_ended:
             message = f"The job {record.shown['name']} is in state {record.state} already."
@@ -160,23 +160,23 @@ class Jobs:
         return Reply.of({})
 
     def _delete(self, request: Request) -> Reply:
-        self._enter(request, is_submission=True)
+        self._check_call(request, is_submission=True)
         record = self._record(request)
         if not record.has_ended:
             message = f"The job {record.shown['name']} is in state {record.state}: cancel it first."
             raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
         del self.records[record.job_id]
         self._forget(record)
-        place = f"projects/{self._number}/locations/{self._region}/operations"
+        parent = f"projects/{self._number}/locations/{self._region}/operations"
         empty = {"@type": "type.googleapis.com/google.protobuf.Empty"}
-        return Reply.of({"name": f"{place}/{record.job_id}", "done": True, "response": empty})
+        return Reply.of({"name": f"{parent}/{record.job_id}", "done": True, "response": empty})
 
-    def _enter(self, request: Request, is_submission: bool = False) -> None:
-        """Raise Refused if a call is too many, or for another place than this."""
+    def _check_call(self, request: Request, is_submission: bool = False) -> None:
+        """Raise Refused for a call beyond the rate limits, or for another project or region."""
         limits = self._behaviour
-        if not self._calls.take(limits.calls, limits.pace):
+        if not self._calls.allows(limits.calls, limits.pace):
             raise self._too_many("Resource management requests")
-        if is_submission and not self._submissions.take(limits.submissions, limits.pace):
+        if is_submission and not self._submissions.allows(limits.submissions, limits.pace):
             raise self._too_many("Job and long-running operation submissions")
         if request.parts["project"] not in (self._emulator.project, self._number):
             message = (
@@ -191,7 +191,7 @@ class Jobs:
     def _too_many(self, what: str) -> Refused:
         return self._emulator.exceed(_SERVICE, what, what, self._number)
 
-    def _record(self, request: Request) -> Record:
+    def _record(self, request: Request) -> JobRecord:
         found = self.records.get(request.parts["job"])
         if found is None:
             name = request.path.removeprefix("/v1/").removesuffix(":cancel")

@@ -12,12 +12,12 @@ from typing import Any
 
 from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, Route, route
-from rsctl.emulators.rates import Rate
+from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.vertex.behaviour import Behaviour
-from rsctl.emulators.vertex.entries import Entry, shown
 from rsctl.emulators.vertex.filters import NotEmulated
-from rsctl.emulators.vertex.logbook import Logbook
-from rsctl.emulators.vertex.logquery import LogQuery
+from rsctl.emulators.vertex.log_entries import Entry, shown
+from rsctl.emulators.vertex.log_filter import LogFilter
+from rsctl.emulators.vertex.log_store import LogStore
 
 _FIELDS = {"resourceNames": list, "filter": str, "orderBy": str, "pageSize": int, "pageToken": str}
 _ORDERS = {"": False, "timestamp": False, "timestamp asc": False, "timestamp desc": True}
@@ -27,16 +27,16 @@ _MOST_BYTES = 8 << 20
 
 
 class Logging:
-    """The log of one project; `names` are what it may be called in resource names."""
+    """entries:list of one project."""
 
     def __init__(
-        self, emulator: GoogleEmulator, logbook: Logbook, behaviour: Behaviour, number: str
+        self, emulator: GoogleEmulator, log_store: LogStore, behaviour: Behaviour, number: str
     ) -> None:
         self._emulator = emulator
-        self._logbook = logbook
+        self._log_store = log_store
         self._behaviour = behaviour
         self._number = number
-        self._rate = Rate()
+        self._rate = RateLimiter()
         self._reads = count(1)
         self._random = random.Random(0)  # noqa: S311 - disorder
 
@@ -45,14 +45,14 @@ class Logging:
         return [route("logging.entries.list", "POST", "/v2/entries:list", self._list)]
 
     def _list(self, request: Request) -> Reply:
-        if not self._rate.take(self._behaviour.log_reads, self._behaviour.pace):
+        if not self._rate.allows(self._behaviour.log_reads, self._behaviour.pace):
             raise self._emulator.exceed(
                 "logging.googleapis.com", "Read requests", "ReadRequestsPerMinutePerProject",
                 self._number,
             )  # fmt: skip
         wanted = self._checked(request)
         try:
-            query = LogQuery(wanted.get("filter", ""), self._emulator.project)
+            query = LogFilter(wanted.get("filter", ""), self._emulator.project)
         except NotEmulated as problem:
             raise self._emulator.refuse(501, "UNIMPLEMENTED", str(problem)) from None
         except ValueError as problem:
@@ -62,7 +62,7 @@ class Logging:
         if self._behaviour.empty_every and next(self._reads) % self._behaviour.empty_every == 0:
             return Reply.of({"nextPageToken": _token(wanted, after)})
         is_descending = _ORDERS[wanted.get("orderBy", "")]
-        found = self._logbook.entries(query.span, is_descending, after)
+        found = self._log_store.entries(query.span, is_descending, after)
         return self._page(wanted, (entry for entry in found if query.takes(entry)), size)
 
     def _page(self, wanted: dict[str, Any], found: Iterator[Entry], size: int) -> Reply:
@@ -143,6 +143,6 @@ def _token(wanted: dict[str, Any], after: tuple[str, str] | None) -> str:
 
 
 def _digest(wanted: dict[str, Any]) -> str:
-    """Of the query without its place in it."""
+    """Of the query without its page."""
     rest = {name: value for name, value in wanted.items() if name not in ("pageToken", "pageSize")}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]

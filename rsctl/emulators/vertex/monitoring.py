@@ -24,9 +24,9 @@ from rsctl.emulators.vertex.filters import (
     parse,
     singles,
 )
-from rsctl.emulators.vertex.logquery import normal_time
+from rsctl.emulators.vertex.log_filter import normal_time
+from rsctl.emulators.vertex.proto_json import seconds
 from rsctl.emulators.vertex.samples import METRICS, Machine, Metric, Point, Samples, rfc3339
-from rsctl.emulators.vertex.wire import seconds
 
 _PREFIX = "ml.googleapis.com/training/"
 _RESOURCE = "cloudml_job"
@@ -65,7 +65,7 @@ class _Window(NamedTuple):
 
 
 class Monitoring:
-    """The time series of one project. `machine` tells what a task of a job runs on."""
+    """The time series of one project. `machine` gives the machine of a task of a job."""
 
     def __init__(
         self,
@@ -83,8 +83,8 @@ class Monitoring:
 
     def routes(self) -> list[Route]:
         """What it answers."""
-        place = "/v3/projects/{project}/timeSeries"
-        return [route("monitoring.timeSeries.list", "GET", place, self._list)]
+        path = "/v3/projects/{project}/timeSeries"
+        return [route("monitoring.timeSeries.list", "GET", path, self._list)]
 
     def _list(self, request: Request) -> Reply:
         if request.parts["project"] not in (self._emulator.project, self._number):
@@ -163,7 +163,7 @@ class Monitoring:
 
 
 def _check(wanted: Single) -> None:
-    """Raise NotEmulated for what no time series here can be told apart by."""
+    """Raise NotEmulated for fields that the time series here do not have."""
     if isinstance(wanted, Function):
         raise NotEmulated(f"the function {wanted.name}()")
     elif isinstance(wanted, Search):

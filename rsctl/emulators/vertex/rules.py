@@ -1,6 +1,6 @@
 """What JobService refuses in a CustomJob that can be read, from the documentation.
 
-The rules are the service's; the words are ours wherever none are documented.
+The rules are the service's; the messages are ours wherever none are documented.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from rsctl.catalog import load
 from rsctl.catalog.vertex import rules
 from rsctl.emulators.vertex.machines import machine_problems
-from rsctl.emulators.vertex.wire import seconds
+from rsctl.emulators.vertex.proto_json import seconds
 
 _MOST_POOLS = 4
 _LONGEST_NAME = 128

@@ -88,7 +88,7 @@ class Samples:
         self._lock = threading.Lock()
 
     def take(self, job: str, task: str, line: str, at: str) -> None:
-        """Note what a line of a node says, if it is telemetry."""
+        """Add the sample of a line, if it is telemetry."""
         if not line.startswith(_HEAD):
             return
         try:

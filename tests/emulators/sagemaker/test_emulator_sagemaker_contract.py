@@ -122,7 +122,7 @@ def test_hosts_that_have_addresses_only(account: Account) -> None:
     env = nodes.node("algo-1").env
     assert (env["RSCTL_PORT"], env["RSCTL_REDUCER_PORTS"]) == ("20000", "20017")
     nodes.say("algo-3", '{"rsctl": "node", "replica": "worker-0", "host": "127.2.1.1"}')
-    (event,) = until(lambda: account.emulator.logbook.is_there and account.events())
+    (event,) = until(lambda: account.emulator.log_store.is_there and account.events())
     assert event["logStreamName"].startswith("j/algo-1-")
     assert event["message"] == '{"rsctl": "node", "replica": "worker-0", "host": "algo-1"}'
 

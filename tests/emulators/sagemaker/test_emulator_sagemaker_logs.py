@@ -26,7 +26,7 @@ def behaviour() -> Behaviour:
 
 def write(account: Account, count: int, stream: str = "j/algo-1-1", start: int = NOW) -> None:
     for number in range(count):
-        account.emulator.logbook.write(stream, f"line {number}", start + number)
+        account.emulator.log_store.write(stream, f"line {number}", start + number)
 
 
 def texts(account: Account, **wanted: Any) -> list[str]:
@@ -53,7 +53,7 @@ def test_the_group_comes_with_the_first_line(account: Account) -> None:
 
 
 def test_events_come_by_time_across_streams(account: Account) -> None:
-    book = account.emulator.logbook
+    book = account.emulator.log_store
     book.write("j/algo-2-1", "second", NOW + 2)
     book.write("j/algo-1-1", "third", NOW + 3)
     book.write("j/algo-1-1", "first", NOW + 1)
@@ -80,7 +80,7 @@ def test_a_flood_is_read_to_its_end(account: Account) -> None:
 
 def test_a_page_has_at_most_a_megabyte(account: Account) -> None:
     for number in range(6):
-        account.emulator.logbook.write("j/algo-1-1", str(number) * 300_000, NOW + number)
+        account.emulator.log_store.write("j/algo-1-1", str(number) * 300_000, NOW + number)
     page = account.logs.filter_log_events(logGroupName=GROUP)
     assert len(page["events"]) == 3
     assert len(account.events(logStreamNamePrefix=PREFIX)) == 6
@@ -91,8 +91,8 @@ def test_late_events_are_not_there_yet(account: Account, behaviour: Behaviour) -
     write(account, 6)
     assert texts(account) == ["line 0", "line 2", "line 4"]
     behaviour.late_by = 0.0
-    account.emulator.logbook.write("j/algo-1-2", "late no more", NOW + 9)
-    account.emulator.logbook.write("j/algo-1-2", "late no more", NOW + 9)
+    account.emulator.log_store.write("j/algo-1-2", "late no more", NOW + 9)
+    account.emulator.log_store.write("j/algo-1-2", "late no more", NOW + 9)
     assert texts(account)[3:] == ["late no more", "late no more"]
 
 
@@ -141,7 +141,7 @@ def test_more_than_five_requests_are_too_many(account: Account, behaviour: Behav
 
 def test_more_streams_than_a_page_has(account: Account) -> None:
     for host in range(1, 121):
-        account.emulator.logbook.write(f"j/algo-{host}-1", "up", NOW + 200 - host)
+        account.emulator.log_store.write(f"j/algo-{host}-1", "up", NOW + 200 - host)
     pages = account.logs.get_paginator("describe_log_streams")
     found = [
         [stream["logStreamName"] for stream in page["logStreams"]]
@@ -171,7 +171,7 @@ def test_one_stream_forwards_and_backwards(account: Account) -> None:
     third, last, _ = read(startFromHead=True, nextToken=forward)
     assert (first, second, third) == (["line 0", "line 1"], ["line 2", "line 3"], ["line 4"])
     assert read(startFromHead=True, nextToken=last)[:2] == ([], last)
-    account.emulator.logbook.write("j/algo-1-1", "more", NOW + 9)
+    account.emulator.log_store.write("j/algo-1-1", "more", NOW + 9)
     assert read(nextToken=last)[0] == ["more"]
     tail, _, backward = read()
     assert tail == ["line 4", "more"]

@@ -139,7 +139,7 @@ time.sleep(600)
 @kinds
 def test_a_stop_leaves_time_to_save(real: Account) -> None:
     real.create(**python(STOPPED))
-    until(lambda: lines(real) if real.emulator.logbook.is_there else None, LONG)
+    until(lambda: lines(real) if real.emulator.log_store.is_there else None, LONG)
     real.sagemaker.stop_training_job(TrainingJobName="j")
     assert end(real)["SecondaryStatus"] == "Stopped"
     with tarfile.open(real.folder / "s3/results/runs/j/output/model.tar.gz") as archive:
@@ -165,7 +165,7 @@ def test_a_spot_job_resumes_from_its_checkpoint(real: Account) -> None:
     spot = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
     kept = {"S3Uri": "s3://staging/ck/", "LocalPath": "/opt/ml/checkpoints/"}
     real.create(**python(RESUMED, CheckpointConfig=kept, **spot))
-    until(lambda: "began" in lines(real) if real.emulator.logbook.is_there else None, LONG)
+    until(lambda: "began" in lines(real) if real.emulator.log_store.is_there else None, LONG)
     real.emulator.preempt("j")
     ended = end(real)
     assert (ended["TrainingJobStatus"], lines(real)) == ("Completed", ["began", "resumed at 41"])

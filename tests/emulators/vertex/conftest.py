@@ -14,7 +14,7 @@ from google.auth.transport.requests import AuthorizedSession
 
 from rsctl.emulators.nodes import Listener, Node
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
-from rsctl.emulators.vertex.logbook import utc_now
+from rsctl.emulators.vertex.log_store import utc_now
 
 Found = TypeVar("Found")
 CPU = {"machineType": "n1-standard-4"}

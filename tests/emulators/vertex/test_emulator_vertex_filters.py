@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from rsctl.emulators.vertex.entries import Entry
-from rsctl.emulators.vertex.listing import JobFilter
-from rsctl.emulators.vertex.logbook import Span
-from rsctl.emulators.vertex.logquery import LogQuery, normal_time
+from rsctl.emulators.vertex.job_filter import JobFilter
+from rsctl.emulators.vertex.log_entries import Entry
+from rsctl.emulators.vertex.log_filter import LogFilter, normal_time
+from rsctl.emulators.vertex.log_store import Span
 
 AT = "2026-11-21T10:00:00.123456Z"
 PAYLOAD = '{"message": "lost a peer", "n": {"a": 1}}'
@@ -54,7 +54,7 @@ TEXT = Entry(AT, "e6", "7", "service", "INFO", "Job is running.", False, 0.0, "R
     ],
 )
 def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: bool) -> None:
-    query = LogQuery(text, "p")
+    query = LogFilter(text, "p")
     assert (query.takes(ENTRY), query.takes(TEXT)) == (takes_entry, takes_text)
 
 
@@ -75,18 +75,18 @@ def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: 
 )
 def test_a_filter_that_cannot_be_read(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
-        LogQuery(text, "p")
+        LogFilter(text, "p")
 
 
 def test_where_to_look() -> None:
     one, two = normal_time("2026-11-21T10:00:00Z"), normal_time("2026-11-21T11:00:00Z")
     text = f'resource.labels.job_id="7" ((timestamp="{one}" insertId>"e") OR timestamp>"{two}")'
-    assert LogQuery(text, "p").span == Span("7", one, "~")
+    assert LogFilter(text, "p").span == Span("7", one, "~")
     text = f'resource.labels.job_id="7" timestamp>="{one}" timestamp<"{two}" severity=INFO'
-    assert LogQuery(text, "p").span == Span("7", one, two)
+    assert LogFilter(text, "p").span == Span("7", one, two)
     text = 'resource.labels.job_id="7" OR resource.labels.job_id="8"'
-    assert LogQuery(text, "p").span == Span()
-    assert LogQuery('NOT resource.labels.job_id="7"', "p").span == Span()
+    assert LogFilter(text, "p").span == Span()
+    assert LogFilter('NOT resource.labels.job_id="7"', "p").span == Span()
 
 
 JOB = {

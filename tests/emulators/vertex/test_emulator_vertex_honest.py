@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.vertex.logquery import LogQuery
+from rsctl.emulators.vertex.log_filter import LogFilter
 from tests.emulators.vertex.conftest import IMAGE, Project, error, pool
 
 REAL = Path(__file__).parents[2] / "fixtures" / "real" / "google_cloud_logging_filters.json"
@@ -22,11 +22,11 @@ def ask(project: Project, wanted: str) -> Any:
 
 @pytest.mark.parametrize("text", json.loads(REAL.read_text())["filters"])
 def test_times_as_googles_client_writes_them(text: str) -> None:
-    assert LogQuery(text, "p").span.low[:10] in ("2026-11-21", "2026-01-01")
+    assert LogFilter(text, "p").span.low[:10] in ("2026-11-21", "2026-01-01")
 
 
 def test_functions_of_filters(project: Project) -> None:
-    book = project.emulator.logbook
+    book = project.emulator.log_store
     for task, text in (("workerpool0-0", "Hello wide world"), ("workerpool1-0", "helloo")):
         book.write("7", task, "stdout", text)
     for wanted in (

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.rates import Rate
+from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.vertex import Behaviour
-from rsctl.emulators.vertex.logbook import Span
+from rsctl.emulators.vertex.log_store import Span
 from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool, until
 
 ONLY = ' resource.labels.task_name="workerpool0-0"'
@@ -196,14 +196,14 @@ def test_sixty_reads_a_minute(project: Project, behaviour: Behaviour) -> None:
 
 def test_a_minute_later_there_is_room_again() -> None:
     now = 0.0
-    rate = Rate(now=lambda: now)
-    assert [rate.take(2, 1.0) for _ in range(3)] == [True, True, False]
+    rate = RateLimiter(now=lambda: now)
+    assert [rate.allows(2, 1.0) for _ in range(3)] == [True, True, False]
     now = 59.9
-    assert not rate.take(2, 1.0)
+    assert not rate.allows(2, 1.0)
     now = 60.1
-    assert rate.take(2, 1.0)
+    assert rate.allows(2, 1.0)
     now = 61.0
-    assert [rate.take(2, 0.01) for _ in range(3)] == [True, True, False]
+    assert [rate.allows(2, 0.01) for _ in range(3)] == [True, True, False]
 
 
 def test_late_entries(project: Project, behaviour: Behaviour, job: tuple[str, FakeNodes]) -> None:
@@ -259,7 +259,7 @@ def test_two_hundred_thousand_lines(project: Project, job: tuple[str, FakeNodes]
         nodes.listener.line(name, "stdout", f"line {number}", at(number // 1000, number % 1000))
 
     def whole() -> list[str] | None:
-        entries = project.emulator.logbook.entries(Span(identity, high=at(3000)), False)
+        entries = project.emulator.log_store.entries(Span(identity, high=at(3000)), False)
         found = [entry.payload for entry in entries if entry.task == "workerpool0-0"]
         return found if len(found) == total else None
 

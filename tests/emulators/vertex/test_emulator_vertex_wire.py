@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from rsctl.emulators.vertex import Behaviour
 from rsctl.emulators.vertex.fields import ENUMS, MESSAGES
-from rsctl.emulators.vertex.wire import Malformed, read_job, snake, write_job
+from rsctl.emulators.vertex.proto_json import Malformed, read_job, snake, write_job
 from tests.emulators.vertex.conftest import IMAGE, REDUCER_IMAGE, Project, error, pool
 
 _SCALARS = {

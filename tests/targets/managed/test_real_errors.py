@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.sagemaker import endings as sagemaker_endings
-from rsctl.emulators.vertex import endings as vertex_endings
+from rsctl.emulators.sagemaker import outcomes as sagemaker_outcomes
+from rsctl.emulators.vertex import outcomes as vertex_outcomes
 from rsctl.findings import Finding
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker import failure_reason
@@ -162,12 +162,12 @@ def test_refused_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("cloud", "said"),
     [
-        ("vertex", vertex_endings.stocked_out("us-central1").message),
-        ("vertex", vertex_endings.exited("workerpool0-0", 137, [], "URL").message),
-        ("vertex", vertex_endings.exited("workerpool0-0", 1, [], "URL").message),
-        ("vertex", vertex_endings.LOST.message),
-        ("sagemaker", sagemaker_endings.NO_CAPACITY.reason),
-        ("sagemaker", sagemaker_endings.LOST.reason),
+        ("vertex", vertex_outcomes.stocked_out("us-central1").message),
+        ("vertex", vertex_outcomes.exited("workerpool0-0", 137, [], "URL").message),
+        ("vertex", vertex_outcomes.exited("workerpool0-0", 1, [], "URL").message),
+        ("vertex", vertex_outcomes.LOST.message),
+        ("sagemaker", sagemaker_outcomes.NO_CAPACITY.reason),
+        ("sagemaker", sagemaker_outcomes.LOST.reason),
     ],
 )
 def test_the_emulators_say_what_the_clouds_say(cloud: str, said: str) -> None:

@@ -11,7 +11,7 @@ _FOR_ALL = 0o777
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-class Buckets:
+class BucketFolders:
     """The buckets in a folder: each folder in it is one, whoever has made it.
 
     A bucket is for all, since containers write there as whatever user they have; `folder` itself is
@@ -25,13 +25,13 @@ class Buckets:
 
     def all(self) -> list[str]:
         """The names of all buckets."""
-        return sorted(place.name for place in self.folder.iterdir() if self.has(place.name))
+        return sorted(path.name for path in self.folder.iterdir() if self.has(path.name))
 
     def make(self, bucket: str) -> None:
         """Have a bucket."""
-        place = self.folder / bucket
-        place.mkdir(exist_ok=True)
-        place.chmod(_FOR_ALL)
+        folder = self.folder / bucket
+        folder.mkdir(exist_ok=True)
+        folder.chmod(_FOR_ALL)
 
     def has(self, bucket: str) -> bool:
         """Whether a bucket is there."""
@@ -39,9 +39,9 @@ class Buckets:
 
     def names(self, bucket: str) -> list[str]:
         """The objects of a bucket."""
-        place = self.folder / bucket
-        files = (Path(root) / name for root, _, names in os.walk(place) for name in names)
-        return sorted(file.relative_to(place).as_posix() for file in files)
+        folder = self.folder / bucket
+        files = (Path(root) / name for root, _, names in os.walk(folder) for name in names)
+        return sorted(file.relative_to(folder).as_posix() for file in files)
 
     def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
         """An object's generation and bytes, or None if it is not there."""
@@ -74,7 +74,7 @@ class Buckets:
         parts = name.split("/")
         if not self.has(bucket) or any(part in ("", ".", "..") for part in parts[:-1]):
             return None
-        place = (self.folder / bucket).resolve()
-        file = place.joinpath(*parts)
-        is_inside = parts[-1] not in ("", ".", "..") and file.resolve().is_relative_to(place)
+        folder = (self.folder / bucket).resolve()
+        file = folder.joinpath(*parts)
+        is_inside = parts[-1] not in ("", ".", "..") and file.resolve().is_relative_to(folder)
         return file if is_inside and "\0" not in name else None

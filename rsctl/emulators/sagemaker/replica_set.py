@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 from rsctl.emulators.containers import Containers
-from rsctl.emulators.inbox import Ended, Inbox
+from rsctl.emulators.job_events import EventQueue, NodeExited
 from rsctl.emulators.nodes import Nodes, Runner
-from rsctl.emulators.sagemaker import contract, endings
+from rsctl.emulators.sagemaker import contract, outcomes
 from rsctl.emulators.sagemaker.contract import Machine
-from rsctl.emulators.sagemaker.endings import Ending
 from rsctl.emulators.sagemaker.hosts import Host, hosts_of, ports
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.emulators.sagemaker.outcomes import Outcome
 from rsctl.findings import RsctlError
 
 
-class Crew:
-    """All containers of one job; each attempt has machines with empty disks."""
+class ReplicaSet:
+    """The machines of one job; each attempt has machines with empty disks."""
 
-    def __init__(self, nodes: Nodes, runner: Runner, record: Record) -> None:
+    def __init__(self, nodes: Nodes, runner: Runner, record: JobRecord) -> None:
         self._nodes = nodes
         self._runner = runner
         self._record = record
@@ -30,40 +30,40 @@ class Crew:
         """The host that the runner calls so."""
         return next(host for host in self.hosts if host.node == node)
 
-    def furnish(self, folder: Path) -> None:
+    def prepare_machines(self, folder: Path) -> None:
         """Give each host a disk of its own below a folder. Raises OSError."""
         self.machines = [Machine(host, folder / host.name) for host in self.hosts]
         for machine in self.machines:
-            contract.furnish(machine, self.machines, self._record, self._runner.kind)
+            contract.prepare_machine(machine, self.machines, self._record, self._runner.kind)
 
-    def start(self) -> Ending | None:
-        """Start all containers; how the job ends if that cannot be done."""
+    def start(self) -> Outcome | None:
+        """Start all containers; the job's outcome if one cannot be started."""
         more = ports(self.hosts, self._nodes)
         for machine in self.machines:
-            node = contract.node_of(machine, self._record, more)
+            node = contract.make_node(machine, self._record, more)
             try:
                 self._containers.start(node)
             except (RsctlError, OSError) as problem:
-                return endings.not_started(problem)
+                return outcomes.not_started(problem)
         return None
 
-    def hear(self, event: Ended) -> Ending | None:
-        """Note that a container has ended; how the job ends by that."""
-        self._containers.hear(event)
+    def node_exited(self, event: NodeExited) -> Outcome | None:
+        """Note the exit of a container; the job's outcome if that ends it."""
+        self._containers.node_exited(event)
         if event.code:
             machine = next(m for m in self.machines if m.host.node == event.name)
-            return endings.exited(event.code, machine.failure)
-        return None if self._containers.up else endings.COMPLETED
+            return outcomes.exited(event.code, machine.failure)
+        return None if self._containers.up else outcomes.COMPLETED
 
-    def lose(self, name: str | None) -> None:
-        """Lose the machine of a host, the last one's if none is named."""
+    def kill(self, name: str | None) -> None:
+        """Kill the machine of a host, the last one if none is named."""
         names = [host.node for host in self.hosts if name in (None, host.name)]
         if names:
-            self._containers.lose(names[-1])
+            self._containers.kill(names[-1])
 
-    def end(self, grace: float | None, inbox: Inbox) -> None:
+    def end(self, grace: float | None, events: EventQueue) -> None:
         """End all containers that are up, at once if there is no grace; wait until they have."""
-        self._containers.end(grace, inbox)
+        self._containers.end(grace, events)
 
     def close(self) -> None:
         """Remove everything."""

@@ -21,8 +21,8 @@ class Entry(NamedTuple):
     """One entry. `payload` is the text, or with `is_json` an object's JSON.
 
     `time` is RFC 3339 with microseconds and Z, so that entries sort by (time, insert_id) as texts.
-    `visible` is the clock's time from which it can be read. `job_state` is the state that the
-    service tells of, as its label has it: SUCCEEDED, without the enum's prefix.
+    `visible` is the clock's time from which it can be read. `job_state` is the state in the label
+    of the service's own entries: SUCCEEDED, without the enum's prefix.
     """
 
     time: str

@@ -1,7 +1,7 @@
-"""How a job ends, and what the service says of it.
+"""Outcomes of a training job, with the service's status and failure reason.
 
-The kinds of failures and their words are those of real answers; documented is only that the text of
-/opt/ml/output/failure becomes the reason. What is said of a lost machine is made up.
+The kinds of failures and their texts are those of real answers; documented is only that the text of
+/opt/ml/output/failure becomes the reason. The text for a lost machine is made up.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ Kind = Literal[
 ]
 
 
-class Ending(NamedTuple):
-    """How an attempt ended, and why if it failed."""
+class Outcome(NamedTuple):
+    """How an attempt ended, with a reason if it failed."""
 
     kind: Kind
     reason: str = ""
 
 
-COMPLETED = Ending("completed")
-STOPPED = Ending("stopped")
-MAX_RUNTIME = Ending("max-runtime")
-MAX_WAIT = Ending("max-wait")
-INTERRUPTED = Ending("interrupted")
-LOST = Ending(
+COMPLETED = Outcome("completed")
+STOPPED = Outcome("stopped")
+MAX_RUNTIME = Outcome("max-runtime")
+MAX_WAIT = Outcome("max-wait")
+INTERRUPTED = Outcome("interrupted")
+LOST = Outcome(
     "internal", "InternalServerError: We encountered an internal error. Please try again."
 )
-NO_CAPACITY = Ending(
+NO_CAPACITY = Outcome(
     "failed",
     "CapacityError: Unable to provision requested ML compute capacity. Please retry using a "
     "different ML instance type.",
 )
-UNWILLING = ("interrupted", "internal")
+INTERRUPTIONS = ("interrupted", "internal")
 """Kinds after which a job may start again."""
 
-LAST: dict[Kind, tuple[str, str, str]] = {
+FINAL_STATUS: dict[Kind, tuple[str, str, str]] = {
     "completed": ("Completed", "Completed", "Training job completed"),
     "failed": ("Failed", "Failed", "Training job failed"),
     "internal": ("Failed", "Failed", "Training job failed"),
@@ -59,28 +59,28 @@ LAST: dict[Kind, tuple[str, str, str]] = {
 """By kind: primary status, secondary status, and its message."""
 
 
-def exited(code: int, said: str) -> Ending:
-    """A container has failed; `said` is what it left in /opt/ml/output/failure."""
-    if code == _KILLED and not said:
+def exited(code: int, failure: str) -> Outcome:
+    """A container has failed; `failure` is the text of /opt/ml/output/failure."""
+    if code == _KILLED and not failure:
         reason = (
             "ClientError: Please use an instance type with more memory, or reduce the size of "
             f"training data processed on an instance., exit code: {code}"
         )
     else:
-        reason = f"AlgorithmError: {said}, exit code: {code}"
-    return Ending("failed", reason)
+        reason = f"AlgorithmError: {failure}, exit code: {code}"
+    return Outcome("failed", reason)
 
 
-def not_started(problem: RsctlError | OSError) -> Ending:
+def not_started(problem: RsctlError | OSError) -> Outcome:
     """A container could not be started."""
-    return Ending("failed", f"ClientError: Cannot start the container: {problem}")
+    return Outcome("failed", f"ClientError: Cannot start the container: {problem}")
 
 
-def not_stored(problem: str) -> Ending:
+def not_stored(problem: str) -> Outcome:
     """The results or the checkpoints could not be stored."""
-    return Ending("failed", f"ClientError: Artifact upload failed:{problem}")
+    return Outcome("failed", f"ClientError: Artifact upload failed:{problem}")
 
 
-def not_downloaded(problem: str) -> Ending:
+def not_downloaded(problem: str) -> Outcome:
     """The data could not be had."""
-    return Ending("failed", f"ClientError: Data download failed:{problem}")
+    return Outcome("failed", f"ClientError: Data download failed:{problem}")

@@ -1,4 +1,4 @@
-"""A filter of entries:list: which entries it takes, and where to look for them."""
+"""The filter of entries:list: which entries match, and the span of times and jobs they are in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import unquote
 
-from rsctl.emulators.vertex.entries import ENDPOINT, LOG_AREA, SEVERITIES, Entry
 from rsctl.emulators.vertex.filters import (
     And,
     Comparison,
@@ -24,7 +23,8 @@ from rsctl.emulators.vertex.filters import (
     matches,
     parse,
 )
-from rsctl.emulators.vertex.logbook import Span
+from rsctl.emulators.vertex.log_entries import ENDPOINT, LOG_AREA, SEVERITIES, Entry
+from rsctl.emulators.vertex.log_store import Span
 
 _WORD = re.compile(r"\w+")
 _NO_WORDS = re.compile(r"""["'`*]|(^|\s)(AND|OR|NOT|-)""")
@@ -35,8 +35,8 @@ _ISO_8601 = re.compile(
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.I)
 
 
-class LogQuery:
-    """One filter. Raises ValueError if it cannot be read, NotEmulated for what nobody can tell."""
+class LogFilter:
+    """One filter. Raises ValueError if it cannot be read, NotEmulated for unknown fields."""
 
     def __init__(self, text: str, project: str) -> None:
         self._project = project
@@ -139,7 +139,7 @@ def _prepared(wanted: Filter) -> Filter:
 
 
 def _known_function(wanted: Function) -> Function:
-    """The function, if it can be told. Raises NotEmulated."""
+    """The function, if it is emulated. Raises NotEmulated."""
     most = {"log_id": 1, "SEARCH": 2}.get(wanted.name, 0)
     if not most:
         raise NotEmulated(f"the function {wanted.name}()")

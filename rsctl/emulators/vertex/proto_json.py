@@ -74,9 +74,9 @@ def _message(content: Any, kind: str, path: str, problems: list[str]) -> dict[st
 
 
 def _is_default(value: Any, kind: str) -> bool:
-    """Whether a field of this kind says no more with the value than it does when it is left out.
+    """Whether a value is the default of its kind, which proto3 does not send.
 
-    So it is in proto3, whose zeros do not travel; texts of durations are messages, which do.
+    Durations are messages, which are sent.
     """
     if kind in ENUMS:
         return value in ENUMS[kind] and ENUMS[kind][value] == 0

@@ -1,4 +1,4 @@
-"""One job as the API shows it; written by its life, read by requests."""
+"""The state of one job as the API shows it; written by the job's thread, read by requests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsctl.emulators.vertex.logbook import utc_now
-from rsctl.emulators.vertex.standin import Kind
+from rsctl.emulators.vertex.log_store import utc_now
+from rsctl.emulators.vertex.reduction_server import Kind
 
 ENDED = ("JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED", "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED")
 
 
 @dataclass
-class Record:
-    """`shown` is the CustomJob; `demand` what it counts against quotas once it is `admitted`."""
+class JobRecord:
+    """One job. `shown` is the CustomJob, `demand` its use of quotas once it is admitted."""
 
     job_id: str
     shown: dict[str, Any]
@@ -31,7 +31,7 @@ class Record:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is in a state that it will not leave."""
+        """Whether its state is final."""
         return self.state in ENDED
 
     def copy(self) -> dict[str, Any]:
@@ -45,18 +45,18 @@ class Record:
             self.shown = {**self.shown, **fields, "updateTime": utc_now()}
 
     def enter(self, state: str) -> None:
-        """Be in another state; the first RUNNING is when the job started."""
+        """Change the state; the first RUNNING sets the start time."""
         more = {}
         if state == "JOB_STATE_RUNNING" and "startTime" not in self.shown:
             more = {"startTime": utc_now(), **self._web_access()}
         self.change(state=state, **more)
 
     def end(self, state: str, **fields: Any) -> None:
-        """Be in a last state, with other fields that are set at once with it."""
+        """Change to a final state and set other fields at once with it."""
         self.change(state=state, endTime=utc_now(), **fields)
 
     def _web_access(self) -> dict[str, Any]:
-        """Addresses of shells in the containers, which lead nowhere here."""
+        """URIs of web shells in the containers; nothing answers there."""
         spec = self.shown["jobSpec"]
         if not spec.get("enableWebAccess"):
             return {}
@@ -65,5 +65,5 @@ class Record:
             for number, pool in enumerate(spec["workerPoolSpecs"])
             for index in range(int(pool.get("replicaCount", "1")) if pool else 0)
         ]
-        place = f"https://web-access.invalid/{self.job_id}"
-        return {"webAccessUris": {task: f"{place}/{task}" for task in tasks}}
+        base = f"https://web-access.invalid/{self.job_id}"
+        return {"webAccessUris": {task: f"{base}/{task}" for task in tasks}}

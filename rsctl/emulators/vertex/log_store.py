@@ -1,4 +1,4 @@
-"""All entries of a project's log, in order, and reading them a page at a time."""
+"""The log entries of a project's jobs, in order."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from rsctl.emulators.vertex.behaviour import Behaviour
-from rsctl.emulators.vertex.entries import SERVICE, Entry, read_line
+from rsctl.emulators.vertex.log_entries import SERVICE, Entry, read_line
 
 _LONGEST = 250 << 10
 """Bytes of text in one entry; the API allows 256 KiB for all of it."""
 
 
 class Span(NamedTuple):
-    """Where to look: entries of one job, or of all (None), with times within [low, high]."""
+    """Entries of one job, or of all (None), with times within [low, high]."""
 
     job: str | None = None
     low: str = ""
     high: str = "~"
 
 
-class Logbook:
+class LogStore:
     """Entries by job. Lines are written from many threads."""
 
     def __init__(self, behaviour: Behaviour, now: Callable[[], float] = time.monotonic) -> None:
@@ -42,8 +42,10 @@ class Logbook:
             severity, payload, is_json = read_line(task, stream, piece, self._behaviour.payload)
             self._append(job, task, severity, payload, is_json, at or utc_now())
 
-    def tell(self, job: str, text: str, severity: str = "INFO", state: str = "") -> None:
-        """What the service says of a job itself."""
+    def write_service_entry(
+        self, job: str, text: str, severity: str = "INFO", state: str = ""
+    ) -> None:
+        """An entry of the service itself on a job."""
         self._append(job, SERVICE, severity, text, False, utc_now(), state)
 
     def entries(self, span: Span, is_descending: bool, after: tuple[str, str] | None = None,

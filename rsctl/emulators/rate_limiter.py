@@ -10,7 +10,7 @@ from collections.abc import Callable
 _MINUTE = 60.0
 
 
-class Rate:
+class RateLimiter:
     """Counts the requests of the last `span` seconds."""
 
     def __init__(self, span: float = _MINUTE, now: Callable[[], float] = time.monotonic) -> None:
@@ -19,7 +19,7 @@ class Rate:
         self._times: deque[float] = deque()
         self._lock = threading.Lock()
 
-    def take(self, limit: int, pace: float) -> bool:
+    def allows(self, limit: int, pace: float) -> bool:
         """Whether one more is within the limit; if so it counts. `pace` is a factor on the span."""
         now = self._now()
         with self._lock:

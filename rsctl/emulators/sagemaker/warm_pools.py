@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rsctl.emulators.sagemaker.behaviour import Behaviour
-from rsctl.emulators.sagemaker.record import Record
+from rsctl.emulators.sagemaker.job_record import JobRecord
 
 _KEEP = "KeepAlivePeriodInSeconds"
 _OF_JOB = (
@@ -29,7 +29,7 @@ class _Pool:
     reused_by: str = ""
 
 
-class Pools:
+class WarmPools:
     """The pools of an account, by the job that has left them."""
 
     def __init__(self, behaviour: Behaviour) -> None:
@@ -37,7 +37,7 @@ class Pools:
         self._pools: dict[str, _Pool] = {}
         self._lock = threading.Lock()
 
-    def keep(self, record: Record) -> None:
+    def keep(self, record: JobRecord) -> None:
         """Keep the machines of a job that has ended, if it has asked for that."""
         seconds = record["ResourceConfig"].get(_KEEP, 0)
         if seconds:
@@ -63,8 +63,8 @@ class Pools:
                 pool = self._pools[name]
                 pool.until = pool.since + seconds * self._behaviour.pace
 
-    def status(self, record: Record) -> dict[str, Any]:
-        """What DescribeTrainingJob says of a job's machines, {} if none are kept."""
+    def status(self, record: JobRecord) -> dict[str, Any]:
+        """DescribeTrainingJob's fields on a job's kept machines, {} if none are kept."""
         with self._lock:
             pool = self._pools.get(record.name)
             if pool is None:

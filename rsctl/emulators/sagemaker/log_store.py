@@ -1,4 +1,4 @@
-"""All events of the log group of training jobs, by stream, and reading them from any place on."""
+"""The events of the log group of training jobs, by stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Event(NamedTuple):
         return (self.time, self.id)
 
 
-class Logbook:
+class LogStore:
     """Events by stream. Lines are written from many threads."""
 
     def __init__(self, behaviour: Behaviour, now: Callable[[], float] = time.monotonic) -> None:

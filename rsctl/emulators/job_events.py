@@ -1,4 +1,4 @@
-"""What happens to a job from outside its thread, one thing after the other."""
+"""Events of a job, in a queue for its thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional, Union
 _LONGEST_WAIT = 3600.0
 
 
-class Ended(NamedTuple):
+class NodeExited(NamedTuple):
     """The node of this name has ended."""
 
     name: str
@@ -23,29 +23,29 @@ class Preempt(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Somebody wants the job to end."""
+    """The job is to end."""
 
 
 class _Close(NamedTuple):
     pass
 
 
-Event = Union[Ended, Preempt, Cancel]
+Event = Union[NodeExited, Preempt, Cancel]
 
 
 class Closed(Exception):
-    """The emulator ends: no more is to be said or done."""
+    """The emulator ends, and the job's thread with it."""
 
 
-class Inbox:
-    """Events for one thread, from many."""
+class EventQueue:
+    """The events of one job: written by many threads, read by the job's."""
 
     def __init__(self) -> None:
         self._events: queue.SimpleQueue[Event | _Close] = queue.SimpleQueue()
         self.is_cancelled = False
 
     def put(self, event: Event) -> None:
-        """Have something heard of."""
+        """Add an event."""
         self._events.put(event)
 
     def close(self) -> None:
@@ -65,12 +65,12 @@ class Inbox:
         return event
 
     def wait(self, until: float) -> bool:
-        """Let a time come; False at once if the job is to end. Raises Closed."""
+        """Wait until a time; False at once if the job is cancelled. Raises Closed."""
         while not self.is_cancelled and time.monotonic() < until:
             self.next(until)
         return not self.is_cancelled
 
     def sleep(self, until: float) -> None:
-        """Let a time come, whoever wants the job to end. Raises Closed."""
+        """Wait until a time, also if the job is cancelled. Raises Closed."""
         while time.monotonic() < until:
             self.next(until)

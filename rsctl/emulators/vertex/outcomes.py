@@ -1,4 +1,4 @@
-"""How a job ends, and what the service says of it; patterns where the documentation has them."""
+"""Outcomes of a job and their error messages, documented ones where there are any."""
 
 from __future__ import annotations
 
@@ -13,44 +13,48 @@ _KILLED = 137
 Kind = Literal["succeeded", "failed", "restart", "lost", "stockout", "cancelled", "timeout"]
 
 
-class Ending(NamedTuple):
-    """How an attempt ended: `code` is google.rpc's, `message` what `error` will say."""
+class Outcome(NamedTuple):
+    """How an attempt ended: code and message of the job's `error`, a google.rpc.Status."""
 
     kind: Kind
     code: int = 0
     message: str = ""
 
 
-SUCCEEDED = Ending("succeeded")
-CANCELLED = Ending("cancelled", 1, "The job was cancelled.")
-LOST = Ending("lost", 13, "Internal error occurred for the current attempt.")
+SUCCEEDED = Outcome("succeeded")
+CANCELLED = Outcome("cancelled", 1, "The job was cancelled.")
+LOST = Outcome("lost", 13, "Internal error occurred for the current attempt.")
 
 
-def exited(task: str, code: int, tail: list[str], logs: str) -> Ending:
+def exited(task: str, code: int, tail: list[str], logs: str) -> Outcome:
     """A replica that failed for good; `tail` are the last lines of its stderr."""
     if code == _KILLED:
-        said = f"The replica {task} ran out of memory and exited with a non-zero status of {code}."
+        message = (
+            f"The replica {task} ran out of memory and exited with a non-zero status of {code}."
+        )
     else:
-        said = f"The replica {task} exited with a non-zero status of {code}."
-        said += f" Termination reason: Error. {_shortened(tail)}"
+        message = f"The replica {task} exited with a non-zero status of {code}."
+        message += f" Termination reason: Error. {_shortened(tail)}"
     hint = f"To find out more about why your job exited please check the logs: {logs}"
-    return Ending("failed", 3, f"{said.rstrip()}\n{hint}")
+    return Outcome("failed", 3, f"{message.rstrip()}\n{hint}")
 
 
-def not_started(task: str, problem: RsctlError | OSError) -> Ending:
+def not_started(task: str, problem: RsctlError | OSError) -> Outcome:
     """A replica that could not be started at all."""
-    return Ending("failed", 13, f"The replica {task} could not be started: {problem}")
+    return Outcome("failed", 13, f"The replica {task} could not be started: {problem}")
 
 
-def stocked_out(region: str) -> Ending:
-    """No machines."""
-    said = f"Resources are insufficient in region: {region}."
-    return Ending("stockout", 8, f"{said} Try a different region or use a different accelerator.")
+def stocked_out(region: str) -> Outcome:
+    """No machines were available."""
+    message = f"Resources are insufficient in region: {region}."
+    return Outcome(
+        "stockout", 8, f"{message} Try a different region or use a different accelerator."
+    )
 
 
-def timed_out(timeout: str) -> Ending:
+def timed_out(timeout: str) -> Outcome:
     """The job ran longer than it may."""
-    return Ending("timeout", 4, f"The job exceeded its timeout of {timeout}.")
+    return Outcome("timeout", 4, f"The job exceeded its timeout of {timeout}.")
 
 
 def logs_url(number: str, job_id: str) -> str:

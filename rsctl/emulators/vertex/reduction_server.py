@@ -1,4 +1,4 @@
-"""What runs in place of Google's reducers, whose image cannot be had: our own, if it can."""
+"""Stand-ins for Google's Reduction Server, whose image cannot be had: rsctl's own reducers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTES: dict[Kind, str] = {
 
 
 class StandIn(NamedTuple):
-    """`kind` says what stands in; `env` is what every node is told besides."""
+    """What runs in place of Google's reducers; every node gets `env` too."""
 
     kind: Kind
     env: dict[str, str]
@@ -39,10 +39,10 @@ def is_google_reducer(image: str) -> bool:
     return bool(_REDUCER_IMAGE.fullmatch(image))
 
 
-def stand_in(pools: list[dict[str, Any]]) -> StandIn:
-    """What stands in for the reducers of a job.
+def choose_stand_in(pools: list[dict[str, Any]]) -> StandIn:
+    """The stand-in for the reducers of a job.
 
-    Ours can where the chief runs rsctl-launch, which then becomes reducers by its place.
+    rsctl's own where the chief runs rsctl-launch, which starts a reducer in the reducers' pool.
     """
     if len(pools) <= REDUCERS:
         return StandIn("none", {})

@@ -1,4 +1,4 @@
-"""Settings of an emulator that can be changed by name while it serves."""
+"""The behaviour of an emulator: waits, limits and faults, which can be changed while it serves."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass
-class Settable:
-    """Base of a dataclass whose fields are such settings; a Literal has only its own values."""
+class EmulatorBehaviour:
+    """Base of a cloud's `Behaviour`, whose fields can be set by name."""
 
     def change(self, wanted: Any) -> None:
         """Set some fields by name. Raises ValueError, having changed nothing."""

@@ -1,4 +1,4 @@
-"""One training job as the API shows it; written by its life, read by requests."""
+"""The state of one training job as the API shows it; written by its thread, read by requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GOING_ON = ("Starting", "Pending", "Downloading", "Training", "Interrupted", "R
 _LONGEST_REASON = 1024
 
 
-class Record:
+class JobRecord:
     """`shown` is DescribeTrainingJob's answer, `tags` are by key. Times in seconds since 1970."""
 
     def __init__(self, shown: dict[str, Any], tags: dict[str, str]) -> None:
@@ -29,7 +29,7 @@ class Record:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is in a status that it will not leave."""
+        """Whether its status is final."""
         return self.status in ENDED
 
     @property
@@ -56,9 +56,9 @@ class Record:
             self._shown = {**self._shown, **fields, "LastModifiedTime": moment()}
 
     def enter(self, secondary: str, message: str) -> None:
-        """Be in a secondary status; while it lasts only its message changes.
+        """Change the secondary status; while it stays the same only its message changes.
 
-        A job that is stopping does not begin anything, whatever its life was about to do.
+        A job that is stopping enters no status of a running one.
         """
         with self._lock:
             if self.status == "Stopping" and secondary in _GOING_ON:
@@ -75,7 +75,7 @@ class Record:
             self.change(SecondaryStatus=secondary)
 
     def stop(self) -> bool:
-        """Be about to stop; False if it has ended."""
+        """Change to Stopping; False if it has ended."""
         with self._lock:
             if self.has_ended:
                 return False
@@ -85,7 +85,7 @@ class Record:
             return True
 
     def end(self, primary: str, secondary: str, message: str, reason: str = "") -> None:
-        """Be in a last status; `reason` is why it failed."""
+        """Change to a final status; `reason` is why it failed."""
         with self._lock:
             self.enter(secondary, message)
             last = self._shown["SecondaryStatusTransitions"][-1]
@@ -95,5 +95,5 @@ class Record:
 
 
 def moment() -> float:
-    """The present as answers have it."""
+    """The present time as answers have it."""
     return round(time.time(), 3)

@@ -1,20 +1,20 @@
-"""The replicas of a job: which of them are up, and which are to be started when."""
+"""The replicas of one job: which are running, and when the others start."""
 
 from __future__ import annotations
 
 import time
 
 from rsctl.emulators.containers import Containers
-from rsctl.emulators.inbox import Ended, Inbox
+from rsctl.emulators.job_events import EventQueue, NodeExited
 from rsctl.emulators.nodes import Nodes, Runner
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.contract import Replica
-from rsctl.emulators.vertex.endings import Ending, not_started
+from rsctl.emulators.vertex.outcomes import Outcome, not_started
 from rsctl.findings import RsctlError
 
 
-class Crew:
-    """`due` has the times at which replicas start, by name."""
+class ReplicaSet:
+    """The replicas of one job. `due` are the times at which replicas start, by name."""
 
     def __init__(
         self, nodes: Nodes, replicas: list[Replica], runner: Runner, behaviour: Behaviour
@@ -27,18 +27,18 @@ class Crew:
         self.due: dict[str, float] = {}
 
     def plan(self) -> None:
-        """Have all replicas start, one after the other, the first one now."""
+        """Schedule the start of all replicas, one after the other, the first one now."""
         self._lost.clear()
         names = [name for name, replica in self.replicas.items() if replica.node]
         for number, name in enumerate(names):
             self.start_in(name, number * self._behaviour.stagger)
 
-    def start_in(self, name: str, made_up_seconds: float) -> None:
-        """Have a replica start later."""
-        self.due[name] = time.monotonic() + made_up_seconds * self._behaviour.pace
+    def start_in(self, name: str, simulated_seconds: float) -> None:
+        """Schedule the start of a replica."""
+        self.due[name] = time.monotonic() + simulated_seconds * self._behaviour.pace
 
-    def start_due(self) -> Ending | None:
-        """Start those whose time has come; how the job ends if that cannot be done."""
+    def start_due(self) -> Outcome | None:
+        """Start the replicas that are due; the job's outcome if one cannot be started."""
         now = time.monotonic()
         for name in [name for name, when in self.due.items() if when <= now]:
             del self.due[name]
@@ -48,24 +48,24 @@ class Crew:
                 return not_started(self.replicas[name].task, problem)
         return None
 
-    def take_away(self, task: str | None) -> None:
-        """Lose the machine of a task that is up, or the last that is."""
+    def preempt(self, task: str | None) -> None:
+        """Take away the machine of a task that is running, the last one if none is named."""
         names = [name for name in self.replicas if name in self._containers.up]
         if task is not None:
             names = [name for name in names if self.replicas[name].task == task]
         if names:
             self._lost.add(names[-1])
-            self._containers.lose(names[-1])
+            self._containers.kill(names[-1])
 
-    def hear(self, event: Ended) -> bool:
-        """Note that a replica has ended; whether that is because its machine was lost."""
-        self._containers.hear(event)
+    def node_exited(self, event: NodeExited) -> bool:
+        """Note the exit of a replica; whether its machine was lost."""
+        self._containers.node_exited(event)
         return event.name in self._lost
 
-    def stop(self, inbox: Inbox) -> None:
-        """End all that are up, and wait until they have."""
+    def stop(self, events: EventQueue) -> None:
+        """End all that are running, and wait until they have ended."""
         self.due.clear()
-        self._containers.end(self._behaviour.grace, inbox)
+        self._containers.end(self._behaviour.grace, events)
 
     def close(self) -> None:
         """Remove everything."""

@@ -14,7 +14,7 @@ from rsctl.emulators.vertex.filters import (
     parse,
     singles,
 )
-from rsctl.emulators.vertex.logquery import normal_time
+from rsctl.emulators.vertex.log_filter import normal_time
 
 _OPERATORS = {
     "display_name": ("=", "!=", ":"),
