@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,16 +94,6 @@ def rsctl(
     (folder / "src" / "train.py").write_text("print('loss=1')\n")
     monkeypatch.chdir(folder)
     return Cli(folder, capsys)
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    """The first true value of a condition; fails the test at a generous deadline."""
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    raise AssertionError("the deadline has passed")
 
 
 def at(second: float) -> str:

@@ -15,7 +15,8 @@ from junitparser import JUnitXml
 from rsctl.bench.records import Bench, Benches
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
-from tests.cli.conftest import Cli, wait_for
+from tests.cli.conftest import Cli
+from tests.kit.polling import wait_until
 
 JOB = """
 name: sweep
@@ -233,7 +234,7 @@ def running(rsctl: Cli, job: str, *more: str) -> tuple[subprocess.Popen[bytes], 
         run = Store().get(trials[0].run) if trials else None
         return run.run if run and run.state is JobState.RUNNING else None
 
-    return process, wait_for(started)
+    return process, wait_until(started)
 
 
 def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -> None:
@@ -306,7 +307,7 @@ def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "CI": "true"},
     ) as process:
-        wait_for((rsctl.folder / "j.xml").exists)
+        wait_until((rsctl.folder / "j.xml").exists)
         [suite] = JUnitXml.fromfile("j.xml")
         assert [(case.name, case.result[0].message) for case in suite] == [
             ("run.args.cell=9", "it has not run")

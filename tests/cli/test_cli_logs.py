@@ -8,8 +8,9 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.stream.events import Failure
+from tests.kit.polling import wait_until
 
-from .conftest import Cli, MadeRun, at, wait_for
+from .conftest import Cli, MadeRun, at
 
 Make = Callable[..., MadeRun]
 
@@ -177,5 +178,5 @@ def test_following_shows_what_comes_until_the_end(rsctl: Cli, make_run: Make) ->
         run.state(6, JobState.SUCCEEDED, exit_code=0)
         assert follower.stdout.read() == "worker-0 | four\n"
     os.close(lock)
-    assert wait_for(lambda: follower.returncode is not None)
+    assert wait_until(lambda: follower.returncode is not None)
     assert follower.returncode == 0

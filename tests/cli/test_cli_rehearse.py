@@ -23,8 +23,9 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.managed.run import CloudRun
 from tests.emulators.fake_cloud import FakeBehaviour
+from tests.kit.polling import wait_until
 
-from .conftest import Cli, wait_for
+from .conftest import Cli
 
 JOB = """
 name: j
@@ -97,7 +98,7 @@ def test_the_emulator_of_a_refused_submission_ends(rsctl: Cli, seen: Seen) -> No
     rsctl(*REHEARSE)
     assert seen.plan
     run = seen.plan.run
-    assert wait_for(lambda: not emulator.is_alive(run))
+    assert wait_until(lambda: not emulator.is_alive(run))
 
 
 def test_notes_are_events_too(rsctl: Cli, seen: Seen) -> None:

@@ -17,8 +17,9 @@ import yaml
 from rsctl.findings import JobState, warning
 from rsctl.runs.store import Store
 from rsctl.stream.events import FindingEvent
+from tests.kit.polling import wait_until
 
-from .conftest import Cli, MadeRun, at, wait_for
+from .conftest import Cli, MadeRun, at
 
 EVENT_KEYS = {
     "state": ["type", "time", "state", "replica", "attempt", "exit_code", "reason"],
@@ -225,7 +226,7 @@ def test_an_interruption_detaches_or_cancels(rsctl: Cli, cancels: bool) -> None:
         rsctl.argv("submit", name, "-o", "json", option), stdout=subprocess.PIPE, text=True
     ) as watcher:
         assert watcher.stdout is not None
-        wait_for(lambda: '"up"' in watcher.stdout.readline())  # type: ignore[union-attr]
+        wait_until(lambda: '"up"' in watcher.stdout.readline())  # type: ignore[union-attr]
         watcher.send_signal(signal.SIGINT)
         events = [json.loads(line) for line in watcher.stdout.read().splitlines()]
     assert watcher.returncode == (5 if cancels else 130)
@@ -331,7 +332,7 @@ def test_a_secret_reaches_the_script_and_nothing_else(
         assert SECRET not in planned.out + planned.err
     assert rsctl("plan", name, "-o", "json").json["env"]["PASS"] is None
     run = rsctl.process("submit", "-d", name).out.strip()
-    wait_for(lambda: rsctl("logs", run).out)
+    wait_until(lambda: rsctl("logs", run).out)
     assert commands_with(SECRET) == []
     (rsctl.folder / "src" / "go").touch()
     digest = hashlib.sha256(SECRET.encode()).hexdigest()

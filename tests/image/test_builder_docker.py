@@ -12,8 +12,7 @@ import sys
 import tarfile
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -24,6 +23,7 @@ import pytest
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.builder import Builder, select_builder
 from rsctl.image.progress import Event, Output, Step
+from tests.kit.polling import wait_until
 
 BASE = "rsctl-test-base:1"
 DEADLINE = 60.0
@@ -215,13 +215,6 @@ def is_running(marker: str) -> bool:
     return False
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.05)
-
-
 def test_an_interruption_ends_the_build_and_leaves_nothing(
     builder: Builder, reference: str, tmp_path: Path
 ) -> None:
@@ -237,13 +230,13 @@ def test_an_interruption_ends_the_build_and_leaves_nothing(
         watchdog.start()
         try:
             assert any("started" in line and "|" in line for line in build.stdout)
-            until(lambda: is_running(marker), "the step runs")
+            wait_until(lambda: is_running(marker), "the step runs")
             build.send_signal(signal.SIGINT)
             assert build.wait() == 130
         finally:
             watchdog.cancel()
-    until(lambda: not is_running(marker), "the step has ended")
-    until(lambda: containers(marker) == "", "its container is gone")
+    wait_until(lambda: not is_running(marker), "the step has ended")
+    wait_until(lambda: containers(marker) == "", "its container is gone")
     assert list(scratch.iterdir()) == []
     assert builder.image(reference) is None
 

@@ -22,7 +22,8 @@ from rsctl.rehearsal.start import start
 from rsctl.runs import emulator
 from rsctl.runs.home import home, run_directory
 from rsctl.targets.managed.surroundings import surroundings
-from tests.emulators.nodes.conftest import IMAGE, leftovers, needs_docker, owners, wait_until
+from tests.emulators.nodes.conftest import IMAGE, leftovers, needs_docker, owners
+from tests.kit.polling import wait_until
 
 RUN = "job-aaaaaa"
 CLOUD = "tests.emulators.fake_cloud:FakeCloud"

@@ -10,25 +10,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.kit.polling import wait_until
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_SECONDS = 120.0
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """Poll until the condition holds, and return what it gave."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.01)
-    raise AssertionError("the deadline has passed")
 
 
 class Node:
@@ -58,11 +49,11 @@ class Node:
         def found() -> list[str]:
             return [row for row in self._complete() if row.startswith(text)]
 
-        return str(until(found)[0]).removeprefix(text).strip()
+        return str(wait_until(found)[0]).removeprefix(text).strip()
 
     def told(self, text: str) -> None:
         """Wait until stderr has this."""
-        until(lambda: text in self.err)
+        wait_until(lambda: text in self.err)
 
     def lines(self, kind: str) -> list[dict[str, Any]]:
         """The structured lines of a kind, so far."""
@@ -73,7 +64,7 @@ class Node:
     def next_line(self, kind: str) -> dict[str, Any]:
         """Wait for one more structured line of a kind than there is now."""
         seen = len(self.lines(kind))
-        return dict(until(lambda: self.lines(kind)[seen:])[0])
+        return dict(wait_until(lambda: self.lines(kind)[seen:])[0])
 
     def wait(self) -> int:
         return self.process.wait(DEADLINE_SECONDS)
@@ -140,7 +131,7 @@ def gone() -> Callable[[int], None]:
     """Wait until a process is no more."""
 
     def wait(pid: int) -> None:
-        until(lambda: not Path(f"/proc/{pid}/stat").exists() or _state(pid) in ("Z", None))
+        wait_until(lambda: not Path(f"/proc/{pid}/stat").exists() or _state(pid) in ("Z", None))
 
     return wait
 

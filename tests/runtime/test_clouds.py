@@ -14,8 +14,8 @@ import pytest
 
 from rsctl.runtime import process_spec
 from rsctl.runtime.cluster import Cluster
+from tests.kit.polling import wait_until
 
-from .conftest import until
 from .sagemaker import TOKEN, Job, resource_config, write_config
 
 Launch = Callable[..., Any]
@@ -273,7 +273,7 @@ def test_a_stopped_job_has_not_failed(job: Callable[..., Job], script: Script) -
     worker = made.start(host, *command, "0")
     reducer = made.start(reducer_host, *command, "0")
     worker.printed("up")
-    until(lambda: reducer.lines("reducer"))
+    wait_until(lambda: reducer.lines("reducer"))
     for node in (worker, reducer):
         node.process.send_signal(signal.SIGTERM)
     assert [worker.wait(), reducer.wait()] == [0, 0]
@@ -355,7 +355,7 @@ def test_a_vertex_reducer_serves_until_it_is_stopped(launch: Launch, addresses: 
     hosts = addresses(3)
     given = {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": TOKEN, "RSCTL_RUN": "r"}
     reducer = launch(*ONCE, "true", **vertex(2, hosts, **given))
-    (line,) = until(lambda: reducer.lines("reducer"))
+    (line,) = wait_until(lambda: reducer.lines("reducer"))
     assert line["address"] == f"{hosts[2]}:2222"
     worker = launch(*ONCE, "sh", "-c", "exit 4", **vertex(0, hosts, **given))
     assert worker.wait() == 4

@@ -13,8 +13,7 @@ from rsctl.runtime import liveness
 from rsctl.runtime.liveness import proof, read_line
 from rsctl.runtime.liveness_client import LivenessClient
 from rsctl.runtime.liveness_server import LivenessServer, WorkerLiveness
-
-from .conftest import until
+from tests.kit.polling import wait_until
 
 TOKEN = b"0123456789abcdef" * 4
 
@@ -115,9 +114,9 @@ def reducer(addresses: Callable[[int], list[str]]) -> Iterator[Reducer]:
 
 def test_workers_come_and_leave(reducer: Reducer) -> None:
     workers = [reducer.worker(index) for index in range(2)]
-    until(lambda: reducer.has(0) and reducer.has(1))
+    wait_until(lambda: reducer.has(0) and reducer.has(1))
     workers[0].close()
-    until(lambda: not reducer.has(0))
+    wait_until(lambda: not reducer.has(0))
     assert not reducer.ended.is_set()
     workers[1].close()
     assert reducer.ended.wait(60)
@@ -149,7 +148,7 @@ def test_a_worker_does_not_wait_for_idle_connections(
     monkeypatch.setattr(liveness, "HANDSHAKE_SECONDS", 3600)
     idle = [reducer.connect() for _ in range(200)]
     worker = reducer.worker(0)
-    until(lambda: reducer.has(0))
+    wait_until(lambda: reducer.has(0))
     worker.close()
     for connection in idle:
         connection.close()
@@ -168,7 +167,7 @@ def test_a_server_without_threads_accepts_again_later(
 
     monkeypatch.setattr(threading.Thread, "start", limited)
     reducer.worker(0)
-    until(lambda: reducer.has(0))
+    wait_until(lambda: reducer.has(0))
     assert not failures
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rsctl.runtime.rank import oom_kills
+from tests.kit.polling import wait_until
 
-from .conftest import until
 from .sagemaker import Job
 
 pytest.importorskip("torch")
@@ -117,7 +117,7 @@ def test_a_lost_reducer_ends_the_job_and_is_named(job: Job, script: Script) -> N
     workers, reducers = start(job, "stay", script(TRAIN))
     for rank, node in enumerate(workers):
         node.printed(f"steady {rank}")
-    (program,) = until(lambda: children(reducers[1].process.pid))
+    (program,) = wait_until(lambda: children(reducers[1].process.pid))
     os.kill(program, signal.SIGKILL)
     assert [node.wait() for node in workers + reducers] == [1, 1, 0, 137]
     assert job.failure(job.reducers[1]) == (

@@ -7,14 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.kit.polling import wait_until
 
 DEADLINE = 90.0
 
@@ -35,17 +36,6 @@ class Done:
     def result(self) -> dict[str, Any]:
         assert self.events[-1]["type"] == "result"
         return self.events[-1]
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """The first true value of a condition; fails the test at a generous deadline."""
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"waited in vain for {what}")
 
 
 class Rsctl:

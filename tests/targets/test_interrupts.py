@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import Rsctl, wait_until
+from tests.kit.polling import wait_until
+
+from .conftest import Rsctl
 from .vertex.test_rehearsal import PLACE, jobs_of
 
 ALL_AT_ONCE = [

@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,6 @@ needs_docker = pytest.mark.skipif(
     os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_docker()),
     reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
 )
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    end = time.monotonic() + DEADLINE
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.02)
-    pytest.fail(f"waited in vain for {what}")
 
 
 class Heard:

@@ -13,8 +13,9 @@ import pytest
 from rsctl.emulators.nodes import Node
 from rsctl.findings import RsctlError
 from rsctl.runs.home import home
+from tests.kit.polling import wait_until
 
-from .conftest import IMAGE, Place, leftovers, owners, wait_until
+from .conftest import IMAGE, Place, leftovers, owners
 
 
 def test_output_is_whole_lines_of_two_streams_with_times(place: Place) -> None:

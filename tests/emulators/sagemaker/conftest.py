@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,22 +14,13 @@ from botocore.exceptions import ClientError
 from rsctl.emulators.nodes import Listener, Node
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from rsctl.stream.events import now
+from tests.kit.polling import wait_until
 
 Found = TypeVar("Found")
 Answer = dict[str, Any]
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:1"
 ROLE = "arn:aws:iam::123456789012:role/train"
 GROUP = "/aws/sagemaker/TrainingJobs"
-
-
-def until(look: Callable[[], Found | None], seconds: float = 30.0) -> Found:
-    """What `look` finds, once it finds something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        time.sleep(0.002)
-    raise AssertionError("it did not come to that")
 
 
 class FakeNodes:
@@ -78,7 +68,7 @@ class FakeNodes:
 
     def node(self, name: str) -> Node:
         """A node, once it is up."""
-        return until(lambda: self.up.get(name))
+        return wait_until(lambda: self.up.get(name))
 
     def say(self, name: str, text: str, at: str | None = None) -> None:
         self.listener.line(self.node(name).name, "stdout", text, at or now())
@@ -191,7 +181,7 @@ class Account:
             found = self.describe(name)
             return found if found["SecondaryStatus"] == secondary else None
 
-        return until(look, seconds)
+        return wait_until(look, seconds=seconds)
 
     def phases(self, name: str = "j") -> list[str]:
         return [phase["Status"] for phase in self.describe(name)["SecondaryStatusTransitions"]]

@@ -22,9 +22,9 @@ from tests.emulators.sagemaker.conftest import (
     client,
     groups,
     refused,
-    until,
 )
 from tests.fixtures import real
+from tests.kit.polling import wait_until
 
 ALGORITHM = body()["AlgorithmSpecification"]
 
@@ -122,7 +122,7 @@ def test_hosts_that_have_addresses_only(account: Account) -> None:
     env = nodes.node("algo-1").env
     assert (env["RSCTL_PORT"], env["RSCTL_REDUCER_PORTS"]) == ("20000", "20017")
     nodes.say("algo-3", '{"rsctl": "node", "replica": "worker-0", "host": "127.2.1.1"}')
-    (event,) = until(lambda: account.emulator.log_store.is_there and account.events())
+    (event,) = wait_until(lambda: account.emulator.log_store.is_there and account.events())
     assert event["logStreamName"].startswith("j/algo-1-")
     assert event["message"] == '{"rsctl": "node", "replica": "worker-0", "host": "algo-1"}'
 
@@ -254,7 +254,7 @@ def test_checkpoints_follow_what_hosts_do(
     nodes.inside("algo-2", "/opt/ml/state/two").write_text("2")
     nodes.inside("algo-1", "/opt/ml/state/old/a").unlink()
     changed = {"old/b": "ck/old/b", "one": "1", "two": "2"}
-    until(lambda: stored() == changed)
+    wait_until(lambda: stored() == changed)
     nodes.inside("algo-1", "/opt/ml/state/one").write_text("11")
     nodes.exit("algo-1")
     nodes.exit("algo-2")
@@ -267,7 +267,7 @@ def test_tensorboards_files_are_stored_as_they_come(account: Account) -> None:
     nodes = account.start(TensorBoardOutputConfig=board)
     nodes.inside("algo-1", "/opt/ml/events/run").write_text("event")
     place = account.folder / "s3" / "boards" / "b" / "j" / "tensorboard-output"
-    until(lambda: tree(place) == {"run": "event"})
+    wait_until(lambda: tree(place) == {"run": "event"})
 
 
 def test_what_cannot_be_stored_fails_the_job(account: Account) -> None:
@@ -276,7 +276,7 @@ def test_what_cannot_be_stored_fails_the_job(account: Account) -> None:
     nodes.inside("algo-1", "/opt/ml/checkpoints/step").write_text("1")
     reason = account.wait("j", "Failed")["FailureReason"]
     assert reason == "ClientError: Artifact upload failed:ck/a/b/step cannot be stored"
-    assert until(lambda: nodes.is_closed)
+    assert wait_until(lambda: nodes.is_closed)
 
 
 def test_every_container_calls_itself_the_same(account: Account) -> None:

@@ -5,14 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rsctl.emulators.sagemaker import Behaviour
-from tests.emulators.sagemaker.conftest import (
-    Account,
-    FakeNodes,
-    body,
-    groups,
-    refused,
-    until,
-)
+from tests.emulators.sagemaker.conftest import Account, FakeNodes, body, groups, refused
+from tests.kit.polling import wait_until
 
 SPOT = {
     "EnableManagedSpotTraining": True,
@@ -47,7 +41,7 @@ def test_a_job_ends_when_all_its_containers_have(account: Account) -> None:
     assert (ended["TrainingTimeInSeconds"], ended["BillableTimeInSeconds"]) >= (1, 1)
     assert "FailureReason" not in ended
     assert nodes.history == ["start algo-1", "start algo-2", "start algo-3"]
-    assert until(lambda: account.emulator.is_idle)
+    assert wait_until(lambda: account.emulator.is_idle)
     assert nodes.is_closed
 
 
@@ -118,7 +112,7 @@ def test_no_capacity(account: Account, behaviour: Behaviour) -> None:
     behaviour.give_up = 100
     account.create("other")
     message = "Insufficient capacity error from EC2 while launching instances, retrying!"
-    until(
+    wait_until(
         lambda: (
             account.describe("other")["SecondaryStatusTransitions"][-1]["StatusMessage"] == message
         )
@@ -142,7 +136,7 @@ def test_spot_machines_that_do_not_come(account: Account, behaviour: Behaviour) 
 def test_an_interruption_as_a_behaviour(account: Account, behaviour: Behaviour) -> None:
     behaviour.preemptions, behaviour.preempt_after = 2, 0.0
     nodes = account.start(**SPOT, **CHECKPOINTS)
-    until(lambda: nodes.history.count("start algo-1") == 3)
+    wait_until(lambda: nodes.history.count("start algo-1") == 3)
     account.wait("j", "Training")
     assert account.phases().count("Interrupted") == 2
     nodes.exit("algo-1")
@@ -159,7 +153,7 @@ def test_a_spot_interruption_restarts_with_checkpoints(
     nodes.inside("algo-1", "/opt/ml/model/draft").write_text("lost")
     nodes.say("algo-1", "before")
     account.emulator.preempt("j")
-    until(lambda: nodes.history.count("start algo-2") == 2)
+    wait_until(lambda: nodes.history.count("start algo-2") == 2)
     account.wait("j", "Training")
     assert nodes.history[2:] == ["stop algo-1", "stop algo-2", "start algo-1", "start algo-2"]
     assert account.phases() == [
@@ -173,7 +167,7 @@ def test_a_spot_interruption_restarts_with_checkpoints(
         nodes.exit(name)
     ended = account.wait("j", "Completed")
     assert ended["BillableTimeInSeconds"] <= ended["TrainingTimeInSeconds"]
-    events = until(lambda: len(e := account.events(logStreamNamePrefix="j/")) == 2 and e)
+    events = wait_until(lambda: len(e := account.events(logStreamNamePrefix="j/")) == 2 and e)
     first, second = (event["logStreamName"] for event in events)
     assert first < second
     assert first.startswith("j/algo-1-")
@@ -187,11 +181,11 @@ def test_an_interruption_without_notice_loses_what_was_not_stored(
     step = nodes.inside("algo-1", "/opt/ml/checkpoints/step")
     step.write_text("7")
     stored = account.folder / "s3" / "staging" / "ck" / "step"
-    until(stored.exists)
+    wait_until(stored.exists)
     behaviour.sync = 1e6
-    until(lambda: stored.read_text() == "7")
+    wait_until(lambda: stored.read_text() == "7")
     account.emulator.preempt("j")
-    until(lambda: nodes.history[1:] == ["kill algo-1", "start algo-1"])
+    wait_until(lambda: nodes.history[1:] == ["kill algo-1", "start algo-1"])
     assert nodes.inside("algo-1", "/opt/ml/checkpoints/step").read_text() == "7"
 
 
@@ -201,7 +195,7 @@ def test_a_machine_that_is_lost(account: Account, retries: int) -> None:
     nodes = account.start(ResourceConfig=groups(workers=2), **more)
     account.emulator.preempt("j", "algo-1")
     if retries:
-        until(lambda: nodes.history.count("start algo-2") == 2)
+        wait_until(lambda: nodes.history.count("start algo-2") == 2)
         account.wait("j", "Training")
         assert account.phases()[3:] == ["Restarting", "Starting", "Downloading", "Training"]
         account.emulator.preempt("j", "algo-1")

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.sagemaker import Behaviour
-from tests.emulators.sagemaker.conftest import GROUP, Account, groups, refused, until
+from tests.emulators.sagemaker.conftest import GROUP, Account, groups, refused
+from tests.kit.polling import wait_until
 
 PREFIX = "j/"
 HOUR = 3_600_000
@@ -42,7 +43,7 @@ def test_the_group_comes_with_the_first_line(account: Account) -> None:
     assert account.logs.describe_log_groups()["logGroups"] == []
     before = int(time.time() * 1000)
     nodes.say("algo-2", "hello")
-    (event,) = until(lambda: account.events(logStreamNamePrefix=PREFIX))
+    (event,) = wait_until(lambda: account.events(logStreamNamePrefix=PREFIX))
     assert before <= event["timestamp"] <= event["ingestionTime"]
     assert event["message"] == "hello"
     (stream,) = account.logs.describe_log_streams(**wanted)["logStreams"]

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.sagemaker import Behaviour
-from tests.emulators.sagemaker.conftest import Account, body, client, refused, until
+from tests.emulators.sagemaker.conftest import Account, body, client, refused
+from tests.kit.polling import wait_until
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 GIB = 1 << 30
@@ -111,7 +112,7 @@ def test_what_cannot_be_asked(account: Account) -> None:
     assert refused(call, **wanted)[0] == "ValidationError"
     wanted["StartTime"] = wanted["EndTime"]
     assert "StartTime must be less" in refused(call, **wanted)[1]
-    assert until(lambda: account.emulator.is_idle)
+    assert wait_until(lambda: account.emulator.is_idle)
 
 
 def test_statistics_of_one_metric(account: Account) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from rsctl.emulators.sagemaker import Behaviour
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.hosts import Hosts
-from tests.emulators.sagemaker.conftest import Account, channel, client, groups, until
+from tests.emulators.sagemaker.conftest import Account, channel, client, groups
 from tests.fixtures import real
+from tests.kit.polling import wait_until
 
 CASES = {case["name"]: case for case in real("sagemaker_transitions")}
 SPOT = {
@@ -41,7 +42,7 @@ def test_a_job_that_completes(account: Account) -> None:
 def test_a_spot_interruption(account: Account, behaviour: Behaviour) -> None:
     behaviour.preemptions, behaviour.preempt_after = 1, 0
     nodes = account.start(**SPOT)
-    until(lambda: nodes.history.count("start algo-1") == 2)
+    wait_until(lambda: nodes.history.count("start algo-1") == 2)
     account.wait("j", "Training")
     nodes.exit("algo-1")
     account.wait("j", "Completed")
@@ -69,7 +70,7 @@ def test_the_words_of_each_phase_are_the_services(account: Account, behaviour: B
         said.update((each["Status"], each["StatusMessage"]) for each in transitions(account))
         return bool(account.runner.jobs and account.runner.jobs["j"].up)
 
-    until(has_started)
+    wait_until(has_started)
     account.runner.jobs["j"].exit("algo-1")
     account.wait("j", "Completed")
     has_started()
@@ -102,7 +103,7 @@ def test_a_log_stream_is_named_as_the_real_ones_are(account: Account) -> None:
         except account.logs.exceptions.ResourceNotFoundException:  # the group comes with a line
             return []
 
-    (event,) = until(look)
+    (event,) = wait_until(look)
     hosts = Hosts("j", [Pool(role="worker", count=1, machine="ml.m5.large")])
     stream = event["logStreamName"]
     assert (hosts.number(stream), hosts.replica(stream)) == (1, "worker-0")

@@ -12,7 +12,8 @@ from rsctl.stream.events import now
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.managed.service import CloudJob, Line, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
-from tests.emulators.sagemaker.conftest import Account, FakeNodes, body, groups, until
+from tests.emulators.sagemaker.conftest import Account, FakeNodes, body, groups
+from tests.kit.polling import wait_until
 
 POOLS = [Pool(role="worker", count=2), Pool(role="reducer", count=1)]
 RUN = "bert-7f3k2a"
@@ -54,7 +55,7 @@ def read(job: CloudJob, ended: str | None = None) -> list[Line]:
         found.extend(log.read() or ())
         return log.is_complete
 
-    until(is_done)
+    wait_until(is_done)
     return found
 
 

@@ -15,15 +15,8 @@ import pytest
 
 from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
-from tests.emulators.sagemaker.conftest import (
-    GROUP,
-    Account,
-    Answer,
-    channel,
-    client,
-    groups,
-    until,
-)
+from tests.emulators.sagemaker.conftest import GROUP, Account, Answer, channel, client, groups
+from tests.kit.polling import wait_until
 
 BASE = "rsctl-test-base:1"
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
@@ -77,7 +70,7 @@ def python(script: str, **changes: Any) -> Answer:
 
 
 def end(real: Account, name: str = "j") -> Answer:
-    until(lambda: real.emulator.is_idle, LONG)
+    wait_until(lambda: real.emulator.is_idle, seconds=LONG)
     return real.describe(name)
 
 
@@ -139,7 +132,7 @@ time.sleep(600)
 @kinds
 def test_a_stop_leaves_time_to_save(real: Account) -> None:
     real.create(**python(STOPPED))
-    until(lambda: lines(real) if real.emulator.log_store.is_there else None, LONG)
+    wait_until(lambda: lines(real) if real.emulator.log_store.is_there else None, seconds=LONG)
     real.sagemaker.stop_training_job(TrainingJobName="j")
     assert end(real)["SecondaryStatus"] == "Stopped"
     with tarfile.open(real.folder / "s3/results/runs/j/output/model.tar.gz") as archive:
@@ -165,7 +158,9 @@ def test_a_spot_job_resumes_from_its_checkpoint(real: Account) -> None:
     spot = {"EnableManagedSpotTraining": True, "StoppingCondition": limits}
     kept = {"S3Uri": "s3://staging/ck/", "LocalPath": "/opt/ml/checkpoints/"}
     real.create(**python(RESUMED, CheckpointConfig=kept, **spot))
-    until(lambda: "began" in lines(real) if real.emulator.log_store.is_there else None, LONG)
+    wait_until(
+        lambda: "began" in lines(real) if real.emulator.log_store.is_there else None, seconds=LONG
+    )
     real.emulator.preempt("j")
     ended = end(real)
     assert (ended["TrainingJobStatus"], lines(real)) == ("Completed", ["began", "resumed at 41"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,21 +14,12 @@ from google.auth.transport.requests import AuthorizedSession
 from rsctl.emulators.nodes import Listener, Node
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
 from rsctl.emulators.vertex.log_store import utc_now
+from tests.kit.polling import wait_until
 
 Found = TypeVar("Found")
 CPU = {"machineType": "n1-standard-4"}
 IMAGE = "us-docker.pkg.dev/p/r/train@sha256:" + "a" * 64
 REDUCER_IMAGE = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
-
-
-def until(look: Callable[[], Found | None], seconds: float = 20.0) -> Found:
-    """What `look` finds, once it finds something."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := look():
-            return found
-        time.sleep(0.002)
-    raise AssertionError("it did not come to that")
 
 
 class FakeNodes:
@@ -74,7 +64,7 @@ class FakeNodes:
 
     def node(self, task: str) -> Node:
         """The node of a task, once it is up."""
-        return until(lambda: self.find(task))
+        return wait_until(lambda: self.find(task))
 
     def say(self, task: str, text: str, stream: str = "stdout", at: str | None = None) -> None:
         self.listener.line(self.node(task).name, stream, text, at or utc_now())
@@ -129,7 +119,7 @@ class Project:
         """Create a job of these pools; its id and its nodes, once it has some."""
         body = {"workerPoolSpecs": list(pools), **spec}
         job = self.create(displayName="j", jobSpec=body)["name"].rpartition("/")[2]
-        return job, until(lambda: self.runner.jobs.get(job))
+        return job, wait_until(lambda: self.runner.jobs.get(job))
 
     def get(self, job: str) -> dict[str, Any]:
         answer = self.session.get(f"{self.place}/{job}")
@@ -143,11 +133,11 @@ class Project:
             found = self.get(job)
             return found if found["state"] == f"JOB_STATE_{state}" else None
 
-        return until(look)
+        return wait_until(look)
 
     def error(self, job: str) -> dict[str, Any]:
         """The job's error, once it is filled in."""
-        found: dict[str, Any] = until(lambda: self.get(job).get("error"))
+        found: dict[str, Any] = wait_until(lambda: self.get(job).get("error"))
         return found
 
     def logs(self, job: str, more: str = "", **body: Any) -> list[dict[str, Any]]:

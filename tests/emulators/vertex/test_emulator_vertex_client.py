@@ -11,7 +11,8 @@ from google.api_core.client_options import ClientOptions
 from google.cloud import aiplatform, aiplatform_v1
 from google.cloud.aiplatform_v1.types import JobState
 
-from tests.emulators.vertex.conftest import IMAGE, Project, until
+from tests.emulators.vertex.conftest import IMAGE, Project
+from tests.kit.polling import wait_until
 
 PARENT = "projects/rehearsal/locations/us-central1"
 SPECS = [
@@ -54,7 +55,7 @@ def test_custom_job_submit(project: Project) -> None:
     job.submit(timeout=3600, disable_retries=True)
     assert job.resource_name.startswith("projects/123456789012/locations/us-central1/customJobs/")
     identity = job.resource_name.rpartition("/")[2]
-    nodes = until(lambda: project.runner.jobs.get(identity))
+    nodes = wait_until(lambda: project.runner.jobs.get(identity))
     chief = nodes.node("workerpool0-0")
     assert (chief.image, chief.args, chief.env["A"]) == (IMAGE, ["--x"], "")
     assert json.loads(chief.env["CLUSTER_SPEC"])["cluster"].keys() == {"workerpool0", "workerpool2"}

@@ -5,15 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rsctl.emulators.vertex import Behaviour
-from tests.emulators.vertex.conftest import (
-    IMAGE,
-    REDUCER_IMAGE,
-    Project,
-    error,
-    failure,
-    pool,
-    until,
-)
+from tests.emulators.vertex.conftest import IMAGE, REDUCER_IMAGE, Project, error, failure, pool
+from tests.kit.polling import wait_until
 
 
 def test_the_chiefs_end_is_the_jobs(project: Project) -> None:
@@ -34,8 +27,8 @@ def test_the_chiefs_end_is_the_jobs(project: Project) -> None:
         "stop workerpool1-1",
         "stop workerpool2-0",
     ]
-    assert until(lambda: nodes.is_closed)
-    assert until(lambda: project.emulator.is_idle)
+    assert wait_until(lambda: nodes.is_closed)
+    assert wait_until(lambda: project.emulator.is_idle)
     entries = project.logs(job)
     assert [
         (e["textPayload"], e["labels"].get("ml.googleapis.com/job_state")) for e in entries
@@ -57,7 +50,7 @@ def test_a_job_is_queued_and_logs_while_it_is_pending(
     behaviour.queue = 0.0
     other, nodes = project.start(pool(), pool())
     nodes.say("workerpool0-0", "up before the others")
-    texts = until(lambda: project.logs(other, ' resource.labels.task_name="workerpool0-0"'))
+    texts = wait_until(lambda: project.logs(other, ' resource.labels.task_name="workerpool0-0"'))
     assert [entry["textPayload"] for entry in texts] == ["up before the others"]
     assert project.get(other)["state"] == "JOB_STATE_PENDING"
     assert nodes.find("workerpool1-0") is None
@@ -134,7 +127,7 @@ def test_what_a_workers_restart_restarts(
     project.wait(job, "RUNNING")
     before = len(nodes.history)
     nodes.exit("workerpool1-0", 134)
-    until(lambda: nodes.history[before:] == history)
+    wait_until(lambda: nodes.history[before:] == history)
     project.wait(job, "RUNNING")
     nodes.exit("workerpool0-0", 0)
     project.wait(job, "SUCCEEDED")
@@ -258,7 +251,7 @@ def test_it_is_told_how_to_behave_and_says_how_it_goes(
             "INVALID_ARGUMENT",
         )
     assert session.post(f"{place}/jobs/{job}:preempt", json={}).status_code == 200
-    until(lambda: "kill workerpool1-0" in nodes.history)
+    wait_until(lambda: "kill workerpool1-0" in nodes.history)
     assert error(session.post(f"{place}/jobs/1:preempt", json={}))[0] == 404
     fault = {"route": "aiplatform.customJobs.get", "status": 503, "times": 1}
     assert session.post(f"{place}/faults", json=fault).status_code == 200

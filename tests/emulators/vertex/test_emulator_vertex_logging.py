@@ -9,7 +9,8 @@ import pytest
 from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.vertex import Behaviour
 from rsctl.emulators.vertex.log_store import Span
-from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool, until
+from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool
+from tests.kit.polling import wait_until
 
 ONLY = ' resource.labels.task_name="workerpool0-0"'
 
@@ -36,7 +37,7 @@ def read(project: Project, job: str, count: int, more: str = ONLY, **body: Any) 
         entries = project.logs(job, more, **body)
         return entries if len(entries) >= count else None
 
-    return until(look)
+    return wait_until(look)
 
 
 def test_what_an_entry_looks_like(project: Project, job: tuple[str, FakeNodes]) -> None:
@@ -169,7 +170,7 @@ def test_what_is_refused(project: Project, change: dict[str, Any], message: str)
 def test_a_page_token_is_of_one_query(project: Project, job: tuple[str, FakeNodes]) -> None:
     body = {"resourceNames": ["projects/rehearsal"], "pageSize": 1}
     place = f"{project.emulator.url}/v2/entries:list"
-    token = until(lambda: project.session.post(place, json=body).json().get("nextPageToken"))
+    token = wait_until(lambda: project.session.post(place, json=body).json().get("nextPageToken"))
     other = {**body, "pageToken": token, "filter": "severity=INFO"}
     assert error(project.session.post(place, json=other))[0] == 400
     assert project.session.post(place, json={**body, "pageToken": token}).status_code == 200
@@ -227,7 +228,7 @@ def test_all_disorder_at_once_loses_nothing(
     lines = [str(number) for number in range(300)]
     for number, line in enumerate(lines):
         nodes.say("workerpool0-0", line, at=at(number))
-    entries = until(lambda: _all(project, identity, lines), 30)
+    entries = wait_until(lambda: _all(project, identity, lines), seconds=30)
     assert len(entries) > len(lines)  # some came twice
     assert texts(entries) != sorted(texts(entries), key=int)
     once = {(entry["timestamp"], entry["insertId"]): entry["textPayload"] for entry in entries}
@@ -263,6 +264,6 @@ def test_two_hundred_thousand_lines(project: Project, job: tuple[str, FakeNodes]
         found = [entry.payload for entry in entries if entry.task == "workerpool0-0"]
         return found if len(found) == total else None
 
-    assert until(whole) == [f"line {number}" for number in range(total)]
+    assert wait_until(whole) == [f"line {number}" for number in range(total)]
     end = f'{ONLY} timestamp>="{at(197)}" AND timestamp<"{at(3000)}"'
     assert texts(project.logs(identity, end)) == [f"line {n}" for n in range(197_000, total)]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.vertex import Behaviour
-from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool, until
+from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool
+from tests.kit.polling import wait_until
 
 RECEIVED = "ml.googleapis.com/training/network/received_bytes_count"
 CPU_USE = "ml.googleapis.com/training/cpu/utilization"
@@ -178,6 +179,6 @@ def test_what_is_refused(
 def test_a_deleted_job_has_no_series(project: Project, job: str) -> None:
     project.runner.jobs[job].exit("workerpool0-0", 0)
     project.wait(job, "SUCCEEDED")
-    until(lambda: project.emulator.is_idle)
+    wait_until(lambda: project.emulator.is_idle)
     assert project.session.delete(f"{project.place}/{job}").status_code == 200
     assert ask(project, CPU_USE, job).json() == {}

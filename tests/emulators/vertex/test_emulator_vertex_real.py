@@ -6,8 +6,9 @@ from typing import Any
 
 from rsctl.emulators.vertex import Behaviour
 from rsctl.targets.vertex.results import results_of
-from tests.emulators.vertex.conftest import Project, pool, until
+from tests.emulators.vertex.conftest import Project, pool
 from tests.fixtures import real
+from tests.kit.polling import wait_until
 
 ENTRIES = {case["name"]: case["entry"] for case in real("vertex_log_entries")}
 
@@ -16,7 +17,7 @@ def last(project: Project, job: str, task: str) -> dict[str, Any]:
     def look() -> list[dict[str, Any]]:
         return project.logs(job, f' resource.labels.task_name="{task}"')
 
-    return until(look)[-1]
+    return wait_until(look)[-1]
 
 
 def test_what_the_service_says_of_the_end(project: Project) -> None:

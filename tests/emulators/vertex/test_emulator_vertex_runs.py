@@ -13,7 +13,8 @@ import pytest
 
 from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
-from tests.emulators.vertex.conftest import REDUCER_IMAGE, Project, pool, until
+from tests.emulators.vertex.conftest import REDUCER_IMAGE, Project, pool
+from tests.kit.polling import wait_until
 
 BASE = "rsctl-test-base:1"
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
@@ -56,7 +57,7 @@ def run(real: Project, *pools: dict[str, Any], **spec: Any) -> tuple[str, dict[s
     """Create a job; its id and what it is in the end, with its error."""
     body = {"workerPoolSpecs": list(pools), **spec}
     job = real.create(displayName="j", jobSpec=body)["name"].rpartition("/")[2]
-    until(lambda: real.emulator.is_idle, LONG)
+    wait_until(lambda: real.emulator.is_idle, seconds=LONG)
     return job, real.get(job)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rsctl.emulators.vertex import Behaviour
-from tests.emulators.vertex.conftest import FakeNodes, Project, error, failure, pool, until
+from tests.emulators.vertex.conftest import FakeNodes, Project, error, failure, pool
+from tests.kit.polling import wait_until
 
 STOCKOUT = (
     "Resources are insufficient in region: us-central1. Try a different region or use a different "
@@ -52,8 +53,8 @@ def lose(project: Project, job: str, nodes: FakeNodes, task: str, times: int) ->
     for number in range(1, times + 1):
         project.wait(job, "RUNNING")
         project.emulator.preempt(job, task)
-        until(lambda number=number: nodes.history.count(f"kill {task}") == number)  # type: ignore[misc]
-        until(lambda: nodes.find(task) or project.get(job)["state"] == "JOB_STATE_FAILED")
+        wait_until(lambda number=number: nodes.history.count(f"kill {task}") == number)  # type: ignore[misc]
+        wait_until(lambda: nodes.find(task) or project.get(job)["state"] == "JOB_STATE_FAILED")
 
 
 def test_a_spot_job_starts_again_after_preemption(project: Project) -> None:
@@ -79,7 +80,7 @@ def test_a_spot_job_is_preempted_six_times(project: Project) -> None:
     job, nodes = project.start(pool(), scheduling={"strategy": "SPOT"})
     lose(project, job, nodes, "workerpool0-0", 7)
     assert failure(project, job) == (8, STOCKOUT)
-    until(lambda: project.emulator.is_idle)
+    wait_until(lambda: project.emulator.is_idle)
     with pytest.raises(KeyError):
         project.emulator.preempt(job)
 
@@ -87,7 +88,7 @@ def test_a_spot_job_is_preempted_six_times(project: Project) -> None:
 def test_preemption_as_a_behaviour(project: Project, behaviour: Behaviour) -> None:
     behaviour.preemptions, behaviour.preempt_after = 1, 0.0
     job, nodes = project.start(pool(), pool(), scheduling={"strategy": "SPOT"})
-    until(lambda: nodes.history.count("start workerpool1-0") == 2)
+    wait_until(lambda: nodes.history.count("start workerpool1-0") == 2)
     assert nodes.history[2] == "kill workerpool1-0"
     assert project.wait(job, "RUNNING")
     assert behaviour.preemptions == 0
@@ -110,7 +111,7 @@ def test_without_quota_a_job_stays_queued(project: Project, behaviour: Behaviour
     second = project.create(displayName="s", jobSpec={"workerPoolSpecs": [pool()]})["name"]
     second = second.rpartition("/")[2]
     told = "Job is queued: its quota is used up."
-    until(lambda: told in project.said(second))
+    wait_until(lambda: told in project.said(second))
     assert project.get(second)["state"] == "JOB_STATE_QUEUED"
     nodes.exit("workerpool0-0", 0)
     project.wait(second, "RUNNING")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ..conftest import Rsctl, wait_until
+from tests.kit.polling import wait_until
+
+from ..conftest import Rsctl
 
 ESCAPE = """\
 import os, sys

@@ -14,8 +14,9 @@ from time import monotonic
 import pytest
 
 from rsctl.runs.database import BUSY_SECONDS
+from tests.kit.polling import wait_until
 
-from ..conftest import Rsctl, wait_until
+from ..conftest import Rsctl
 
 FOREVER = "echo up; sleep 600 & sleep 601; wait"
 

@@ -6,7 +6,9 @@ import os
 import signal
 from pathlib import Path
 
-from ..conftest import Rsctl, wait_until
+from tests.kit.polling import wait_until
+
+from ..conftest import Rsctl
 
 POOL = {"workers": {"count": 2}, "reducers": {"count": 2}}
 FOREVER = "echo up; while true; do sleep 0.1; done"

@@ -17,7 +17,9 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from ..conftest import Rsctl, wait_until
+from tests.kit.polling import wait_until
+
+from ..conftest import Rsctl
 
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")

@@ -15,9 +15,10 @@ import google.auth
 import pytest
 from google.cloud import aiplatform_v1
 
+from tests.kit.polling import wait_until
 from tests.loopback import keep_google_auth_here
 
-from ..conftest import Rsctl, wait_until
+from ..conftest import Rsctl
 
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")

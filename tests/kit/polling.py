@@ -1,0 +1,29 @@
+"""Waiting for a condition."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+Found = TypeVar("Found")
+
+DEADLINE_SECONDS = 100.0
+"""Far longer than anything takes on a busy machine."""
+
+
+def wait_until(
+    condition: Callable[[], Found | None],
+    what: str = "a condition",
+    *,
+    seconds: float = DEADLINE_SECONDS,
+) -> Found:
+    """The first true value of a condition; fails the test when the time is over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.005)
+    pytest.fail(f"waited in vain for {what}")
