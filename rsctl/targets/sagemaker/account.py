@@ -1,4 +1,4 @@
-"""Where a job runs and what it runs as: region, role, and the registry of its image. Pure."""
+"""Checks of a job's region, its role, and the registry of its image. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What AWS's own model says of CreateTrainingJob, and how far a request is from it.
+"""AWS's own model of CreateTrainingJob, and what of a request it does not allow.
 
 botocore checks types, required members and minima before it sends. Patterns, enums and maxima are
 in its model too, but only the service checks them: here they are known before anything is sent.
@@ -28,7 +28,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "integer": (int,),
     "long": (int,),
 }
-_WORDS = {
+_TYPE_NAMES = {
     "structure": "a mapping",
     "map": "a mapping",
     "list": "a list",
@@ -70,7 +70,7 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Problem(NamedTuple):
-    """What is wrong at a place of a request.
+    """What is wrong with one field of a request.
 
     `kind` is missing, unknown, type, enum, size, range or pattern, or rule for what is said outside
     of the model. `path` has names and indices. `remedy` is None where the key that the field comes
@@ -93,7 +93,7 @@ def problems(value: Any, shape: str = ROOT, path: tuple[str | int, ...] = ()) ->
     """Everything in a value that its shape does not allow."""
     kind = model().shapes[shape]
     if not _is_of(value, kind.type):
-        yield Problem(path, "type", f"{_short(value)} is not {_WORDS[kind.type]}")
+        yield Problem(path, "type", f"{_short(value)} is not {_TYPE_NAMES[kind.type]}")
     elif kind.type == "string":
         yield from _text(value, kind, path)
     elif kind.type in ("integer", "long"):

@@ -10,7 +10,7 @@ from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
 
-INSIDE = "/opt/ml/input/data"
+INPUT_DIR = "/opt/ml/input/data"
 WORKERS = "workers"
 """The name of the workers' instance group."""
 
@@ -20,7 +20,7 @@ REDUCERS = "reducers"
 PACKAGE = "rsctl"
 """The name of the channel that brings a package."""
 
-PACKAGE_PATH = f"{INSIDE}/{PACKAGE}/{FILE}"
+PACKAGE_PATH = f"{INPUT_DIR}/{PACKAGE}/{FILE}"
 
 _PLAIN = Channel()
 
@@ -43,7 +43,7 @@ def channels(job: Job, has_groups: bool, package: Optional[Package] = None) -> l
 def input_env(job: Job) -> dict[str, str]:
     """`RSCTL_INPUT_TRAIN` and the like."""
     names = [*job.inputs, *job.targets.sagemaker.file_systems]
-    return {f"RSCTL_INPUT_{name.upper()}": f"{INSIDE}/{name}" for name in names}
+    return {f"RSCTL_INPUT_{name.upper()}": f"{INPUT_DIR}/{name}" for name in names}
 
 
 def _s3_channel(

@@ -1,4 +1,4 @@
-"""What CloudWatch has measured of a job's machines, by GetMetricData.
+"""CloudWatch's metrics of a job's machines, by GetMetricData.
 
 SageMaker writes one value a minute for each machine: in percent of one core or one GPU, so that a
 machine with 8 GPUs has up to 800. AWS bills each metric asked for, not each value: to ask for
@@ -16,7 +16,7 @@ from rsctl.stream.events import MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.description import event_time
-from rsctl.targets.sagemaker.status_transitions import present
+from rsctl.targets.sagemaker.status_transitions import current_time
 
 NAMESPACE = "/aws/sagemaker/TrainingJobs"
 """Where the machines' metrics are, each with the dimension Host=JOB/algo-N."""
@@ -75,7 +75,7 @@ class CloudWatchMetrics:
         """
         start = self._after - _LATE if self._after else after
         self._first, self._after = self._first or after, self._after or after
-        end = present()
+        end = current_time()
         if not has_ended:
             period = max(_PERIOD * self._aws.pace.factor, 1.0)
             end -= timedelta(seconds=period + end.timestamp() % period)
@@ -106,21 +106,21 @@ class CloudWatchMetrics:
     ) -> Iterator[tuple[_Query, Mapping[str, Any]]]:
         """What CloudWatch has of each metric, page by page."""
         asked = [query.as_request(f"m{index}") for index, query in enumerate(queries)]
-        place = {"MetricDataQueries": asked, "StartTime": start, "EndTime": end}
-        place["ScanBy"] = "TimestampAscending"
+        query = {"MetricDataQueries": asked, "StartTime": start, "EndTime": end}
+        query["ScanBy"] = "TimestampAscending"
         for _ in range(_MOST_PAGES):
-            page = self._page(place)
+            page = self._page(query)
             for result in page.get("MetricDataResults", ()):
                 number = str(result.get("Id", ""))[1:]
                 if number.isdecimal() and int(number) < len(queries):
                     yield queries[int(number)], result
             if not page.get("NextToken"):
                 break
-            place["NextToken"] = page["NextToken"]
+            query["NextToken"] = page["NextToken"]
 
-    def _page(self, place: dict[str, Any]) -> dict[str, Any]:
+    def _page(self, query: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._aws.once("cloudwatch", "get_metric_data", **place)
+            return self._aws.once("cloudwatch", "get_metric_data", **query)
         except Lost as problem:
             raise Unreachable(str(problem)) from None
         except Refused as problem:

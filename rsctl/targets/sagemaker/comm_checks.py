@@ -1,4 +1,4 @@
-"""How gradients travel on SageMaker, and what does not go together. Pure."""
+"""Checks of how gradients travel on SageMaker: `comm`, `reducers`, `image.transport`. Pure."""
 
 from __future__ import annotations
 

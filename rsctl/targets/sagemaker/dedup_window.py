@@ -1,12 +1,12 @@
-"""Which events of a log have been read, and from where on to read again.
+"""Deduplication of log events: which have been read, and from where on to read again.
 
 Events come late: a host's agent sends them in batches, and hosts lag behind each other. So every
 pass over the log begins before the newest event that is known, and events that were read before
 are known by their ids. How far before: as far as it costs no further request, since a page holds
 many events; where lines come in floods some seconds, and now and then two minutes.
 
-A cursor cannot have all ids. What it leaves out it tells by how far each stream was read, since an
-agent sends the events of one stream in their order. That alone does not do for what is newest: a
+A cursor cannot have all ids. For the others it has how far each stream was read, since an
+agent sends the events of one stream in their order. That is not enough for what is newest: a
 batch that arrives in the middle of a pass is read from there on, and its beginning by the next
 pass. Up to where a stream has been read without such a gap is its `low`.
 """
@@ -37,7 +37,7 @@ class DedupWindow:
 
     Ids are kept as hashes, in slices of a tenth of a second. `floor` is the time from which on all
     that was read is known; nothing before it is ever read. `kept` is a cursor: from `sure` on its
-    ids are all there are, before that its marks tell.
+    ids are all there are, before that its marks count.
     """
 
     def __init__(self, floor: int, kept: Mapping[str, Any] | None = None) -> None:
@@ -57,7 +57,7 @@ class DedupWindow:
 
         A host's clock may run ahead, so an event is not newer than the service has it.
         """
-        key = short(identity)
+        key = event_key(identity)
         if time < self._sure and stream in self._read_before:
             until, last = self._read_before[stream]
             if time < until or key in last:
@@ -121,7 +121,7 @@ class DedupWindow:
             if ids:
                 seen[str(index)] = _text(ids)
         floor = min(sure, max(self.newest - DEEP, self.floor))
-        told = {
+        marks = {
             stream: mark
             for stream, mark in self._marks.items()
             if not mark[1] & without and (stream in held or floor <= mark[0])
@@ -130,8 +130,8 @@ class DedupWindow:
             "floor": floor,
             "sure": sure,
             "seen": seen,
-            "marks": {stream: [time, _text(ids)] for stream, (time, ids) in told.items()},
-            "lows": {s: [lows[s][0], _text(lows[s][1])] for s in told if s in lows},
+            "marks": {stream: [time, _text(ids)] for stream, (time, ids) in marks.items()},
+            "lows": {s: [lows[s][0], _text(lows[s][1])] for s in marks if s in lows},
         }
 
     def _first_gap(self) -> int:
@@ -163,7 +163,7 @@ class DedupWindow:
             self._lows.pop(stream, None)
 
 
-def short(identity: str) -> bytes:
+def event_key(identity: str) -> bytes:
     """An event's id as it is kept."""
     return hashlib.blake2b(identity.encode(), digest_size=_ID_BYTES).digest()
 

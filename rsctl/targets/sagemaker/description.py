@@ -1,4 +1,4 @@
-"""What a training job is, from DescribeTrainingJob's answer, whoever has submitted it."""
+"""A training job's name, pools and request, from DescribeTrainingJob's answer."""
 
 from __future__ import annotations
 

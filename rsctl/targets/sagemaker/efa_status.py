@@ -1,6 +1,6 @@
-"""Whether NCCL's traffic goes over EFA, from what NCCL and its plugin say of themselves.
+"""Whether NCCL's traffic goes over EFA, by the lines that NCCL and its plugin print.
 
-NCCL tells with NCCL_DEBUG=INFO only; without a word of it, nothing is said here either. The lines
+NCCL prints them with NCCL_DEBUG=INFO only; without them nothing is known here. They
 are those that AWS's own tests look for (deep-learning-containers, test/efa).
 """
 
@@ -25,8 +25,8 @@ ON_SOCKETS = note(
 )
 
 
-def noticed_in(text: str) -> Finding | None:
-    """What a line tells."""
+def notice(text: str) -> Finding | None:
+    """What a line of the log shows of the transport."""
     if _EFA.search(text[:_LONGEST]):
         return ON_EFA
     return ON_SOCKETS if _SOCKET.search(text[:_LONGEST]) else None

@@ -1,4 +1,4 @@
-"""What SageMaker says of a failed training job: the first 1024 characters of a text.
+"""The FailureReason of a training job: a text of at most 1024 characters, as findings. Pure.
 
 It is a kind (`AlgorithmError: `, `ClientError: `, …) and what the container has written to
 /opt/ml/output/failure, where our runtime names the replica. The kinds are those of real answers,

@@ -1,15 +1,15 @@
-"""Which replica a log stream belongs to.
+"""Maps log streams and hosts to replicas.
 
 A stream is called JOB/algo-N-EPOCH, and a host that is started again, after a spot interruption,
 gets a new one. In a job of one group, algo-N is worker-(N-1), since the runtime numbers the hosts
-so. Of a job with reducers neither the stream nor any answer of the service tells which group a
-host is in: the runtime's first line does,
+so. Of a job with reducers neither the stream nor any answer of the service has the group of a
+host: the runtime's first line has,
 
     {"rsctl": "node", "replica": "reducer-1", "host": "algo-3"}
 
 and counts for its stream only (in a rehearsal its host may be an address). Foreign images have no
 such line. Their hosts are named by a guess that stays the same: those that are not known, by
-number, get the names that are not taken, workers first. Where all others have told who they are,
+number, get the names that are not taken, workers first. Where all others have reported theirs,
 that is no guess.
 """
 
@@ -33,16 +33,16 @@ class Hosts:
         self._prefix = f"{job}/"
         self._names = replica_names(pools) or ["worker-0"]
         self._is_uniform = len({pool.role for pool in pools}) <= 1
-        told, guessed = ((kept or {}).get(name, {}) for name in ("told", "guessed"))
-        self._told: dict[str, str] = {s: n for s, n in told.items() if n in self._names}
+        reported, guessed = ((kept or {}).get(name, {}) for name in ("told", "guessed"))
+        self._reported: dict[str, str] = {s: n for s, n in reported.items() if n in self._names}
         self._guessed: dict[str, str] = {s: n for s, n in guessed.items() if n in self._names}
 
     def replica(self, stream: str) -> str | None:
-        """The replica of a stream; None if it has not told, and nobody has guessed."""
+        """The replica of a stream; None if it has not reported one and none is guessed."""
         number = self.number(stream)
         if self._is_uniform and number is not None:
             return self._names[min(number, len(self._names)) - 1]
-        return self._told.get(stream) or self._guessed.get(stream)
+        return self._reported.get(stream) or self._guessed.get(stream)
 
     def number(self, stream: str) -> int | None:
         """N of algo-N."""
@@ -50,9 +50,9 @@ class Hosts:
         found = _STREAM.fullmatch(name)
         return int(found[1]) if found else None
 
-    def learn(self, stream: str, text: str) -> None:
-        """Take what a line tells of its stream; only the first that does counts."""
-        if self._is_uniform or stream in self._told:
+    def examine(self, stream: str, text: str) -> None:
+        """Take the replica that a line reports for its stream; only the first such line counts."""
+        if self._is_uniform or stream in self._reported:
             return
         record = structured(text)
         if record is None or record["rsctl"] != "node" or record.get("replica") not in self._names:
@@ -60,12 +60,12 @@ class Hosts:
         host = str(record.get("host", ""))
         if _STREAM.fullmatch(host) and host != f"algo-{self.number(stream)}":
             return  # another node's line, passed on
-        self._told[stream] = record["replica"]
+        self._reported[stream] = record["replica"]
         self._guessed.pop(stream, None)
-        self._forget_old(self._told, stream)
+        self._forget_old(self._reported, stream)
 
     def guess(self, stream: str) -> str:
-        """Give a name to the stream of a host that has not told who it is."""
+        """Guess the replica of a stream whose host has not reported it."""
         number = self.number(stream) or 0
         earlier = {self.number(s) or 0: name for s, name in _in_order(self._guessed)}
         named = {**earlier, **self.by_host()}
@@ -88,16 +88,16 @@ class Hosts:
         """The replicas of the hosts that are known, by number; of a host, its last stream's."""
         if self._is_uniform:
             return dict(enumerate(self._names, start=1))
-        return {self.number(stream) or 0: name for stream, name in _in_order(self._told)}
+        return {self.number(stream) or 0: name for stream, name in _in_order(self._reported)}
 
     def cursor(self) -> dict[str, dict[str, str]]:
         """What is known, as JSON, for a reader that goes on from here."""
-        return {"told": dict(self._told), "guessed": dict(self._guessed)}
+        return {"told": dict(self._reported), "guessed": dict(self._guessed)}
 
     def _forget_old(self, names: dict[str, str], stream: str) -> None:
         number = self.number(stream)
-        own = [known for known, _ in _in_order(names) if self.number(known) == number]
-        for known in own[:-_KEPT_PER_HOST]:
+        streams = [known for known, _ in _in_order(names) if self.number(known) == number]
+        for known in streams[:-_KEPT_PER_HOST]:
             del names[known]
 
 

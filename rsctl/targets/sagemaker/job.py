@@ -83,7 +83,7 @@ class SageMakerJob:
 
     def notice(self, line: LogEvent) -> Finding | None:
         """See CloudJob.notice."""
-        return efa_status.noticed_in(line.text)
+        return efa_status.notice(line.text)
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]

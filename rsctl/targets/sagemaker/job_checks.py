@@ -1,4 +1,4 @@
-"""What a job asks for that SageMaker does in its own way, or not at all. Pure."""
+"""Checks of a job's limits, inputs and options against what SageMaker can do. Pure."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def _data(fleet: Fleet) -> Iterator[Finding]:
 def _reserved_findings(job: Job) -> Iterator[Finding]:
     """The channel of a package is the request's own."""
     file_systems = job.targets.sagemaker.file_systems
-    places = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
-    for key, names in places.items():
+    sources = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
+    for key, names in sources.items():
         if PACKAGE in names and is_packaged(job):
             message = f"the channel {PACKAGE} is what brings image.source"
             yield error("inputs", message, "choose another name", f"{key}.{PACKAGE}")

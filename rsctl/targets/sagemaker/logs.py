@@ -1,7 +1,7 @@
-"""Reads the log of a training job: one FilterLogEvents over all of its streams.
+"""Reads the log of a training job, every line once: one FilterLogEvents over all its streams.
 
 A pass over the log is a request for each of its pages, oldest events first; when it has come to
-its end, the next begins somewhat before the newest event (`window`).
+its end, the next begins somewhat before the newest event (`dedup_window`).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.sagemaker.dedup_window import DedupWindow
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.page_timer import PageTimer
-from rsctl.targets.sagemaker.pending_lines import Event, PendingLogLines
+from rsctl.targets.sagemaker.pending_lines import LogEntry, PendingLogLines
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 """The log group of all training jobs; it is not there before an account's first job has logged."""
 
-_SETTLE = 30.0  # seconds after the end in which lines may still come
+_LATE = 30.0  # seconds after the end in which lines may still come
 _OLD = 120.0  # seconds after which no clock is so wrong that they may
 _PAGE = 10_000
 _MOST_REPEATS = 5
@@ -51,7 +51,7 @@ class TrainingLog:
         self._aws, self._prefix, self._hosts = aws, f"{job}/", hosts
         self._monotonic, self._wall = monotonic, wall
         factor = aws.pace.factor
-        self._settle, self._old = _SETTLE * factor, _OLD * factor
+        self._late, self._old = _LATE * factor, _OLD * factor
         self._timer = PageTimer(factor, monotonic)
         self._lines = PendingLogLines(hosts, factor, monotonic)
         floor = int(parse_time(created).timestamp() * 1000)
@@ -70,7 +70,7 @@ class TrainingLog:
         """See JobLog.finish."""
         if self._settled_at is None:
             old = parse_time(ended).timestamp() + self._old - self._wall()
-            self._settled_at = self._monotonic() + max(0.0, min(self._settle, old))
+            self._settled_at = self._monotonic() + max(0.0, min(self._late, old))
             self._timer.finish()
 
     def read(self) -> list[Line] | None:
@@ -82,27 +82,27 @@ class TrainingLog:
         page = self._page(self._pass)
         if page is None:
             self._pass = None
-            self._timer.has_more()
+            self._timer.page_follows()
             return []
         lines = self._take(page, self._pass)
-        if self._pass.goes_on(page.get("nextToken")):
-            self._timer.has_more()
+        if self._pass.continues(page.get("nextToken")):
+            self._timer.page_follows()
         else:
             lines += self._end(self._pass)
-        lines += self._lines.overdue()
+        lines += self._lines.take_overdue()
         lines.sort(key=attrgetter("time"))
         return lines
 
     def cursor(self) -> dict[str, Any]:
         """See JobLog.cursor."""
-        held = {**self._held_before, **self._lines.waiting_since()}
+        held = {**self._held_before, **self._lines.oldest_waiting()}
         window = self._window.cursor(held, self._lines.waiting_ids())
         return {"window": window, "held": held, "hosts": self._hosts.cursor()}
 
     def _begin(self) -> _Pass:
         now = self._monotonic()
         is_last = self._settled_at is not None and now >= self._settled_at
-        start = self._window.begin(is_deep=self._timer.is_deep_due() or is_last)
+        start = self._window.begin(is_deep=self._timer.is_deep_pass_due() or is_last)
         return _Pass(min([start, *self._held_before.values()]), is_last)
 
     def _page(self, current: _Pass) -> dict[str, Any] | None:
@@ -110,24 +110,24 @@ class TrainingLog:
         try:
             page = self._aws.once("logs", "filter_log_events", **current.request(self._prefix))
         except Lost as problem:
-            self._timer.in_trouble()
+            self._timer.back_off()
             raise Unreachable(str(problem)) from None
         except Refused as problem:
             if problem.code == "ResourceNotFoundException":
                 return {}
             if problem.code == "InvalidParameterException" and current.token:
                 return None
-            self._timer.in_trouble()
+            self._timer.back_off()
             raise problem.told(_FIELD) from None
         except RsctlError:
-            self._timer.in_trouble()
+            self._timer.back_off()
             raise
         current.pages += 1
         return page
 
     def _take(self, page: dict[str, Any], current: _Pass) -> list[Line]:
         lines: list[Line] = []
-        for event in map(Event.of, page.get("events", ())):
+        for event in map(LogEntry.of, page.get("events", ())):
             floor = self._window.floor
             if event.time < min(floor, self._held_before.get(event.stream, floor)):
                 continue
@@ -140,9 +140,9 @@ class TrainingLog:
         """A pass has come to its end; the last one gives what still waited for a name."""
         self._pass, self._held_before = None, {}
         self._window.end()
-        self._timer.end_of_pass(current.pages, current.has_news)
+        self._timer.pass_ended(current.pages, current.has_news)
         self._is_complete = current.is_last and not current.has_news
-        return self._lines.all() if self._is_complete else []
+        return self._lines.take_all() if self._is_complete else []
 
 
 @dataclass
@@ -160,12 +160,12 @@ class _Pass:
     has_news: bool = False
 
     def request(self, prefix: str) -> dict[str, Any]:
-        """What to ask."""
+        """The request for its next page."""
         more = {"nextToken": self.token} if self.token else {}
-        place = {"logGroupName": GROUP, "logStreamNamePrefix": prefix}
-        return {**place, "startTime": self.start, "limit": _PAGE, **more}
+        log = {"logGroupName": GROUP, "logStreamNamePrefix": prefix}
+        return {**log, "startTime": self.start, "limit": _PAGE, **more}
 
-    def goes_on(self, token: str | None) -> bool:
+    def continues(self, token: str | None) -> bool:
         """Whether there is a further page, even after an empty one.
 
         A token that comes again and again leads nowhere.

@@ -1,4 +1,4 @@
-"""The spec's metrics as SageMaker's metric definitions, by which CloudWatch gets them too. Pure."""
+"""The spec's metrics as SageMaker's MetricDefinitions, which bring them to CloudWatch. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When the next request for a log is due.
+"""When the next page of a log may be requested: polling intervals within the API's quota.
 
 FilterLogEvents has a quota of 5 requests a second for an account and region, which others use too.
 So at most two a second while there are further pages, and else one in 1 to 10 seconds: soon
@@ -14,53 +14,53 @@ _PAGE = 0.5
 _SHORTEST, _LONGEST = 1.0, 10.0
 _LONGEST_AT_START, _LONGEST_AT_END = 5.0, 2.0
 _GROWTH = 1.5
-_FIRST_TROUBLE, _LONGEST_TROUBLE = 2.0, 30.0
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 2.0, 30.0
 _DEEP = 60.0
 
 
 class PageTimer:
-    """Waits in seconds, scaled by `factor`. The first request is due at once."""
+    """Times the requests for one log. Intervals are in seconds, and scaled by `factor`."""
 
     def __init__(self, factor: float, clock: Callable[[], float]) -> None:
         self._factor = factor
         self._clock = clock
         self._next = clock()
         self._wait = _SHORTEST
-        self._trouble = 0.0
+        self._backoff = 0.0
         self._has_lines = self._is_finishing = False
         self._deep_at = clock()  # what another reader left may have been late
 
     def is_due(self) -> bool:
-        """Whether it is time."""
+        """Whether a request may be made."""
         return self._clock() >= self._next
 
-    def has_more(self) -> None:
+    def page_follows(self) -> None:
         """There is a further page."""
-        self._trouble = 0.0
+        self._backoff = 0.0
         self._after(_PAGE)
 
-    def end_of_pass(self, pages: int, has_lines: bool) -> None:
+    def pass_ended(self, pages: int, has_lines: bool) -> None:
         """So many pages have been read to their end; whether they held anything new."""
-        self._trouble = 0.0
+        self._backoff = 0.0
         self._has_lines = self._has_lines or has_lines
         longest = _LONGEST if self._has_lines else _LONGEST_AT_START
         longest = _LONGEST_AT_END if self._is_finishing else longest
         self._wait = _SHORTEST if has_lines else min(self._wait * _GROWTH, longest)
         self._after(max(self._wait, min(pages * _PAGE, _LONGEST) if pages > 1 else 0.0))
 
-    def in_trouble(self) -> None:
+    def back_off(self) -> None:
         """There was no answer, or one that asks to come later."""
-        self._trouble = min(max(self._trouble * 2, _FIRST_TROUBLE), _LONGEST_TROUBLE)
-        self._after(self._trouble * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+        self._backoff = min(max(self._backoff * 2, _FIRST_BACKOFF), _LONGEST_BACKOFF)
+        self._after(self._backoff * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
 
     def finish(self) -> None:
-        """The job has ended: ask at once, unless in trouble, and then often."""
+        """The job has ended: ask at once, unless it backs off, and then often."""
         self._is_finishing = True
         self._wait = _SHORTEST
-        if not self._trouble:
+        if not self._backoff:
             self._next = min(self._next, self._clock() + _PAGE * self._factor)
 
-    def is_deep_due(self) -> bool:
+    def is_deep_pass_due(self) -> bool:
         """Whether the pass that begins now is to go far back; it then is not for a minute."""
         if self._clock() < self._deep_at:
             return False

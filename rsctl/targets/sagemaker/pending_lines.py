@@ -12,15 +12,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rsctl.targets.managed.service import Line
-from rsctl.targets.sagemaker.dedup_window import short
+from rsctl.targets.sagemaker.dedup_window import event_key
 from rsctl.targets.sagemaker.hosts import Hosts
 
-_PATIENCE = 60.0
-_MOST_HELD = 2000
+_LONGEST_WAIT = 60.0
+_MOST_WAITING = 2000
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
-class Event(NamedTuple):
+class LogEntry(NamedTuple):
     """One entry of the log. Times in milliseconds since 1970."""
 
     id: str
@@ -30,7 +30,7 @@ class Event(NamedTuple):
     text: str
 
     @classmethod
-    def of(cls, entry: dict[str, Any]) -> Event:
+    def of(cls, entry: dict[str, Any]) -> LogEntry:
         """From FilterLogEvents' answer; an entry without an id gets one from what it says."""
         stream, text = str(entry.get("logStreamName", "")), str(entry.get("message", ""))
         moment = int(entry.get("timestamp", 0))
@@ -39,63 +39,65 @@ class Event(NamedTuple):
 
 
 class PendingLogLines:
-    """Turns events into lines, in the order in which they come.
+    """Turns log entries into lines, in the order in which they come.
 
-    `patience_factor` scales how many seconds a line waits for its host's name.
+    `wait_factor` scales how many seconds a line waits for its host's replica.
     """
 
     def __init__(
-        self, hosts: Hosts, patience_factor: float, clock: Callable[[], float] = time.monotonic
+        self, hosts: Hosts, wait_factor: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._hosts = hosts
-        self._patience = _PATIENCE * patience_factor
+        self._longest_wait = _LONGEST_WAIT * wait_factor
         self._clock = clock
-        self._held: dict[str, list[Event]] = {}
+        self._waiting: dict[str, list[LogEntry]] = {}
         self._since: dict[str, float] = {}
 
-    def take(self, event: Event) -> list[Line]:
+    def take(self, event: LogEntry) -> list[Line]:
         """The lines that can be given now that this event is here; none while its stream waits."""
         stream = event.stream
-        self._hosts.learn(stream, event.text)
+        self._hosts.examine(stream, event.text)
         replica = self._hosts.replica(stream)
         if replica is None and self._hosts.number(stream) is not None:
             return self._wait(event)
         return [*self._release(stream), *_lines(event, replica)]
 
-    def overdue(self) -> list[Line]:
-        """PendingLogLines that have waited for too long."""
+    def take_overdue(self) -> list[Line]:
+        """Lines that have waited for too long."""
         now = self._clock()
-        late = [stream for stream, since in self._since.items() if now - since >= self._patience]
+        late = [
+            stream for stream, since in self._since.items() if now - since >= self._longest_wait
+        ]
         return [line for stream in late for line in self._release(stream)]
 
-    def all(self) -> list[Line]:
+    def take_all(self) -> list[Line]:
         """All lines that wait: nothing more will come."""
-        return [line for stream in list(self._held) for line in self._release(stream)]
+        return [line for stream in list(self._waiting) for line in self._release(stream)]
 
-    def waiting_since(self) -> dict[str, int]:
+    def oldest_waiting(self) -> dict[str, int]:
         """The time of the oldest event that waits, by stream."""
-        return {stream: min(e.time for e in events) for stream, events in self._held.items()}
+        return {stream: min(e.time for e in events) for stream, events in self._waiting.items()}
 
     def waiting_ids(self) -> set[bytes]:
         """The events that wait, as a window knows them."""
-        return {short(event.id) for events in self._held.values() for event in events}
+        return {event_key(event.id) for events in self._waiting.values() for event in events}
 
-    def _wait(self, event: Event) -> list[Line]:
-        held = self._held.setdefault(event.stream, [])
+    def _wait(self, event: LogEntry) -> list[Line]:
+        waiting = self._waiting.setdefault(event.stream, [])
         self._since.setdefault(event.stream, self._clock())
-        held.append(event)
-        return self._release(event.stream) if len(held) >= _MOST_HELD else []
+        waiting.append(event)
+        return self._release(event.stream) if len(waiting) >= _MOST_WAITING else []
 
     def _release(self, stream: str) -> list[Line]:
         self._since.pop(stream, None)
-        events = self._held.pop(stream, [])
+        events = self._waiting.pop(stream, [])
         if not events:
             return []
         replica = self._hosts.replica(stream) or self._hosts.guess(stream)
         return [line for event in events for line in _lines(event, replica)]
 
 
-def _lines(event: Event, replica: str | None) -> Iterator[Line]:
+def _lines(event: LogEntry, replica: str | None) -> Iterator[Line]:
     """An event is one line, unless a container's log driver has put several into it."""
     text = event.text.removesuffix("\n")
     moment = _stamp(event.time)

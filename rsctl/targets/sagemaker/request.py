@@ -1,4 +1,4 @@
-"""The body of CreateTrainingJob for a job. Pure, and without a word of AWS's libraries.
+"""The body of CreateTrainingJob for a job. Pure, without AWS's libraries.
 
 Without reducers it has InstanceType and InstanceCount, so that warm pools work; with reducers it
 is a heterogeneous cluster of the groups `workers` and `reducers`, which run the same image with
@@ -44,7 +44,7 @@ Env = dict[str, Optional[str]]
 
 
 class Rendered(NamedTuple):
-    """A request's body, and what is to be said of how it came about."""
+    """A request's body, and the findings that came up on the way."""
 
     body: dict[str, Any]
     findings: list[Finding]
@@ -65,16 +65,16 @@ def render_body(
         "Environment": environment(fleet, run),
         "InputDataConfig": channels(job, bool(fleet.reducers), package),
         "OutputDataConfig": _outputs(job, run),
-        "CheckpointConfig": _present({"S3Uri": _text(job.checkpoints)}),
+        "CheckpointConfig": _without_empty({"S3Uri": _text(job.checkpoints)}),
         "ResourceConfig": _resources(fleet),
         "StoppingCondition": _stopping(fleet),
         "EnableManagedSpotTraining": job.limits.spot or None,
-        "RetryStrategy": _present({"MaximumRetryAttempts": job.limits.most_restarts or None}),
+        "RetryStrategy": _without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
         **_network(job),
         **_extras(job),
         "Tags": _tags(job, run),
     }
-    return Rendered(_present(body), findings)
+    return Rendered(_without_empty(body), findings)
 
 
 def environment(fleet: Fleet, run: str) -> Env:
@@ -107,7 +107,7 @@ def _algorithm(
     credentials = {"TrainingRepositoryCredentialsProviderArn": options.registry_credentials}
     access = {
         "TrainingRepositoryAccessMode": options.registry_access,
-        "TrainingRepositoryAuthConfig": _present(credentials),
+        "TrainingRepositoryAuthConfig": _without_empty(credentials),
     }
     algorithm = {
         "TrainingImage": image,
@@ -115,9 +115,9 @@ def _algorithm(
         "ContainerEntrypoint": _entrypoint(job, package),
         "ContainerArguments": carried.arguments,
         "MetricDefinitions": definitions,
-        "TrainingImageConfig": _present(access) if options.registry_access == "Vpc" else None,
+        "TrainingImageConfig": _without_empty(access) if options.registry_access == "Vpc" else None,
     }
-    return _present(algorithm), findings
+    return _without_empty(algorithm), findings
 
 
 def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
@@ -134,7 +134,7 @@ def _outputs(job: Job, run: str) -> dict[str, Any]:
         "KmsKeyId": options.output_kms_key,
         "CompressionType": options.output_compression,
     }
-    return _present(outputs)
+    return _without_empty(outputs)
 
 
 def _resources(fleet: Fleet) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _resources(fleet: Fleet) -> dict[str, Any]:
         "TrainingPlanArn": options.training_plan,
         "InstancePlacementConfig": _placement(job),
     }
-    return _present(resources)
+    return _without_empty(resources)
 
 
 def _group(name: str, machine: str | None, count: int) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def _network(job: Job) -> dict[str, Any]:
     options = job.targets.sagemaker
     vpc = {"Subnets": list(options.subnets), "SecurityGroupIds": list(options.security_groups)}
     return {
-        "VpcConfig": _present(vpc),
+        "VpcConfig": _without_empty(vpc),
         "EnableNetworkIsolation": options.network_isolation or None,
         "EnableInterContainerTrafficEncryption": options.encrypt_traffic or None,
     }
@@ -205,15 +205,15 @@ def _network(job: Job) -> dict[str, Any]:
 def _extras(job: Job) -> dict[str, Any]:
     options = job.targets.sagemaker
     extras: dict[str, Any] = {
-        "TensorBoardOutputConfig": _present({"S3OutputPath": options.tensorboard}),
-        "InfraCheckConfig": _present({"EnableInfraCheck": options.infra_check or None}),
-        "RemoteDebugConfig": _present({"EnableRemoteDebug": options.remote_debug or None}),
-        "SessionChainingConfig": _present(
+        "TensorBoardOutputConfig": _without_empty({"S3OutputPath": options.tensorboard}),
+        "InfraCheckConfig": _without_empty({"EnableInfraCheck": options.infra_check or None}),
+        "RemoteDebugConfig": _without_empty({"EnableRemoteDebug": options.remote_debug or None}),
+        "SessionChainingConfig": _without_empty(
             {"EnableSessionTagChaining": options.session_tags or None}
         ),
     }
     if options.experiment:
-        extras["ExperimentConfig"] = _present(
+        extras["ExperimentConfig"] = _without_empty(
             {
                 "ExperimentName": options.experiment.experiment,
                 "TrialName": options.experiment.trial,
@@ -222,7 +222,7 @@ def _extras(job: Job) -> dict[str, Any]:
             }
         )
     if options.mlflow:
-        extras["MlflowConfig"] = _present(
+        extras["MlflowConfig"] = _without_empty(
             {
                 "MlflowResourceArn": options.mlflow.server,
                 "MlflowExperimentName": options.mlflow.experiment,
@@ -238,7 +238,7 @@ def _tags(job: Job, run: str) -> list[dict[str, str]]:
     return [{"Key": k, "Value": v} for k, v in {**job.targets.sagemaker.tags, **own}.items()]
 
 
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields that say something."""
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 

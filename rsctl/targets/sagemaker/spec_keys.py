@@ -1,4 +1,4 @@
-"""Which key of the spec a field of the request comes from, and what to do when it is wrong."""
+"""Maps fields of the request to the keys of the spec that they come from, with a remedy. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a training job is, from DescribeTrainingJob's answer."""
+"""The status and facts of a training job, from DescribeTrainingJob's answer. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rsctl.targets.sagemaker.description import event_time
 from rsctl.targets.sagemaker.job_address import Place
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.status_transitions import (
+    active_phases,
     attempt_of,
+    current_time,
     phases_of,
-    present,
-    since,
     state_of,
-    worked,
+    state_start,
 )
 
 Answer = Mapping[str, Any]
@@ -33,7 +33,7 @@ _REASONS = {
 def status_of(answer: Answer, place: Place) -> JobStatus:
     """The job's status, with what is known of its costs and phases."""
     state = state_of(answer)
-    time = event_time(since(answer, state))
+    time = event_time(state_start(answer, state))
     has_failed = state is JobState.FAILED
     return JobStatus(
         state=state,
@@ -41,7 +41,7 @@ def status_of(answer: Answer, place: Place) -> JobStatus:
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
-        facts=[*_phases(answer), *_money(answer), *_warm_pool(answer), *_places(answer, place)],
+        facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, place)],
         findings=failure_reason.findings(answer) if has_failed else [],
     )
 
@@ -57,8 +57,8 @@ def _reason(answer: Answer, state: JobState) -> str | None:
 
 def _phases(answer: Answer) -> list[Fact]:
     """Each phase with its seconds; for people, those of one kind added up."""
-    until = answer.get("TrainingEndTime") or present()
-    phases = worked(phases_of(answer))
+    until = answer.get("TrainingEndTime") or current_time()
+    phases = active_phases(phases_of(answer))
     if not phases:
         return []
     totals: dict[str, float] = {}
@@ -69,7 +69,7 @@ def _phases(answer: Answer) -> list[Fact]:
     return [Fact("phases", text, value)]
 
 
-def _money(answer: Answer) -> list[Fact]:
+def _billing(answer: Answer) -> list[Fact]:
     """What is billed: the seconds count for each machine."""
     billed, trained = answer.get("BillableTimeInSeconds"), answer.get("TrainingTimeInSeconds")
     if not billed:
@@ -95,7 +95,7 @@ def _warm_pool(answer: Answer) -> list[Fact]:
     return [Fact("warm_pool", text, value)]
 
 
-def _places(answer: Answer, place: Place) -> list[Fact]:
+def _links(answer: Answer, place: Place) -> list[Fact]:
     """Where to look. The console's address is known for the public partition only."""
     arn = str(answer.get("TrainingJobArn", ""))
     if not arn.startswith("arn:aws:"):

@@ -1,4 +1,4 @@
-"""The secondary transitions of a training job: its states, its phases, its attempts.
+"""The secondary status transitions of a training job: its state, phases and attempts. Pure.
 
 Only the statuses are branched on; their messages are for people ("subject to change", says the
 service's own model).
@@ -71,7 +71,7 @@ def phases_of(answer: Mapping[str, Any]) -> list[Phase]:
 
 
 def state_of(answer: Mapping[str, Any]) -> JobState:
-    """The job's state. What kind of end it was the secondary status tells best.
+    """The job's state. The secondary status is the more exact one about its end.
 
     A status that is not known yet is running once it has been training, and else starting: the
     model says that more may come.
@@ -90,7 +90,7 @@ def _unknown(answer: Mapping[str, Any]) -> JobState:
     return JobState.RUNNING if has_trained else JobState.STARTING
 
 
-def since(answer: Mapping[str, Any], state: JobState) -> Any:
+def state_start(answer: Mapping[str, Any], state: JobState) -> Any:
     """When the job entered the state that it is in."""
     start: Any = None
     for phase in reversed(phases_of(answer)):
@@ -109,7 +109,7 @@ def attempt_of(phases: list[Phase]) -> int:
     return 1 + sum(new in _NEW_ATTEMPT and old not in _NEW_ATTEMPT for old, new in steps)
 
 
-def worked(phases: list[Phase]) -> list[Phase]:
+def active_phases(phases: list[Phase]) -> list[Phase]:
     """The phases that take time: all but the end."""
     return [phase for phase in phases if not _is_end(phase)]
 
@@ -119,6 +119,6 @@ def _is_end(phase: Phase) -> bool:
     return state is not None and state.is_final
 
 
-def present() -> datetime:
+def current_time() -> datetime:
     """Now, for a phase that still lasts."""
     return datetime.now(timezone.utc)
