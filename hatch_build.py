@@ -1,4 +1,4 @@
-"""Builds the transport's C++ core into the package; without a compiler its Python twin serves.
+"""Builds the transport's C++ core into the package; without a compiler the Python engine serves.
 
 `RSCTL_CORE=portable` builds it with zig, for wheels that are given away: it then loads with any
 glibc since 2.17. `RSCTL_CORE=none` leaves it out.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rsctl.transport.work_queue import Work
 
 LANGUAGES = {"core": "C++", "python": "Python"}
-"""What people are told of an engine."""
+"""The language of each engine, for messages."""
 
 _HOMES = {
     "Code": "errors",

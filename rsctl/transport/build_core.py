@@ -26,7 +26,7 @@ _FLAGS = (
     "-O3",
     "-fPIC",
     "-pthread",
-    "-ffp-contract=off",  # a fused multiply-add would round differently from the twin
+    "-ffp-contract=off",  # a fused multiply-add would round differently from the Python engine
     "-fvisibility=hidden",
 )
 _WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow")

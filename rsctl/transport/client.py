@@ -1,4 +1,4 @@
-"""What a training process sees: connect, all_reduce, wait."""
+"""The client of a training process: connect, all_reduce, wait."""
 
 from __future__ import annotations
 
@@ -109,16 +109,16 @@ class Transport:
         return None if failure is None else failure.error(self.reducers)
 
     def close(self) -> None:
-        """Take leave of the reducers. Operations that are not finished fail on all workers."""
+        """Leave the reducers. Operations that are not finished fail on all workers."""
         with self._lock:
             self._engine.stop()
             self._queue.stop()
             self._buffers.clear()
         if self._own is not None:
-            self._serve_the_others()
+            self._keep_reducer_until_all_left()
             self._own.close()
 
-    def _serve_the_others(self) -> None:
+    def _keep_reducer_until_all_left(self) -> None:
         """Others may still need this worker's own reducer for their last operations."""
         until = time.monotonic() + _LEAVING_SECONDS
         failure = self._engine.failure()

@@ -1,4 +1,4 @@
-"""One connection of an engine: frames in, frames out, never blocking."""
+"""One non-blocking connection of an engine: frames in, frames out."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def close_gracefully(connections: list[Connection], last: bytes) -> None:
 
 
 def _drain(connection: Connection, selector: selectors.BaseSelector) -> None:
-    """Send what is left, then say that no more comes, then read until the peer has closed."""
+    """Send what is left, half-close, then read until the peer has closed."""
     try:
         if connection.busy:
             connection.flush()

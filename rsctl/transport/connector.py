@@ -1,4 +1,4 @@
-"""Connects a worker to its reducers, in the order of the schedule."""
+"""Connects a worker to its reducers, in the order of the schedule, with retries."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _attempt(hello: Hello, server: Address, settings: Settings) -> socket.socket
 
 
 def local_address(towards: Address) -> str:
-    """The address of this machine's interface that leads there. Raises OSError."""
+    """The address of this machine's interface that routes to that address. Raises OSError."""
     host, port = towards
     family, kind, protocol, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with contextlib.closing(socket.socket(family, kind, protocol)) as probe:

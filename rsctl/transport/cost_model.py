@@ -1,8 +1,8 @@
-"""How much of an operation each reducer takes, and the time that the wires then need.
+"""The cost model of pure and hybrid schedules: each reducer's share, and the time on the network.
 
 Sources: for equal links, Jiang et al., "A Unified Architecture for Accelerating Distributed DNN
 Training" (BytePS), OSDI 2020, section 4; generalised to reducers of any bandwidth by putting their
-bandwidth in units of a worker's in the place of their number.
+bandwidth in units of a worker's instead of their number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Links:
 
 
 def goodput(bits: float, mtu: int = 1500) -> float:
-    """Bytes a second that a link of `bits` a second carries for us, less the packets' headers."""
+    """Bytes a second that a link of `bits` a second carries, less the packets' headers."""
     return bits / 8 * (mtu - _HEADER_BYTES) / (mtu + _ETHERNET_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""What the engines, in Python and in C++, have in common: their parameters and their reports."""
+"""The interface of the engines, in Python and in C++: parameters, methods and statistics."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rsctl.transport.errors import Code, Failure
 from rsctl.transport.schedule import Schedule
 
 HEARTBEATS = 4
-"""How often a side shows that it is alive in the time after which it would be given up."""
+"""Heartbeats in the time after which a silent peer is given up."""
 
 PROMPT_SECONDS = 0.05
-"""How soon a side that has nothing else to send says what has been finished since it sent last."""
+"""Longest delay, in seconds, before an idle side reports what has been completed."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """One epoch of one run, as a reducer sees it. `silence` is in seconds, the rest as in HELLO."""
+    """One epoch of one run on a reducer. `silence` is in seconds, the rest as in HELLO."""
 
     world: int
     frame: int
@@ -31,7 +31,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Membership:
-    """One worker's place, as its client sees it. `silence` and `timeout` are in seconds."""
+    """One worker's rank, schedule and time-outs. `silence` and `timeout` are in seconds."""
 
     schedule: Schedule
     rank: int
@@ -87,7 +87,7 @@ class ReducerEngine(Protocol):
         """The counters so far."""
 
     def stop(self, code: Code, message: str) -> None:
-        """Tell the workers why, free everything, and wait until that is done."""
+        """Send the reason to the workers, free everything, and wait until that is done."""
 
 
 class ClientEngine(Protocol):

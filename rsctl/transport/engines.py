@@ -1,4 +1,4 @@
-"""Which engine reduces: the C++ core where it is there, else its twin in Python."""
+"""Selects the engine: the C++ core where it is installed, else the Python engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rsctl.transport.engine_interface import (
 
 
 def reducer_engine(group: Group, core: bool) -> ReducerEngine:
-    """A running reducer for one epoch; `core` false forces the twin."""
+    """A running reducer for one epoch; `core` false forces the Python engine."""
     from rsctl.transport import native
 
     if core and native.library() is not None:
@@ -23,7 +23,7 @@ def reducer_engine(group: Group, core: bool) -> ReducerEngine:
 
 
 def client_engine(membership: Membership, sockets: Sockets, core: bool) -> ClientEngine:
-    """A running client on these opened connections; `core` false forces the twin."""
+    """A running client on these opened connections; `core` false forces the Python engine."""
     from rsctl.transport import native
 
     if core and native.library() is not None:
@@ -34,7 +34,7 @@ def client_engine(membership: Membership, sockets: Sockets, core: bool) -> Clien
 
 
 def engine_name(core: bool) -> str:
-    """`core` or `python`: what a call with this choice would take."""
+    """`core` or `python`: the engine that a call with this choice takes."""
     from rsctl.transport import native
 
     return "core" if core and native.library() is not None else "python"

@@ -1,4 +1,4 @@
-"""What can go wrong between workers and reducers, and how it is told."""
+"""Errors between workers and reducers: codes, exceptions and messages."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class TransportError(Exception):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's words.
+    """Why a client's engine has stopped, in numbers; `detail` is a peer's or the system's text.
 
     `server` is the reducer that it was noticed at, `rank` the worker concerned or NO_RANK,
     `sequence` the oldest unfinished operation, 0 if there was none. If that reducer has only passed
-    the failure on (`remote`), `relayed` is the one that failed, as far as it said.
+    the failure on (`remote`), `relayed` is the one that failed, as far as it is known.
     """
 
     code: Code
@@ -72,7 +72,7 @@ class Failure:
 
     @property
     def blamed(self) -> int | None:
-        """The reducer that failed; None where a worker did, or where nobody said."""
+        """The reducer that failed; None where a worker did, or where it is not known."""
         if self.remote:
             return self.relayed
         return self.server if self.code in (Code.LOST, Code.SILENT, Code.PROTOCOL) else None
@@ -94,7 +94,7 @@ class Failure:
         )
 
     def message(self, names: Sequence[str] = ()) -> str:
-        """What happened, in words; with the reducer's address where it is known."""
+        """What happened, as text; with the reducer's address where it is known."""
         during = f" during operation {self.sequence}" if self.sequence else ""
         if self.code is Code.CLOSED:
             return f"the transport was closed{during}"
@@ -114,7 +114,7 @@ class Failure:
 
 
 def printable(text: bytes | memoryview) -> str:
-    """A peer's words, safe to show: control characters and what is no UTF-8 become `?`."""
+    """A peer's text, safe to show: control characters and what is no UTF-8 become `?`."""
     return "".join(c if c.isprintable() else "?" for c in bytes(text).decode("utf-8", "replace"))
 
 
@@ -124,5 +124,5 @@ def known_code(number: int) -> Code:
 
 
 def format_os_error(error: OSError) -> str:
-    """The system's words for an error, without Python's additions to them."""
+    """The system's text for an error, without Python's additions."""
     return os.strerror(error.errno) if error.errno else str(error)

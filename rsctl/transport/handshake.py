@@ -1,6 +1,6 @@
-"""The handshake of a connection: who is it, and does it know the run's token? See PROTOCOL.md.
+"""The handshake of a connection: mutual authentication by the run's token. See PROTOCOL.md.
 
-Both sides are here, next to each other. Sockets block, with a deadline for the whole handshake.
+Both sides are here, next to each other. Sockets block, with one time-out for the whole handshake.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from rsctl.transport.errors import NO_RANK, Code, TransportError, known_code, pr
 from rsctl.transport.frames import HEADER_BYTES, FrameError, Header
 
 HANDSHAKE_SECONDS = 5.0
+"""The authentication time-out."""
+
 MAX_RUN_BYTES = 127
 SMALLEST_TOKEN = 16
 
@@ -29,7 +31,7 @@ _REDUCER = b"rsctl-transport/1 reducer"
 
 @dataclass(frozen=True)
 class Hello:
-    """What a worker says of itself. `timeout` is in milliseconds; the rest as in PROTOCOL.md."""
+    """The parameters in a HELLO. `timeout` is in milliseconds; the rest as in PROTOCOL.md."""
 
     run: str
     epoch: int
@@ -59,7 +61,7 @@ class Hello:
 
     @classmethod
     def unpack(cls, header: Header, payload: bytes) -> Hello:
-        """Read what a stranger sent. Raises FrameError."""
+        """Parse a HELLO that is not authenticated yet. Raises FrameError."""
         world, server, frame, window, timeout, flow, _, plan, _ = _HELLO.unpack_from(payload)
         try:
             run = payload[_HELLO.size :].decode()
@@ -148,10 +150,10 @@ class Handshake:
 
 def prove_worker(handshake: Handshake, hello: Hello, token: bytes) -> None:
     """The worker's side. Raises OSError, FrameError, TransportError."""
-    said = hello.pack(secrets.token_bytes(_NONCE_BYTES))
-    handshake.send(said)
+    sent_hello = hello.pack(secrets.token_bytes(_NONCE_BYTES))
+    handshake.send(sent_hello)
     _, nonce = handshake.read(frames.CHALLENGE, _NONCE_BYTES, _NONCE_BYTES)
-    proven = said + nonce + handshake.binding
+    proven = sent_hello + nonce + handshake.binding
     proof = _proof(token, _WORKER, proven)
     fields = {"rank": hello.rank, "epoch": hello.epoch, "job": frames.job_number(hello.run)}
     handshake.send(frames.header(frames.PROOF, payload=len(proof), **fields).pack() + proof)
@@ -171,15 +173,15 @@ class VerifiedWorker:
 def verify_worker(handshake: Handshake, token: bytes) -> VerifiedWorker:
     """The reducer's side, up to the answer that makes the worker a member.
 
-    Raises OSError, FrameError, TransportError; the peer has then been told nothing.
+    Raises OSError, FrameError, TransportError; the peer has then been sent nothing but a nonce.
     """
     header, payload = handshake.read(frames.HELLO, _HELLO.size, _HELLO.size + MAX_RUN_BYTES)
-    said = header.pack() + payload
+    sent_hello = header.pack() + payload
     nonce = secrets.token_bytes(_NONCE_BYTES)
     handshake.send(frames.header(frames.CHALLENGE, payload=len(nonce)).pack() + nonce)
     size = hashlib.sha256().digest_size
     _, proof = handshake.read(frames.PROOF, size, size)
-    proven = said + nonce + handshake.binding
+    proven = sent_hello + nonce + handshake.binding
     if not hmac.compare_digest(proof, _proof(token, _WORKER, proven)):
         raise TransportError(Code.AUTHENTICATION, "wrong token")
     answer = _proof(token, _REDUCER, proven)

@@ -1,6 +1,6 @@
-"""Imported to see whether an engine could work here: the core if it loads, else the twin's numpy.
+"""Import check for images: an engine can run here, the core or the Python engine with numpy.
 
-Raises ImportError if there is neither. An image's check imports it.
+Raises ImportError if there is neither. `rsctl.runtime.check` imports it.
 """
 
 from __future__ import annotations

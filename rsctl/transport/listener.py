@@ -1,4 +1,4 @@
-"""Lets workers in: listens, proves both sides, and hands over those who belong to the run."""
+"""Listens for workers, authenticates them, and hands over those that belong to the run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BACKLOG = 1024
 _PAUSE_SECONDS = 0.05
 
 Admit = Callable[[Channel, Hello, bytes], None]
-"""Takes a worker in, having sent it the frame given last. Raises TransportError to refuse it."""
+"""Admits a worker, and sends it the frame given last. Raises TransportError to refuse it."""
 
 
 class Listener:
-    """Listens on one address. Strangers cost a thread and five seconds, and no more than that."""
+    """A listening socket with a bounded number of handshakes, each with a thread and a time-out."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Listener:
                 self._handshakes.append(sock)
             try:
                 threading.Thread(target=self._open, args=(sock,), daemon=True).start()
-            except RuntimeError:  # no more threads for now, which passes; who is ours comes again
+            except RuntimeError:  # no more threads for now; workers try again
                 self._forget(Channel(sock, sock))
                 self._closed.wait(_PAUSE_SECONDS)
 
@@ -109,7 +109,7 @@ class Listener:
     def _refuse(
         self, channel: Channel, handshake: Handshake, hello: Hello | None, code: Code, text: str
     ) -> None:
-        # Whoever has proved nothing learns nothing, not even the run's number.
+        # A peer that is not authenticated learns nothing, not even the run's number.
         job = frames.job_number(hello.run) if hello else 0
         epoch, rank = (hello.epoch, hello.rank) if hello else (0, NO_RANK)
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The blocks that a reducer is adding up, and what it learns about the workers on the way."""
+"""The blocks that a reducer is adding up, and how late each worker's come."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rsctl.transport.sums import Accumulator
 
 
 class EpochFailed(Exception):
-    """A worker's block cannot be taken: `code` says why, `rank` whose block it is.
+    """A worker has failed or broken the protocol: the epoch ends. `code` is why, `rank` the worker.
 
     `blamed` is a reducer that failed, if that is the reason.
     """

@@ -1,4 +1,4 @@
-"""The client in Python: the readable reference, and the fall-back where there is no compiler."""
+"""The Python engine of the client: the reference, and the fall-back where there is no compiler."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class PythonClient:
         try:
             connection.flush()
         except ConnectionClosed as ended:
-            # What the reducer said before it closed is worth more than how the sending failed.
+            # The ERROR that the reducer sent before it closed explains more than the failed send.
             self._serve(server, selectors.EVENT_READ)
             raise self._failed(Code.LOST, server, str(ended)) from None
         if connection.busy or before:
@@ -259,7 +259,7 @@ class PythonClient:
         return idle and any(self._is_behind(server) for server in self._servers)
 
     def _is_behind(self, server: _Server) -> bool:
-        """Whether it is for us to tell: while operations are under way, their blocks do."""
+        """Whether a heartbeat must report what is completed; under way, blocks report it."""
         return not self._operations.oldest and server.reported < self._operations.completed
 
     def _heartbeat(self, kind: int) -> bytes:
@@ -279,7 +279,7 @@ class PythonClient:
         return _Failed(Failure(code, server.number, rank, oldest, detail, remote))
 
     def _end(self, failure: Failure) -> None:
-        """Tell the reducers, and whoever waits here."""
+        """Wake all who wait here, and send GOODBYE or ERROR to the reducers."""
         clean = failure.code is Code.CLOSED and not failure.sequence
         membership = self._membership
         with self._changed:

@@ -1,4 +1,4 @@
-"""The reducer in Python: the readable reference, and the fall-back where there is no compiler."""
+"""The Python engine of the reducer: the reference, and the fall-back where there is no compiler."""
 
 from __future__ import annotations
 
@@ -163,19 +163,19 @@ class PythonReducer:
 
     def _check_progress(self, member: _Member, header: Header) -> None:
         """Take in what a worker has finished. Raises FrameError if that cannot be."""
-        said, sequence = header.completed, header.sequence
+        claimed, sequence = header.completed, header.sequence
         if header.kind == frames.ERROR:
             return
-        if header.kind == frames.DATA and sequence <= max(said, self._finished[0]):
-            rank = member.rank if sequence <= said else self._finished[1]
+        if header.kind == frames.DATA and sequence <= max(claimed, self._finished[0]):
+            rank = member.rank if sequence <= claimed else self._finished[1]
             raise FrameError(f"a block of operation {sequence}, which rank {rank} has finished")
-        if said <= member.completed:
+        if claimed <= member.completed:
             return
         first = self._pending.first
-        if first and said >= first:
-            raise FrameError(f"it has finished operation {said}, but {first} is under way")
-        member.completed, self._has_unreported = said, True
-        self._finished = max(self._finished, (said, member.rank))
+        if first and claimed >= first:
+            raise FrameError(f"it has finished operation {claimed}, but {first} is under way")
+        member.completed, self._has_unreported = claimed, True
+        self._finished = max(self._finished, (claimed, member.rank))
 
     def _broadcast(self, header: Header, result: memoryview) -> None:
         """To the ranks in turn, from another first one for each block, so that reducers that
@@ -280,7 +280,7 @@ class PythonReducer:
     def _end(self, code: Code, message: str, rank: int, blamed: int | None = None) -> None:
         with self._lock:
             self._outcome = Outcome(code, message)
-        self._admit()  # those who have only just come are told, too
+        self._admit()  # workers that have only just come get the ERROR, too
         oldest = self._pending.oldest()
         sequence = oldest[0].sequence if oldest else 0
         self._pending.clear()

@@ -1,8 +1,8 @@
-"""`rsctl-reduce`: one reducer, until it is told to stop.
+"""`rsctl-reduce`: one reducer, until SIGTERM or SIGINT.
 
     RSCTL_TOKEN=... RSCTL_RUN=... rsctl-reduce --interface eth0
 
-Prints a line of JSON when it listens, one now and then that says what it does, and a last one.
+Prints a line of JSON when it listens, a telemetry line at each interval, and a last one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rsctl.transport.settings import DEFAULT_PORT, format_address, read_run, rea
 
 _USAGE = 2
 _ENVIRONMENT = 3
-_GLANCE_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _SHOWN_RANKS = 4
 _SIOCGIFADDR = 0x8915
 
@@ -108,17 +108,17 @@ def interface_address(name: str) -> str:
 
 def _serve(reducer: Reducer, stop: threading.Event, interval: float, once: bool) -> None:
     report = Report(reducer)
-    due = time.monotonic() + interval
-    while not stop.wait(_GLANCE_SECONDS):
-        if once and _is_left(reducer):
+    next_report = time.monotonic() + interval
+    while not stop.wait(_POLL_SECONDS):
+        if once and _have_all_left(reducer):
             break
-        if interval and time.monotonic() >= due:
-            due += interval
+        if interval and time.monotonic() >= next_report:
+            next_report += interval
             _emit("telemetry", {"reducer": report.read()})
     _emit("telemetry", {"reducer": report.read()})
 
 
-def _is_left(reducer: Reducer) -> bool:
+def _have_all_left(reducer: Reducer) -> bool:
     """Whether all workers have said goodbye."""
     outcome = reducer.outcome()
     return outcome is not None and outcome.code is None

@@ -1,6 +1,6 @@
-"""Which block goes to which reducer, when, and how many may be under way: computed once, for all.
+"""The schedule: which block goes to which reducer, when, and how many may be under way.
 
-The engines, in Python and in C++, follow these arrays and decide nothing themselves.
+All workers compute the same one; the engines, in Python and in C++, only follow it.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Schedule:
         for begin in range(0, chunks, row):
             length = min(row, chunks - begin)
             turn = rank * length // self.workers
-            for place in range(length):
-                yield begin + (turn + place) % length
+            for step in range(length):
+                yield begin + (turn + step) % length
 
     def seconds(self, links: Links, total: int) -> float:
         """The time that these links need for an operation of `total` bytes, the first row included.
@@ -136,9 +136,9 @@ def _schedule(
 
 def _spread(weights: Sequence[int]) -> tuple[int, ...]:
     """A row in which the slots of each reducer are as far apart as can be."""
-    places = [
+    positions = [
         ((turn + 0.5) / weight, server)
         for server, weight in enumerate(weights)
         for turn in range(weight)
     ]
-    return tuple(server for _, server in sorted(places))
+    return tuple(server for _, server in sorted(positions))

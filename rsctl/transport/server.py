@@ -1,4 +1,4 @@
-"""One reducer: its door, and the epoch of each lane that it serves."""
+"""One reducer: its listener, and the epoch of each lane that it serves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_MEMORY = 1 << 30
 
 @dataclass
 class _Flow:
-    """A flow of an epoch: what its first worker said, and who has come since."""
+    """A flow of an epoch: the HELLO of its first worker, and the ranks that have joined."""
 
     first: Hello
     engine: ReducerEngine
@@ -45,7 +45,7 @@ class Reducer:
 
     Ranks of one number on every node form a lane, which is a run of its own by `lane_run`: clouds
     open one port between nodes, and the run id of HELLO says which lane is meant. With `tls` it
-    lets nobody in without.
+    admits no connection without it.
     """
 
     def __init__(
@@ -80,19 +80,19 @@ class Reducer:
 
     @property
     def refused(self) -> int:
-        """How many connections were not let in."""
+        """How many connections were refused."""
         return self._listener.refused
 
     def outcome(self) -> Outcome | None:
         """How the current epoch ended; None while a lane goes on, and before the first."""
-        return _together([lane.outcome() for lane in self._lanes.values()])
+        return _combine([lane.outcome() for lane in self._lanes.values()])
 
     def stats(self) -> list[ReducerStats]:
         """The counters of the current epoch, one for each flow of each lane."""
         return [stats for lane in self._lanes.values() for stats in lane.stats()]
 
     def close(self, message: str = "the reducer was stopped") -> None:
-        """Let nobody in any more, tell the workers, and free everything."""
+        """Stop listening, send the reason to the workers, and free everything."""
         self._listener.close()
         for lane in self._lanes.values():
             lane.close(message)
@@ -106,7 +106,7 @@ class Reducer:
 
 
 class _Lane:
-    """What serves the workers of a lane: whatever epoch of it is the newest."""
+    """One lane of a reducer: the newest epoch and its flows."""
 
     def __init__(
         self, engine: Callable[[Group], ReducerEngine], memory: int, congestion: str | None
@@ -124,14 +124,14 @@ class _Lane:
 
     def outcome(self) -> Outcome | None:
         """How the current epoch ended; None while it goes on, and before the first."""
-        return _together([flow.engine.outcome() for flow in list(self._flows.values())])
+        return _combine([flow.engine.outcome() for flow in list(self._flows.values())])
 
     def stats(self) -> list[ReducerStats]:
         """The counters of the current epoch, one for each flow."""
         return [flow.engine.stats() for flow in list(self._flows.values())]
 
     def close(self, message: str) -> None:
-        """Tell the workers, and free everything."""
+        """Send the reason to the workers, and free everything."""
         with self._lock:
             self._stop(Code.STOPPED, message)
 
@@ -140,7 +140,7 @@ class _Lane:
             flow.engine.stop(code, message)
 
     def admit(self, channel: Channel, hello: Hello, ready: bytes) -> None:
-        """Take a worker in. Raises TransportError to refuse it."""
+        """Admit a worker. Raises TransportError to refuse it."""
         with self._lock:
             flow = self._flow_for(hello)
             if hello.rank in flow.ranks:
@@ -173,7 +173,7 @@ class _Lane:
         return flow
 
 
-def _together(outcomes: list[Outcome | None]) -> Outcome | None:
+def _combine(outcomes: list[Outcome | None]) -> Outcome | None:
     """The outcome of parts: the first failure at once, a good end when all have ended."""
     failed = [outcome for outcome in outcomes if outcome is not None and outcome.code is not None]
     if failed:

@@ -1,4 +1,4 @@
-"""Where this worker or reducer is, from the environment."""
+"""Settings of a worker or reducer, from the environment."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ _PEM = "-----BEGIN {0}-----\n{1}-----END {0}-----\n"
 class Tls:
     """Secures the connections of one process by its run's identity.
 
-    TLS 1.3 only. Reducers present the run's certificate and workers take no other. It says nothing
-    of a worker: the proofs do, into which both sides put what is unique to this connection.
+    TLS 1.3 only. Reducers present the run's certificate and workers take no other. Workers are
+    authenticated by their proofs, into which both sides put what is unique to this connection.
     """
 
     def __init__(self, identity: str) -> None:
@@ -91,7 +91,7 @@ class Tls:
             raise ssl.SSLCertVerificationError("another certificate")
         binding = tls.get_channel_binding("tls-unique")
         if not binding:
-            raise TransportError(Code.SETTINGS, "this Python cannot tell TLS connections apart")
+            raise TransportError(Code.SETTINGS, "this Python has no tls-unique channel binding")
         return Channel(self._relay.forward(wire, tls, incoming, outgoing), wire, binding)
 
 

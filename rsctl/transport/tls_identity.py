@@ -14,16 +14,16 @@ TLS_VARIABLE = "RSCTL_TRANSPORT_TLS"
 IDENTITY_VARIABLE = "RSCTL_TLS_IDENTITY"
 """The variable that has the run's certificate and its key: a secret."""
 
-_SAID = {
+_VALUES = {
     **dict.fromkeys(("1", "true", "on", "yes"), True),
     **dict.fromkeys(("", "0", "false", "off", "no"), False),
 }
 
 
 def is_enabled(value: str) -> bool:
-    """Whether this value of `TLS_VARIABLE` asks for TLS. Raises ValueError if it says neither."""
+    """Whether this value of `TLS_VARIABLE` asks for TLS. Raises ValueError if it is neither."""
     try:
-        return _SAID[value.strip().lower()]
+        return _VALUES[value.strip().lower()]
     except KeyError:
         raise ValueError(f"{TLS_VARIABLE} must be 1 or 0, not {value!r}") from None
 
@@ -32,7 +32,7 @@ def make_identity() -> str:
     """A new P-256 key and a certificate of it by itself: both as DER in base64, `KEY.CERTIFICATE`.
 
     A variable of a SageMaker job holds 512 characters; with names or extensions in the certificate
-    it would be longer. It does not expire: it lives as long as its run, and nodes' clocks differ.
+    it would be longer. It does not expire: it is used as long as its run, and nodes' clocks differ.
     Raises ImportError where `cryptography` is missing.
     """
     from cryptography import x509

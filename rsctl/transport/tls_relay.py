@@ -1,4 +1,4 @@
-"""Carries bytes between TLS connections and the sockets that the engines use instead of them.
+"""Relays bytes between TLS connections and the sockets that the engines use instead of them.
 
 An engine has one end of a pair of sockets, as if it were the connection itself: ends, half-closes
 and back-pressure pass through.
@@ -20,7 +20,7 @@ _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
 
 class TlsRelay:
-    """Serves the connections of a process in one thread, which lives while there are any."""
+    """Relays all connections of a process in one thread, which runs while there are any."""
 
     def __init__(self) -> None:
         self._arrivals: deque[Stream] = deque()

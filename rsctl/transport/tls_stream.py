@@ -68,7 +68,7 @@ class Stream:
         except _BLOCKED:
             return
         except OSError:
-            # What the peer has said before is still to be read: its end is found there.
+            # What the peer has sent before is still to be read: its end is found there.
             self._to_wire, self._engine_ended = memoryview(b""), True
         if self._engine_ended and not self.lingers_until:
             self.lingers_until = time.monotonic() + _LINGER_SECONDS

@@ -1,4 +1,4 @@
-"""Operations under way, as their caller sees them."""
+"""Handles of operations under way, and the thread that calls their callbacks."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class Ended:
         self.err = err
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """The binding's lines on stderr, in their order."""
         lines = self.err.splitlines()
         return [row.removeprefix("rsctl: ") for row in lines if row.startswith("rsctl: ")]
@@ -116,12 +116,12 @@ def launch(environ: dict[str, str]) -> Iterator[Callable[..., Job]]:
         torchrun = [sys.executable, "-m", "torch.distributed.run"]
         port, processes = free_port(), []
         for node in range(nodes):
-            place = ["--nnodes", str(nodes), "--node-rank", str(node)]
-            place += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+            node_arguments = ["--nnodes", str(nodes), "--node-rank", str(node)]
+            node_arguments += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
             process = subprocess.Popen(
                 [
                     *torchrun,
-                    *place,
+                    *node_arguments,
                     "--nproc-per-node",
                     str(ranks),
                     str(SCRIPTS / script),
@@ -163,11 +163,11 @@ def alone(environ: dict[str, str]) -> Callable[..., Ended]:
     """Run a script, or `-c` and a program, as the only rank of a job."""
 
     def alone(*arguments: str, **comm: str) -> Ended:
-        place = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-        place |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+        ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         ended = subprocess.run(
             [sys.executable, *arguments],
-            env={**environ, **place, **comm},
+            env={**environ, **ranks, **comm},
             cwd=SCRIPTS.parent,
             capture_output=True,
             text=True,

@@ -15,7 +15,7 @@ Torchrun = Callable[..., Any]
 
 
 def test_nothing_is_asked_and_nothing_happens(plain: Any) -> None:
-    assert (plain.said, plain.printed("finding")) == ([], [])
+    assert (plain.messages, plain.printed("finding")) == ([], [])
     assert plain.digest
 
 
@@ -27,7 +27,7 @@ def test_backend_bucket_size_and_fp16(torchrun: Torchrun, plain: Any) -> None:
         RSCTL_COMM_BUCKET_MB="32",
         RSCTL_COMM_COMPRESSION="fp16",
     )
-    assert ended.said == [
+    assert ended.messages == [
         "process group: backend gloo in place of the script's nccl",
         "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 32 MB, "
         "compression fp16",
@@ -43,7 +43,7 @@ def test_powersgd_over_several_buckets(torchrun: Torchrun, plain: Any) -> None:
         RSCTL_COMM_COMPRESSION="powersgd",
         RSCTL_POWERSGD_START="2",
     )
-    assert ended.said == [
+    assert ended.messages == [
         "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 0.02 MB, as the "
         "script asks, compression powersgd (rank 2, from step 2)"
     ]
@@ -59,7 +59,7 @@ def test_a_hook_of_the_script_stays(torchrun: Torchrun, plain: Any) -> None:
         RSCTL_COMM_BUCKET_MB="2",
         RSCTL_COMM_COMPRESSION="bf16",
     )
-    assert ended.said == [
+    assert ended.messages == [
         "process group: backend gloo",
         "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 2 MB in place "
         "of the script's 4.0, compression bf16",

@@ -138,9 +138,9 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     server = TCPStore("127.0.0.1", 0, 1, is_master=True, wait_for_workers=False)
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port), "RANK": "0"}
+    environ = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port), "RANK": "0"}
     for name, value in (
-        place | {"WORLD_SIZE": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}
+        environ | {"WORLD_SIZE": "1", "TORCHELASTIC_USE_AGENT_STORE": "True"}
     ).items():
         monkeypatch.setenv(name, value)
     stores = []

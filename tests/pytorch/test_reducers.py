@@ -18,7 +18,7 @@ def test_numbers_are_those_of_plain_training(
     torchrun: Torchrun, reducers: Reducers, plain: Any
 ) -> None:
     ended = torchrun("train.py", "--backend", "gloo", **reducers(2).environ)
-    (line,) = ended.said
+    (line,) = ended.messages
     assert line.startswith(
         "gradients of DistributedDataParallel: 2 workers, 2 reducers sum all of it, "
     )
@@ -35,11 +35,11 @@ def test_numbers_are_those_of_plain_training(
     }
 
 
-def test_the_twin_and_the_workers_own_reducers(
+def test_the_python_engine_and_the_workers_own_reducers(
     torchrun: Torchrun, reducers: Reducers, plain: Any
 ) -> None:
     ended = torchrun("train.py", "--bucket", "0.02", **reducers(1, engine="off").environ)
-    assert ended.said == [
+    assert ended.messages == [
         "gradients of DistributedDataParallel: 2 workers, 1 reducer sums a part, workers the rest "
         "(hybrid), Python engine, buckets of "
         "0.02 MB, as the script asks, compression none"
@@ -54,7 +54,7 @@ def test_compression_over_reducers(
     pool = reducers(2)
     comm = {"RSCTL_COMM_COMPRESSION": compression, "RSCTL_POWERSGD_START": "3"}
     ended = torchrun("train.py", *("--backend", "gloo"), **pool.environ, **comm)
-    assert f"compression {compression}" in ended.said[0]
+    assert f"compression {compression}" in ended.messages[0]
     assert ended.digest != plain.digest
     assert ended.some == pytest.approx(plain.some, abs=0.05)
     counted = ended.printed("telemetry")[0]["transport"]
@@ -68,7 +68,7 @@ def test_gradients_of_a_dtype_that_reducers_do_not_know(
     own = torchrun("train.py", "--dtype", "float64", "--backend", "gloo")
     ended = torchrun("train.py", "--dtype", "float64", **reducers(2).environ)
     assert ended.digest == own.digest
-    assert ended.said[1:] == [
+    assert ended.messages[1:] == [
         "gradients that are float64 do not travel by reducers but by all-reduce"
     ]
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 0
@@ -82,7 +82,7 @@ def test_two_levels(torchrun: Torchrun, reducers: Reducers) -> None:
         RSCTL_ON_REDUCER_LOSS="fallback",
         **reducers(2, lanes=2).environ,
     )
-    assert ended.said[0].startswith(
+    assert ended.messages[0].startswith(
         "gradients of DistributedDataParallel: 2 nodes of 2 workers (two levels), "
         "2 reducers sum all of it"
     )
@@ -109,7 +109,7 @@ def test_the_backend_by_name(torchrun: Torchrun, reducers: Reducers) -> None:
     }
     assert ended.ranks == [{"rank": 0, "part": 0.0, **same}, {"rank": 1, "part": 2.0, **same}]
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 2
-    assert sorted(ended.said) == [
+    assert sorted(ended.messages) == [
         "backend rsctl: all-reduce of groups that are not all workers does not travel by reducers",
         "backend rsctl: all-reduce of int64 does not travel by reducers",
         "backend rsctl: all-reduce of max does not travel by reducers",
@@ -121,4 +121,4 @@ def test_the_backend_by_name(torchrun: Torchrun, reducers: Reducers) -> None:
 def test_fsdp_between_nodes(torchrun: Torchrun, reducers: Reducers) -> None:
     ended = torchrun("sharded.py", nodes=2, **reducers(2, lanes=2).environ)
     assert ended.ranks == [{"rank": rank, "same": True} for rank in range(4)]
-    assert ended.said[-1].startswith("sharded gradients (FSDP): reduce-scatter and all-gather")
+    assert ended.messages[-1].startswith("sharded gradients (FSDP): reduce-scatter and all-gather")

@@ -1,4 +1,4 @@
-"""Pools of reducers and workers on loopback, with the core or its twin on either side."""
+"""Pools of reducers and workers on loopback, with the core or the Python engine on either side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks, and what everyone is told: dead, frozen, lying and leaving peers."""
+"""What breaks, and which error everyone gets: dead, frozen, lying and leaving peers."""
 
 from __future__ import annotations
 
@@ -286,8 +286,8 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
     pool.start(1)
     transport = connect(pool.settings(0, 2))
     work = transport.all_reduce(bytearray(4))
-    told: list[Any] = []
-    work.on_done(lambda done: told.append(done.error()))
+    errors: list[Any] = []
+    work.on_done(lambda done: errors.append(done.error()))
     pool.reducers[0].close()
     with pytest.raises(TransportError, match="the reducer was stopped") as failed:
         work.wait(30)
@@ -295,7 +295,7 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
         transport.all_reduce(bytearray(4))
     assert (failed.value.code, work.done()) == (Code.STOPPED, False)
     transport.close()
-    assert [error.code for error in told] == [Code.STOPPED]
+    assert [error.code for error in errors] == [Code.STOPPED]
 
 
 def _wait_until(condition: Any) -> None:

@@ -1,4 +1,4 @@
-"""The frame reader: whole frames from any pieces, and no stranger's bytes get through."""
+"""The frame reader: whole frames from any pieces, and nothing that breaks a rule gets through."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def test_arbitrary_bytes_are_refused(data: bytes, sizes: list[int]) -> None:
 
 
 @given(st.integers(0, 63), st.integers(0, 255), st.binary(max_size=3000))
-def test_a_changed_byte_gives_a_frame_or_a_refusal(place: int, value: int, rest: bytes) -> None:
+def test_a_changed_byte_gives_a_frame_or_a_refusal(index: int, value: int, rest: bytes) -> None:
     changed = bytearray(_BLOCK.pack())
-    changed[place] = value
+    changed[index] = value
     try:
         found = _read(bytes(changed) + rest, [])
     except FrameError:

@@ -1,4 +1,4 @@
-"""Who is let in: proofs on both sides, strangers, and members that do not agree."""
+"""Admission: proofs on both sides, unauthenticated peers, and members that do not agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members that have proved who they are and then lie: they are named, and nothing else breaks."""
+"""Authenticated members that break the protocol: they are named, and nothing else breaks."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_a_member_that_lies_ends_the_epoch_and_no_more(
         handshake = Handshake(sock)
         prove_worker(handshake, hello, TOKEN)
         handshake.send(block._replace(**changes).pack() + bytes(8))
-        with pytest.raises(TransportError) as told:
+        with pytest.raises(TransportError) as errors:
             handshake.read(frames.RESULT, 0, 0)
-    assert told.value.message == f"rank 0 broke the protocol: {reason}"
+    assert errors.value.message == f"rank 0 broke the protocol: {reason}"
     results = pool.run(1, lambda transport, rank: transport.completed, epoch=1)
     assert results == [0]
 
@@ -125,9 +125,9 @@ def answer(handshake: Handshake, kind: int, size: int = 0) -> frames.Header:
 
 
 def error_of(handshake: Handshake) -> TransportError:
-    with pytest.raises(TransportError) as told:
+    with pytest.raises(TransportError) as errors:
         answer(handshake, frames.RESULT)
-    return told.value
+    return errors.value
 
 
 @pytest.mark.parametrize("number", [0, 11, 100, 102, 0xFFFFFFFF])

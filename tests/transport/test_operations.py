@@ -96,7 +96,7 @@ def test_several_flows_to_one_reducer(pool: Pool) -> None:
 
 @pytest.mark.skipif(not library(), reason="no core")
 @pytest.mark.parametrize("clients", [(True, False, True), (False, True, False)])
-def test_core_and_twin_serve_each_other(clients: tuple[bool, ...], identity: str | None) -> None:
+def test_core_and_python_serve_each_other(clients: tuple[bool, ...], identity: str | None) -> None:
     base = Pool("python", identity)
     reducers = [
         Reducer(

@@ -24,7 +24,7 @@ _ENVIRON = os.environ | {"RSCTL_TOKEN": TOKEN.decode(), "RSCTL_RUN": "run"}
 
 
 class Program:
-    """A running reducer; its first line tells where it listens."""
+    """A running reducer; its first line says where it listens."""
 
     def __init__(self, *arguments: str) -> None:
         command = [*_PROGRAM, "--interface", "lo", "--port", "0", *arguments]

@@ -1,4 +1,4 @@
-"""Sums: the twin against plain arithmetic, and the core against the twin, bit for bit."""
+"""Sums: the Python engine against plain arithmetic, and the core against it, bit for bit."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ void Client::flush(Server& server) {
   try {
     server.connection->flush();
   } catch (const ConnectionClosed& ended) {
-    // What the reducer said before it closed is worth more than how the sending failed.
+    // The ERROR that the reducer sent before it closed explains more than the failed send.
     receive(server);
     throw failed(Code::kLost, server, ended.what());
   }
@@ -258,7 +258,7 @@ void Client::keep_alive() {
   throw failed(Code::kDeadline, server, seconds(membership_.timeout), server.waits_for);
 }
 
-// Whether it is for us to tell: while operations are under way, their blocks do.
+// Whether a heartbeat must report what is completed: while operations are under way, their blocks do.
 bool Client::is_behind(const Server& server) const {
   return !operations_.oldest() && server.reported < operations_.completed();
 }
@@ -280,7 +280,7 @@ Client::Failed Client::failed(Code code, const Server& server, const std::string
   return {{code, server.number, rank, remote, operations_.oldest(), detail, blamed}};
 }
 
-// Tells whoever waits here, and the reducers.
+// Ends the client: wakes all who wait here, and sends GOODBYE or ERROR to the reducers.
 void Client::end(const Failure& failure) {
   {
     std::lock_guard<std::mutex> lock(mutex_);

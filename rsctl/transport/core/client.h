@@ -1,4 +1,4 @@
-// The client's loop: one thread, one poll. The twin is python_client.py.
+// The client's loop: one thread, one poll. The Python counterpart is python_client.py.
 #pragma once
 
 #include <condition_variable>

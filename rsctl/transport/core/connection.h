@@ -1,4 +1,4 @@
-// One connection of an engine: frames in, frames out, never blocking. The twin is connection.py.
+// One connection of an engine: frames in, frames out, never blocking. The Python counterpart is connection.py.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct Outgoing {
   Bytes owner;
 };
 
-// How soon a side that has nothing else to send says what has been finished since it sent last.
+// Longest delay before an idle side reports what has been completed.
 constexpr double kPromptSeconds = 0.05;
 
 class Connection {
@@ -53,7 +53,7 @@ class Connection {
   bool read();               // one read; false if there was nothing; throws ConnectionClosed
   bool next(Header* header, const uint8_t** payload) { return reader_.next(header, payload); }
   void expect_more();        // to be called when `next` has returned false
-  void finish_sending();     // says that no more comes
+  void finish_sending();     // half-closes the connection
   bool discard();            // reads and drops; false when the peer has closed
 
  private:

@@ -1,4 +1,4 @@
-// Frames of the wire protocol: header, checks, reader. See ../PROTOCOL.md; the twin is frames.py.
+// Frames of the wire protocol: header, checks, reader. See ../PROTOCOL.md; the Python counterpart is frames.py.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The operations of a client that are not finished, block by block. The twin is operations.py.
+// The operations of a client that are not finished, block by block. The Python counterpart is operations.py.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@ struct Operation {
   std::vector<uint8_t> states;
 
   // The block at this position of the order in which this rank sends.
-  uint32_t chunk_at(uint64_t place, uint32_t row, uint32_t rank, uint32_t world) const;
+  uint32_t chunk_at(uint64_t position, uint32_t row, uint32_t rank, uint32_t world) const;
   uint8_t* block(uint32_t chunk) const { return data + uint64_t{chunk} * header.chunk_bytes; }
   Header block_header(uint32_t chunk, uint64_t completed) const;
 };

@@ -1,4 +1,4 @@
-// The blocks that a reducer is adding up. The twin is pending_blocks.py.
+// The blocks that a reducer is adding up. The Python counterpart is pending_blocks.py.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace rsctl {
 
-// A worker cannot be served any more, and so nobody can.
+// A worker has failed or broken the protocol, which ends the epoch for all.
 struct EpochFailed : std::runtime_error {
   EpochFailed(Code why, uint32_t whose, const std::string& text)
       : std::runtime_error(text), code(why), rank(whose) {}

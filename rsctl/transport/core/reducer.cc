@@ -159,21 +159,21 @@ void Reducer::handle(Member& member, const Header& header, const uint8_t* payloa
 
 // Takes in what a worker has finished. Throws FrameError if that cannot be.
 void Reducer::check_progress(Member& member, const Header& header) {
-  const uint64_t said = header.completed;
+  const uint64_t claimed = header.completed;
   if (header.kind == kError) return;
-  if (header.kind == kData && header.sequence <= std::max(said, finished_)) {
-    const uint32_t rank = header.sequence <= said ? member.rank : finished_by_;
+  if (header.kind == kData && header.sequence <= std::max(claimed, finished_)) {
+    const uint32_t rank = header.sequence <= claimed ? member.rank : finished_by_;
     throw FrameError("a block of operation " + std::to_string(header.sequence) + ", which " +
                      rank_text(rank) + " has finished");
   }
-  if (said <= member.completed) return;
+  if (claimed <= member.completed) return;
   const PendingBlock* first = pending_.oldest();
-  if (first && said >= first->header().sequence)
-    throw FrameError("it has finished operation " + std::to_string(said) + ", but " +
+  if (first && claimed >= first->header().sequence)
+    throw FrameError("it has finished operation " + std::to_string(claimed) + ", but " +
                      std::to_string(first->header().sequence) + " is under way");
-  member.completed = said;
-  if (said < finished_) return;
-  finished_ = said;
+  member.completed = claimed;
+  if (claimed < finished_) return;
+  finished_ = claimed;
   finished_by_ = member.rank;
 }
 
@@ -300,7 +300,7 @@ void Reducer::drop(Member& member) {
 void Reducer::end(Code code, const std::string& message, uint32_t rank) {
   set_outcome(static_cast<uint32_t>(code), message);
   ended_here_ = true;
-  admit();  // those who have only just come are told, too
+  admit();  // workers that have only just come get the ERROR, too
   Header header;
   header.epoch = group_.epoch;
   header.job = group_.job;

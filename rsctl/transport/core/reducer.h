@@ -1,4 +1,4 @@
-// The reducer's loop: one thread, one poll, until everyone has left or one is lost. The twin is
+// The reducer's loop: one thread, one poll, until everyone has left or one is lost. The Python counterpart is
 // python_reducer.py.
 #pragma once
 
@@ -61,7 +61,7 @@ class Reducer {
   uint64_t finished_ = 0;  // the last operation that a rank has finished, and which
   uint32_t finished_by_ = kNoRank;
   bool has_unreported_ = false;    // whether a member lacks what is completed everywhere
-  uint32_t blamed_ = 0;      // what a worker's ERROR said: 1 + the reducer that failed, or 0
+  uint32_t blamed_ = 0;      // of a worker's ERROR: 1 + the reducer that failed, or 0
   bool ended_here_ = false;  // the thread's own view of the outcome
   std::atomic<uint64_t> blocks_{0};
   WakePipe wake_;

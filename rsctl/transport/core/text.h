@@ -1,4 +1,4 @@
-// Numbers and strangers' words in messages.
+// Formatting of numbers and of peers' texts for messages.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline std::string seconds(double value) {
   return text;
 }
 
-// A peer's words without control characters. What is no UTF-8 is left to whoever shows it.
+// A peer's text without control characters. Invalid UTF-8 is left to the caller.
 inline std::string printable(const uint8_t* text, size_t size) {
   std::string shown(reinterpret_cast<const char*>(text), size);
   for (char& c : shown)

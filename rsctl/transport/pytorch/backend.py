@@ -22,7 +22,7 @@ def wrap_init_process_group(real: Callable[..., Any], comm: CommSettings) -> Cal
     """An `init_process_group` that starts the backend of the spec in place of the script's.
 
     The spec wins over the script: it is the statement about this very run, and what it replaces is
-    said. Without a backend in the spec, the script's own stays.
+    shown. Without a backend in the spec, the script's own stays.
     """
     signature = inspect.signature(real)
 

@@ -22,7 +22,7 @@ class IntraNode(Protocol):
 
 
 class WholeGradient:
-    """One rank carries the whole gradient."""
+    """One rank reduces the whole gradient."""
 
     def scatter(self, gradient: torch.Tensor, average: bool) -> torch.Tensor:
         """The gradient itself."""
@@ -35,7 +35,7 @@ class WholeGradient:
 
 
 class ShardedGradient:
-    """The ranks of a node carry an equal part each: reduce-scatter before, all-gather after.
+    """The ranks of a node reduce an equal part each: reduce-scatter before, all-gather after.
 
     All collectives of `group` must come from one thread, in the same order on all its ranks.
     """

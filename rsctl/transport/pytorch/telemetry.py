@@ -1,4 +1,4 @@
-"""One structured line of what the transport does, once in a while and at the end."""
+"""Telemetry lines: the counters of the transport, at an interval and at the end."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Topology:
 
     On nodes with one rank, all ranks form one `lane`: a group that shares its reducers. Nodes with
     several ranks reduce inside the node first; then the ranks with the same local rank form a lane
-    each, with one member a node, and each carries its share of the gradients.
+    each, with one member a node, and each has its share of the gradients.
     """
 
     rank: int

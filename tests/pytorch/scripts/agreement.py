@@ -8,11 +8,11 @@ import torch
 import torch.distributed as dist
 
 from rsctl.transport import Code, TransportError
-from rsctl.transport.pytorch.gradient_pipeline import Engine
-from rsctl.transport.pytorch.intra_node import Alone
+from rsctl.transport.pytorch.gradient_pipeline import GradientPipeline
+from rsctl.transport.pytorch.intra_node import WholeGradient
 from rsctl.transport.pytorch.recovery import Recovery
-from rsctl.transport.pytorch.reducer_loss import Loss
-from rsctl.transport.pytorch.topology import Place
+from rsctl.transport.pytorch.reducer_loss import ReducerLoss
+from rsctl.transport.pytorch.topology import Topology
 
 case = sys.argv[1]
 dist.init_process_group("gloo")
@@ -31,7 +31,7 @@ class Work:
 
 
 class Transport:
-    """Finishes as many operations as it is told, with results of its own, then breaks."""
+    """Finishes a given number of operations, with results of its own, then breaks."""
 
     def __init__(self, completed):
         self.completed, self.committed, self.begun = completed, 0, 0
@@ -51,8 +51,10 @@ class Transport:
 
 
 transport = Transport(1 if rank == 1 and case == "one is ahead" else 0)
-engine = Engine(transport, Alone(), torch.device("cpu"), Loss(Recovery(Place(rank, 3))))
-futures = [engine.reduce(torch.tensor([rank + 1.0]), torch.float32) for _ in range(2)]
+pipeline = GradientPipeline(
+    transport, WholeGradient(), torch.device("cpu"), ReducerLoss(Recovery(Topology(rank, 3)))
+)
+futures = [pipeline.reduce(torch.tensor([rank + 1.0]), torch.float32) for _ in range(2)]
 BROKEN.set()
 results = []
 for future in futures:
@@ -62,5 +64,5 @@ for future in futures:
         results.append(str(error).splitlines()[0].removeprefix("RuntimeError: "))
 sys.stdout.write(json.dumps({"rank": rank, "results": results}) + "\n")
 sys.stdout.flush()
-engine.close()
+pipeline.close()
 dist.destroy_process_group()

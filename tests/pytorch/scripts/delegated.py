@@ -37,9 +37,9 @@ def collectives():
     output = empty(world)
     dist.all_to_all_single(output, torch.arange(world) * 1 + 2 * rank)
     found["all_to_all"] = output.tolist()
-    told = mine()
-    dist.broadcast(told, src=1)
-    found["broadcast"] = told.item()
+    sent = mine()
+    dist.broadcast(sent, src=1)
+    found["broadcast"] = sent.item()
     parts = [empty() for _ in range(world)] if rank == 0 else None
     dist.gather(mine(), parts, dst=0)
     found["gather"] = values(parts) if parts else None

@@ -97,12 +97,12 @@ std::vector<uint8_t> valid_frame(Random& random) {
 
 void mutate(std::vector<uint8_t>& data, Random& random) {
   for (uint64_t changes = random() % 4; changes > 0 && !data.empty(); --changes) {
-    const size_t place = random() % data.size();
+    const size_t index = random() % data.size();
     switch (random() % 4) {
-      case 0: data[place] = static_cast<uint8_t>(random()); break;
-      case 1: data[place] ^= static_cast<uint8_t>(1 << random() % 8); break;
-      case 2: data.resize(place); break;
-      default: data[place] = random() % 2 ? 0xff : 0; break;
+      case 0: data[index] = static_cast<uint8_t>(random()); break;
+      case 1: data[index] ^= static_cast<uint8_t>(1 << random() % 8); break;
+      case 2: data.resize(index); break;
+      default: data[index] = random() % 2 ? 0xff : 0; break;
     }
   }
 }

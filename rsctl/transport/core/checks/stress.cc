@@ -55,7 +55,7 @@ struct Pool {
   }
 };
 
-// Waits for its operations in one thread while another looks at the counters.
+// Waits for its operations in one thread while another reads the counters.
 void work(void* client, uint32_t rank, bool to_the_end) {
   std::vector<std::vector<float>> data;
   for (int i = 0; i < kOperations; ++i) data.emplace_back(i * i * 37 % 9001, float(rank + 1));
@@ -101,7 +101,7 @@ void play(Outcome outcome) {
 }
 
 // How a reducer of one worker ends that gets these bytes, half of them after a while; 0 if in order.
-uint32_t end_after(const std::vector<rsctl::Header>& said, const char* text) {
+uint32_t end_after(const std::vector<rsctl::Header>& headers, const char* text) {
   constexpr double kSilence = 0.2;
   const rsctl_group group{1, kFrame, kWindow, 0, 7, kSilence};
   void* reducer = rsctl_reducer_start(&group);
@@ -109,7 +109,7 @@ uint32_t end_after(const std::vector<rsctl::Header>& said, const char* text) {
   require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "a socket pair");
   require(rsctl_reducer_adopt(reducer, pair[1], 0), "adoption");
   std::vector<uint8_t> bytes;
-  for (const rsctl::Header& header : said) {
+  for (const rsctl::Header& header : headers) {
     const auto* start = reinterpret_cast<const uint8_t*>(&header);
     bytes.insert(bytes.end(), start, start + sizeof header);
     bytes.insert(bytes.end(), header.payload, '.');
