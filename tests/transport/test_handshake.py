@@ -76,7 +76,7 @@ def test_a_reducer_that_does_not_know_the_token_is_refused() -> None:
         thread.join()
 
 
-def test_a_recorded_opening_is_worth_nothing(pool: Pool) -> None:
+def test_a_recorded_handshake_is_worth_nothing(pool: Pool) -> None:
     pool.start(1)
     here, there = socket.socketpair()
     recorded: list[bytes] = []

@@ -98,7 +98,7 @@ def _pair(identity: str) -> tuple[Channel, Channel]:
     return worker, reducer
 
 
-def test_an_opening_is_bound_to_its_connection(run_identity: str) -> None:
+def test_a_handshake_is_bound_to_its_connection(run_identity: str) -> None:
     pairs = [_pair(run_identity) for _ in range(2)]
     assert len({worker.binding for worker, _ in pairs}) == 2
     worker, reducer = pairs[0]
