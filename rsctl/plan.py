@@ -1,4 +1,8 @@
-"""Job and target to Plan: what would run, and every finding about it. Nothing is sent."""
+"""Job and target to Submission: what would be sent, and every finding about it. Nothing is sent.
+
+`make_plan` is the only caller of `Target.render`, so that whoever plans a job, from the command
+line or from Python, gets the same checks.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
 from rsctl.targets import get
-from rsctl.targets.base import Plan, Target, capability_findings
+from rsctl.targets.base import Submission, Target, capability_findings
 
 
 def choose_target(document: Document, name: str | None) -> Target:
@@ -16,11 +20,18 @@ def choose_target(document: Document, name: str | None) -> Target:
     return get(name or (document.job.target if document.job else "process"))
 
 
-def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:
-    """The plan and the job it is of. Raises RsctlError with all errors of the file and the target.
+def name_of(source: Document | Job) -> str:
+    """The job's name, with which run ids begin; `run` if the file has none."""
+    job = source if isinstance(source, Job) else source.job
+    return job.name if job is not None else "run"
 
-    A file whose only errors are keys that the target refuses is rendered too, for all its errors at
-    once; one with errors of its own has defaults in the place of values, so its plan says nothing.
+
+def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
+    """All that a submission of a job file or of a job would send.
+
+    Raises RsctlError with all errors of the file and the target. A file whose only errors are keys
+    that the target refuses is rendered too, for all its errors at once; one with errors of its own
+    has defaults in the place of values, so its plan says nothing.
     """
     is_sound = not document.has_errors
     if document.job is not None:
@@ -28,16 +39,32 @@ def make_plan(document: Document, target: Target, run: str) -> tuple[Plan, Job]:
         document.add(check_python(document.job))
     job = document.job if document.job is not None and is_sound else document.require_job()
     try:
-        plan = target.render(job, run)
+        submission = target.render(job, run)
     except RsctlError as problem:
-        document.add(problem.findings)
-        raise RsctlError(problem.exit_code, *document.findings) from None
-    document.add(plan.findings)
-    document.require_job()
-    plan.findings = document.findings
-    return plan, job
+        source.add(problem.findings)
+        raise RsctlError(problem.exit_code, *source.findings) from None
+    source.add(submission.plan.findings)
+    source.require_job()
+    return _with_findings(submission, source.findings)
 
 
 def plan_findings(document: Document, target: Target) -> None:
     """Add to the document all that planning for a target finds. Raises RsctlError on errors."""
-    make_plan(document, target, placeholder(document.job.name if document.job else "run"))
+    make_plan(document, target, placeholder(name_of(document)))
+
+
+def _planned(job: Job, target: Target, run: str) -> Submission:
+    """The submission of a job that was read or made elsewhere; its findings have no lines."""
+    findings = list(capability_findings(job, target.name, target.supports))
+    try:
+        submission = target.render(job, run)
+    except RsctlError as problem:
+        raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
+    findings += submission.plan.findings
+    if any(finding.is_error for finding in findings):
+        raise RsctlError(ExitCode.USAGE, *findings)
+    return _with_findings(submission, findings)
+
+
+def _with_findings(submission: Submission, findings: list[Finding]) -> Submission:
+    return replace(submission, plan=with_fields(submission.plan, findings=findings))

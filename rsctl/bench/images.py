@@ -15,10 +15,10 @@ def provide_images(
     """Tag and reference of each image that was not `known` by digest yet. Raises RsctlError."""
     done: set[str] = set()
     for cell in cells:
-        tag = cell.plan.image.tag
+        tag = cell.submission.plan.image.tag
         if tag is None or tag in done or "@sha256:" in known.get(tag, ""):
             continue
         done.add(tag)
-        reference = target.have_image(cell.plan, cell.job, show)
+        reference = target.have_image(cell.submission, show)
         if reference is not None:
             yield tag, reference

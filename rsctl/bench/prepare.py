@@ -13,27 +13,26 @@ import msgspec
 from rsctl.bench.records import Bench, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.context import source_entries
-from rsctl.plan import choose_target, make_plan
+from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document, cells_of, read
 from rsctl.spec.job import Job
 from rsctl.spec.matrix import plain
 from rsctl.stream.events import now
-from rsctl.targets.base import Plan, Target, metric_specs
+from rsctl.targets.base import Submission, Target, metric_specs
 
 _CODE = (".py", ".sh")
 
 
 @dataclass(frozen=True)
 class BenchCell:
-    """One cell: its values, its job, its plan with a placeholder for the run's id.
+    """One cell: its values, and a submission of it with a placeholder for the run's id.
 
     `digest` is of all that its runs have in common.
     """
 
     values: Cell
-    job: Job
-    plan: Plan
+    submission: Submission
     digest: str
 
 
@@ -50,7 +49,7 @@ class PreparedBench:
     @property
     def job(self) -> Job:
         """The job of the first cell, for what all cells have in common."""
-        return self.cells[0].job
+        return self.cells[0].submission.job
 
     @property
     def definition(self) -> str:
@@ -87,12 +86,13 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
     cells, findings, wrong = [], list(document.findings), []
     for values, one in cells_of(document):
         try:
-            plan, job = make_plan(one, chosen, placeholder(_name(one)))
+            submission = make_plan(one, chosen, placeholder(name_of(one)))
         except RsctlError as problem:
             wrong += [finding for finding in problem.findings if finding not in wrong]
             continue
-        findings += [finding for finding in plan.findings if finding not in findings]
-        cells.append(BenchCell(values, job, plan, digest_of(plan, job)))
+        known = submission.plan.findings
+        findings += [finding for finding in known if finding not in findings]
+        cells.append(BenchCell(values, submission, digest_of(submission)))
     if wrong:
         raise RsctlError(ExitCode.USAGE, *wrong)
     if not cells:
@@ -119,8 +119,9 @@ def reopen(bench: Bench) -> PreparedBench:
     return prepared
 
 
-def digest_of(plan: Plan, job: Job) -> str:
+def digest_of(submission: Submission) -> str:
     """A digest of a plan but for the id of its run; where there is no image, of the code too."""
+    plan, job = submission.plan, submission.job
     shown: dict[str, Any] = {**msgspec.to_builtins(plan), "findings": [], "image": plan.image.tag}
     shown["metrics"] = metric_specs(job)
     shown["limits"] = [job.limits.timeout, job.limits.retries]
@@ -129,10 +130,6 @@ def digest_of(plan: Plan, job: Job) -> str:
     )
     code = "" if plan.image.tag else _code_digest(job)
     return hashlib.sha256(text + code.encode()).hexdigest()
-
-
-def _name(document: Document) -> str:
-    return document.job.name if document.job else "run"
 
 
 def _code_digest(job: Job) -> str:

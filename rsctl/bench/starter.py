@@ -16,9 +16,10 @@ from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.summary import format_value
 from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.plan import make_plan
 from rsctl.runs.home import home
 from rsctl.runs.ids import new_run_id
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Submission
 
 _SENDERS = 8
 
@@ -42,7 +43,7 @@ class Starter:
         self._queue: deque[Slot] = deque()
         self._again: deque[Trial] = deque()
         self._sending: dict[str, tuple[Trial, SubmitThread]] = {}
-        account = _account(prepared.cells[0].plan)
+        account = _account(prepared.cells[0].submission.plan)
         self._rate = submission_rate(home(), prepared.target.name, account)
         queue = prepared.job.limits.queue
         factor = Pace.of_environment().factor
@@ -86,7 +87,7 @@ class Starter:
                 return
             cell = self._prepared.cells[trial.cell]
             try:
-                plan = self._plan(bench, cell, trial.run)
+                submission = self._submission(bench, cell, trial.run)
             except RsctlError as problem:
                 self.stop(problem)
                 return
@@ -94,20 +95,20 @@ class Starter:
                 self._benches.begin(bench.bench, trial)
                 bench.trials.append(trial)
             target, settings = self._prepared.target, self._settings(cell)
-            submission = SubmitThread(target, plan, cell.job, settings, self._rate)
-            self._sending[trial.run] = trial, submission
+            thread = SubmitThread(target, submission, settings, self._rate)
+            self._sending[trial.run] = trial, thread
 
     def wait(self) -> None:
         """Wait for the answers of all submissions: a job must not come after its cancel."""
-        for _, submission in self._sending.values():
-            submission.wait()
+        for _, thread in self._sending.values():
+            thread.wait()
 
     def answered(self) -> list[Sent]:
         """Submissions that have been answered since."""
-        done = [run for run, (_, submission) in self._sending.items() if submission.done]
+        done = [run for run, (_, thread) in self._sending.items() if thread.done]
         return [
-            Sent(trial, submission.problem)
-            for trial, submission in (self._sending.pop(run) for run in done)
+            Sent(trial, thread.problem)
+            for trial, thread in (self._sending.pop(run) for run in done)
         ]
 
     def later(self, sent: Sent, others_run: bool) -> list[Finding] | None:
@@ -149,15 +150,16 @@ class Starter:
             return self._again.popleft()
         return next_trial(bench, self._queue.popleft(), run)
 
-    def _plan(self, bench: Bench, cell: BenchCell, run: str) -> Plan:
-        """The plan of one run. Raises RsctlError if it is not the one of the bench any more."""
-        plan = self._prepared.target.render(cell.job, run)
-        if digest_of(plan, cell.job) != cell.digest:
+    def _submission(self, bench: Bench, cell: BenchCell, run: str) -> Submission:
+        """What is sent for one run. Raises RsctlError if it is not the bench's plan any more."""
+        submission = make_plan(cell.submission.job, self._prepared.target, run)
+        if digest_of(submission) != cell.digest:
             message = "the job's files have changed since the bench began"
             remedy = "run it again: what has changed is measured as another bench"
             raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
-        plan.image.reference = bench.images.get(plan.image.tag or "")
-        return plan
+        image = submission.plan.image
+        image.reference = bench.images.get(image.tag or "")
+        return submission
 
 
 def _account(plan: Plan) -> str:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from rsctl.bench.rate import SubmissionRate
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
-from rsctl.spec.job import Job
-from rsctl.targets.base import Plan, Target, Unanswered, new_run
+from rsctl.targets.base import Submission, Target, Unanswered, new_run
 
 
 class SubmitThread:
@@ -21,15 +20,15 @@ class SubmitThread:
     def __init__(
         self,
         target: Target,
-        plan: Plan,
-        job: Job,
+        submission: Submission,
         settings: Sequence[str],
         rate: SubmissionRate | None,
     ) -> None:
-        self._target, self._plan, self._job, self._rate = target, plan, job, rate
+        self._target, self._submission, self._rate = target, submission, rate
+        self._run = submission.plan.run
         self._settings = settings
         self.problem: RsctlError | None = None
-        self._thread = threading.Thread(target=self._send, name=plan.run, daemon=True)
+        self._thread = threading.Thread(target=self._send, name=self._run, daemon=True)
         self._thread.start()
 
     @property
@@ -43,7 +42,7 @@ class SubmitThread:
 
     def _send(self) -> None:
         try:
-            self._target.submit(self._plan, self._job, self._record, lambda _event: None)
+            self._target.submit(self._submission, self._record, lambda _event: None)
         except Unanswered:
             pass
         except RsctlError as problem:
@@ -53,13 +52,13 @@ class SubmitThread:
             self.problem = RsctlError(ExitCode.ENVIRONMENT, error("bug", message, "report it"))
         finally:
             if self._rate:
-                self._rate.sent(self._plan.run)
+                self._rate.sent(self._run)
 
     def _record(self) -> None:
         """A run that is submitted again, after its driver was killed, is recorded already."""
         store = Store()
         try:
-            if store.get(self._plan.run) is None:
-                store.add(new_run(self._plan, self._job, self._settings))
+            if store.get(self._run) is None:
+                store.add(new_run(self._submission, self._settings))
         finally:
             store.close()

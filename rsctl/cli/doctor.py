@@ -14,7 +14,7 @@ from rsctl.cli.output import in_color
 from rsctl.cli.show import print_json, remedy_line, say, show_findings
 from rsctl.doctor import Check, Verdict
 from rsctl.findings import ExitCode
-from rsctl.plan import choose_target, make_plan
+from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
@@ -73,10 +73,12 @@ def _checks_of(path: str, target: str | None, settings: Sequence[str]) -> Iterat
 
     document = read(path, settings)
     place = choose_target(document, target)
-    plan, job = make_plan(document, place, placeholder(document.require_job().name))
+    document.require_job()
+    submission = make_plan(document, place, placeholder(name_of(document)))
+    plan = submission.plan
     show_findings(finding for finding in plan.findings if finding.severity == "warning")
     yield from machine_checks(place.name)
-    yield from _cloud_checks(place.name, job, plan)
+    yield from _cloud_checks(place.name, submission.job, plan)
 
 
 def _cloud_checks(target: str, job: Job, plan: Plan) -> Iterator[Check]:

@@ -13,13 +13,12 @@ from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.plan import choose_target, make_plan
+from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import new_run_id, placeholder, require_run_id
 from rsctl.spec import matrix
 from rsctl.spec.document import Document, read
-from rsctl.spec.job import Job
 from rsctl.stream.sanitize import sanitize
-from rsctl.targets.base import Plan, Pool
+from rsctl.targets.base import Plan, Pool, Submission
 
 
 @make_command("plan")
@@ -49,13 +48,14 @@ def command(
     """
     document = read(job, settings)
     place = choose_target(document, target)
-    name = document.job.name if document.job else "run"
+    name = name_of(document)
     if run_id is not None:
         run = require_run_id(run_id)
     else:
         # Code is to be run, by several people perhaps: each gets an id of their own.
         run = new_run_id(name) if output == "python" else placeholder(name)
-    plan, planned = make_plan(document, place, run)
+    submission = make_plan(document, place, run)
+    plan = submission.plan
     cells = _cells(document)
     if output == "json":
         shown = msgspec.to_builtins(plan)
@@ -68,17 +68,18 @@ def command(
     return int(ExitCode.SUCCEEDED)
 
 
-def _code(plan: Plan, job: Job) -> str:
+def _code(submission: Submission) -> str:
     """The request by the SDK of its cloud. Raises RsctlError where there is none."""
-    if plan.target == "vertex":
+    target = submission.plan.target
+    if target == "vertex":
         from rsctl.sdk import vertex
 
-        return vertex.code(plan, job)
-    if plan.target == "sagemaker":
+        return vertex.code(submission)
+    if target == "sagemaker":
         from rsctl.sdk import sagemaker
 
-        return sagemaker.code(plan, job)
-    message = f"target {plan.target} has no SDK"
+        return sagemaker.code(submission)
+    message = f"target {target} has no SDK"
     raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
 
 

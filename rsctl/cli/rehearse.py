@@ -11,8 +11,7 @@ import msgspec
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.spec.document import Document
-from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Submission
 
 if TYPE_CHECKING:
     from rsctl.emulators.nodes import Kind
@@ -52,26 +51,28 @@ class Rehearse:
         document.job, findings = complete_job(document.job, self._target)
         return findings
 
-    def findings(self, plan: Plan, job: Job) -> list[Finding]:
+    def findings(self, submission: Submission) -> list[Finding]:
         """What the user is to know of this rehearsal, and errors for what it lacks."""
         from rsctl.rehearsal.job import rehearsal_findings
 
-        return rehearsal_findings(job, plan, self._runner)
+        return rehearsal_findings(submission, self._runner)
 
     @contextmanager
-    def playing(self, plan: Plan, job: Job) -> Iterator[None]:
-        """Start the emulator; from now on every command on the run finds it.
+    def playing(self, submission: Submission) -> Iterator[Submission]:
+        """Start the emulator, and yield what is sent to it; every command on the run finds it.
 
         It lives on, but for a run that could not be submitted.
         """
+        from rsctl.rehearsal.image import rehearsed_submission
         from rsctl.rehearsal.job import make_settings
         from rsctl.rehearsal.start import start
 
-        start(plan.run, make_settings(job, plan, self._runner, self._behaviour))
+        submission = rehearsed_submission(submission, self._runner)
+        start(submission.plan.run, make_settings(submission, self._runner, self._behaviour))
         try:
-            yield
+            yield submission
         except BaseException:
-            emulator.end(plan.run)
+            emulator.end(submission.plan.run)
             raise
 
     def end(self, plan: Plan) -> None:

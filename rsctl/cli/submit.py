@@ -19,14 +19,21 @@ from rsctl.cli.runs import bring_all_up_to_date
 from rsctl.cli.show import print_events, say, show_findings
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, note
-from rsctl.plan import choose_target, make_plan
+from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.store import Store
 from rsctl.spec.document import Document, read
-from rsctl.spec.job import Job
 from rsctl.stream.events import FindingEvent, ResultEvent, StateEvent, now
-from rsctl.targets.base import Plan, Target, Unanswered, metric_specs, new_run, replica_names
+from rsctl.targets.base import (
+    Plan,
+    Submission,
+    Target,
+    Unanswered,
+    metric_specs,
+    new_run,
+    replica_names,
+)
 
 _NO_MATRIX = error(
     "matrix",
@@ -98,7 +105,8 @@ def command(
         document = read(job, settings)
         place = choose_target(document, target)
         rehearsal = Rehearse(place.name, rehearse_with, behaviour) if rehearse else None
-        plan, spec = _planned(document, place, output, rehearsal)
+        submission = _planned(document, place, output, rehearsal)
+    plan = submission.plan
     store = Store()
     replicas = replica_names(plan.pools)
     view = make_view(output, plan.run, replicas)
@@ -107,8 +115,8 @@ def command(
         cancel_on_interrupt = os.environ.get("CI") == "true"
     with _errors_as_events(output, plan):
         clear_killed_runs(store, place)
-        with rehearsal.playing(plan, spec) if rehearsal else nullcontext():
-            is_wanted = send(store, place, plan, spec, settings, interrupts)
+        with rehearsal.playing(submission) if rehearsal else nullcontext(submission) as sent:
+            is_wanted = send(store, place, sent, settings, interrupts)
     if detach and is_wanted:
         return _detached(plan, store, output)
     noun = "replica" if len(replicas) == 1 else "replicas"
@@ -158,31 +166,29 @@ def _told(findings: Iterable[Finding]) -> list[FindingEvent]:
 
 def _planned(
     document: Document, target: Target, output: str, rehearsal: Rehearse | None
-) -> tuple[Plan, Job]:
-    """The plan of a job that this environment can run; shows what the user should know of it."""
-    name = document.job.name if document.job else "run"
+) -> Submission:
+    """A job that this environment can run; shows what the user should know of it."""
     made_up = rehearsal.prepare(document) if rehearsal else []
-    plan, job = make_plan(document, target, new_run_id(name))
-    if job.matrix:
+    submission = make_plan(document, target, new_run_id(name_of(document)))
+    if submission.job.matrix:
         document.add([_NO_MATRIX])
         document.require_job()
-    lacking = rehearsal.findings(plan, job) if rehearsal else target.preflight(job)
+    lacking = rehearsal.findings(submission) if rehearsal else target.preflight(submission)
     missing = [finding for finding in lacking if finding.is_error]
-    findings = [finding for finding in plan.findings if finding.severity != "note"]
+    findings = [finding for finding in submission.plan.findings if finding.severity != "note"]
     findings += [finding for finding in [*made_up, *lacking] if not finding.is_error]
     show_findings(findings, document)
     if output == "json":
         print_events(_told(findings))
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-    return plan, job
+    return submission
 
 
 def send(
     store: Store,
     target: Target,
-    plan: Plan,
-    job: Job,
+    submission: Submission,
     settings: Iterable[str],
     interrupts: Interrupts,
 ) -> bool:
@@ -192,10 +198,10 @@ def send(
     whether the run is still wanted: one that had begun when it was interrupted is to be followed
     to its end, which the interruption asks for.
     """
-    run = new_run(plan, job, settings)
+    plan, run = submission.plan, new_run(submission, settings)
     view = make_build_view() if plan.image.tag else QuietBuildView()
     try:
-        target.submit(plan, job, lambda: store.add(run), view.show)
+        target.submit(submission, lambda: store.add(run), view.show)
         interrupts.hold()
     except Unanswered:
         raise

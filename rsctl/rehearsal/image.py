@@ -2,51 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
-from msgspec.structs import replace
+from msgspec.structs import replace as with_fields
 
 from rsctl.emulators.nodes import Kind
-from rsctl.image.events import Show
 from rsctl.image.findings import recipe_of
 from rsctl.image.recipe import Recipe
-from rsctl.rehearsal.settings import rehearsal_of
-from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Submission
 
 NEEDS_VENDOR = ("reduction-server", "fast-socket", "efa")
 """Transports whose parts only the vendors' own package sources have."""
 
 
 def replacement_transport(plan: Plan) -> Literal["rsctl", "none"]:
-    """The transport in place of one that only the vendors have."""
+    """The transport in place of one that cannot be had."""
     return "rsctl" if any(pool.role == "reducer" for pool in plan.pools) else "none"
 
 
-def nodes_image(job: Job, plan: Plan, runner: Kind) -> str:
-    """What the nodes run: the image that is built here, or what the plan names. Raises RsctlError.
+def rehearsed_submission(submission: Submission, runner: Kind) -> Submission:
+    """A submission whose image this machine can build, and which is pushed nowhere.
 
-    For processes nothing is built, and the plan's image stands for the source.
+    For processes nothing is built, and the plan's image stands for the source. Raises RsctlError.
     """
-    if runner == "process" or job.image.uri or plan.image.tag is None:
-        return plan.image.tag or job.image.uri or ""
-    return _recipe(job, plan).reference
+    if runner == "process" or submission.recipe is None:
+        placeholders = tuple(each for each in submission.placeholders if each.secret)
+        return replace(submission, recipe=None, placeholders=placeholders, is_pushed=False)
+    return replace(submission, recipe=_recipe(submission, submission.recipe), is_pushed=False)
 
 
-def provide_rehearsal_image(plan: Plan, job: Job, show: Show) -> str | None:
-    """The image for a rehearsed request, built here and not pushed.
-
-    Raises RsctlError.
-    """
-    from rsctl.image.ensure import ensure_image
-
-    rehearsal = rehearsal_of(plan.run)
-    if rehearsal is None or rehearsal.runner == "process" or job.image.uri or not plan.image.tag:
-        return plan.image.tag
-    return ensure_image(_recipe(job, plan), job, show).reference
-
-
-def _recipe(job: Job, plan: Plan) -> Recipe:
-    if plan.image.transport in NEEDS_VENDOR:
-        job = replace(job, image=replace(job.image, transport=replacement_transport(plan)))
-    return recipe_of(job, plan.target)[0]
+def _recipe(submission: Submission, recipe: Recipe) -> Recipe:
+    job, plan = submission.job, submission.plan
+    if recipe.transport not in NEEDS_VENDOR:
+        return recipe
+    image = with_fields(job.image, transport=replacement_transport(plan))
+    return recipe_of(with_fields(job, image=image), plan.target)[0]

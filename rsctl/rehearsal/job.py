@@ -19,10 +19,10 @@ from rsctl.image.package import is_packaged
 from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
-from rsctl.rehearsal.image import NEEDS_VENDOR, nodes_image, replacement_transport
+from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
 from rsctl.rehearsal.settings import PACE, Rehearsal
 from rsctl.spec.job import Job, PerTarget
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
 from rsctl.targets.local.oversubscription import oversubscription
 
@@ -81,8 +81,9 @@ def _with_repository(job: Job, target: str, repository: str) -> Any:
     return replace(job.image, repository=replace(per_target, **{target: repository}))
 
 
-def rehearsal_findings(job: Job, plan: Plan, runner: Kind) -> list[Finding]:
+def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
     """What the user is to know of this rehearsal, and errors for what it lacks."""
+    plan, job = submission.plan, submission.job
     return [
         *_transport_findings(plan, runner),
         *_data_findings(job),
@@ -168,15 +169,16 @@ def _missing_torch() -> Iterator[Finding]:
         yield error("torch", message, remedy, "run.launcher")
 
 
-def make_settings(job: Job, plan: Plan, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
-    """The settings of a job's emulator. Raises RsctlError if the image cannot be named."""
+def make_settings(submission: Submission, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
+    """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
+    plan, job, recipe = submission.plan, submission.job, submission.recipe
     options: Any = getattr(job.targets, plan.target)
     staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
     return Rehearsal(
         emulator=EMULATORS[plan.target],
         runner=runner,
-        image=nodes_image(job, plan, runner),
+        image=recipe.reference if recipe else plan.image.tag or job.image.uri or "",
         source=str(job.image.source or "."),
         entrypoint=[] if job.run.launcher == "none" else ["rsctl-launch"],
         options={name: getattr(options, name) for name in _EMULATOR_OPTIONS[plan.target]},

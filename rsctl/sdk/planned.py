@@ -3,43 +3,29 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import NamedTuple, Union
+from typing import Union
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.installation import install_command
-from rsctl.plan import make_plan
+from rsctl.plan import make_plan, name_of
 from rsctl.runs.ids import new_run_id, require_run_id
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets import get
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Submission
 
 AnyJob = Union[Job, str, "PathLike[str]"]
 
 
-class Planned(NamedTuple):
-    """A plan and the job it is of."""
-
-    plan: Plan
-    job: Job
-
-
-def planned(job: AnyJob, target: str, run: str | None) -> Planned:
-    """The plan of a job file or of a job, with a run id of its own unless one is given.
+def planned(job: AnyJob, target: str, run: str | None) -> Submission:
+    """All that a job file or a job would send, with a run id of its own unless one is given.
 
     Raises RsctlError with all that is wrong with the job.
     """
     if run is not None:
         require_run_id(run)
-    if isinstance(job, Job):
-        plan = get(target).render(job, run or new_run_id(job.name))
-        wrong = [finding for finding in plan.findings if finding.is_error]
-        if wrong:
-            raise RsctlError(ExitCode.USAGE, *wrong)
-        return Planned(plan, job)
-    document = read(str(job), ())
-    name = document.job.name if document.job else "run"
-    return Planned(*make_plan(document, get(target), run or new_run_id(name)))
+    source = job if isinstance(job, Job) else read(str(job), ())
+    return make_plan(source, get(target), run or new_run_id(name_of(source)))
 
 
 def missing_sdk(package: str) -> RsctlError:

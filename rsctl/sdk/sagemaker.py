@@ -28,10 +28,10 @@ from rsctl.sdk.calls import (
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.sdk.source_code import is_package, source_code
 from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
-from rsctl.targets.managed.fill import filled
+from rsctl.targets.base import Submission
+from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.carried import NAME, arguments_in, carried_in_full
-from rsctl.targets.work import secrets
+from rsctl.targets.work import secret_values
 
 if TYPE_CHECKING:
     from sagemaker.train import ModelTrainer
@@ -80,10 +80,10 @@ def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     Raises RsctlError with what is wrong with the job, for fields that a ModelTrainer has no words
     for, or if the SDK is not installed.
     """
-    plan, spec = planned(job, "sagemaker", run)
-    has_reducers = any(pool.role == "reducer" for pool in plan.pools)
-    body = filled(plan.request["body"], None, None, secrets(spec, has_reducers))
-    calls = _calls(plan, spec, body)
+    submission = planned(job, "sagemaker", run)
+    secrets = secret_values(submission)
+    request = resolve_placeholders(submission.plan.request, submission.placeholders, None, secrets)
+    calls = _calls(submission, request["body"])
     functions = _functions(calls)
     trainer: Any = execute(calls.trainer, functions)
     for setter, argument in calls.setters:
@@ -92,14 +92,17 @@ def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     return result
 
 
-def code(plan: Plan, job: Job) -> str:
+def code(submission: Submission) -> str:
     """The plan's request as Python. Raises RsctlError for fields that the SDK cannot express."""
-    calls = _calls(plan, job, _with_code(plan.request["body"]))
+    calls = _calls(submission, _with_code(submission.plan.request["body"]))
     standard = [name for name in ("os", "secrets") if has_code(calls.trainer, f"{name}.")]
     by_module: dict[str, set[str]] = {}
     for name in calls.names - {_BOTO}:
         by_module.setdefault(_FROM.get(name, _MODULE), set()).add(name)
-    lines = [f'"""What `rsctl submit` sends for {plan.run}, by the SageMaker SDK."""', ""]
+    lines = [
+        f'"""What `rsctl submit` sends for {submission.plan.run}, by the SageMaker SDK."""',
+        "",
+    ]
     lines += [f"import {name}" for name in standard] + [""] * bool(standard)
     lines += ["import boto3", *imports(by_module)]
     lines += ["", f"trainer = {python_code(calls.trainer)}"]
@@ -119,7 +122,7 @@ class _Calls(NamedTuple):
         return names_in([self.trainer, *(argument for _, argument in self.setters)])
 
 
-def _calls(plan: Plan, job: Job, body: dict[str, Any]) -> _Calls:
+def _calls(submission: Submission, body: dict[str, Any]) -> _Calls:
     """Raises RsctlError for what a ModelTrainer cannot say."""
     if unsaid := list(_unsupported(body)):
         raise inexpressible(_CLASS, unsaid)
@@ -132,8 +135,9 @@ def _calls(plan: Plan, job: Job, body: dict[str, Any]) -> _Calls:
     if definitions:
         each = [Call("MetricDefinition", snake_keys(definition)) for definition in definitions]
         setters.append(("with_metric_definitions", each))
-    source = source_code(plan, job, body)
-    trainer = Call(_CLASS, _arguments(body, plan.request["region"], job, source))
+    job = submission.job
+    source = source_code(submission, body)
+    trainer = Call(_CLASS, _arguments(body, submission.plan.request["region"], job, source))
     if wrong := list(invalid_names([trainer, *(argument for _, argument in setters)])):
         raise inexpressible(_CLASS, wrong)
     return _Calls(trainer, setters)

@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.findings import RsctlError
-from rsctl.image.package import digest_in
 from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Plan, Submission
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.work import comm_env, ranks_in, user_command
@@ -28,16 +27,17 @@ _TORCHRUN = (
 """The variables are of the SDK's own programs."""
 
 
-def source_code(plan: Plan, job: Job, body: dict[str, Any]) -> Call | None:
+def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     """The SourceCode of a request; None where the image starts the work by itself.
 
     Raises RsctlError for what only rsctl can start.
     """
+    plan, job = submission.plan, submission.job
     algorithm = body["AlgorithmSpecification"]
     entry, arguments = algorithm.get("ContainerEntrypoint"), arguments_in(body)
     if not job.image.uri and job.run.launcher != "none":
         return None  # an image of ours, whose entrypoint reads its arguments
-    if digest_in(body) is not None:
+    if submission.package is not None:
         return _of_source(plan, job, arguments)
     if entry:
         return Call("SourceCode", _started([*entry, *arguments]))

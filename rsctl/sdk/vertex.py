@@ -10,9 +10,9 @@ from rsctl.image.package import is_packaged
 from rsctl.sdk.calls import Call, execute, has_code, python_code, secret, snake_keys
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
-from rsctl.targets.managed.fill import filled
-from rsctl.targets.work import secrets
+from rsctl.targets.base import Plan, Submission
+from rsctl.targets.managed.placeholders import resolve_placeholders
+from rsctl.targets.work import secret_values
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform
@@ -46,8 +46,9 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     It is the whole request, also where the SDK's own arguments cannot express a field. Raises
     RsctlError with what is wrong with the job, or if the SDK is not installed.
     """
-    plan, spec = planned(job, "vertex", run)
-    _require_image(spec)
+    submission = planned(job, "vertex", run)
+    plan = submission.plan
+    _require_image(submission.job)
     try:
         from google.cloud.aiplatform_v1.types import CustomJob
 
@@ -56,8 +57,9 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
         raise missing_sdk(_SDK) from None
     from google.protobuf import json_format
 
-    has_reducers = any(pool.role == "reducer" for pool in plan.pools)
-    body = filled(plan.request["body"], None, None, secrets(spec, has_reducers))
+    secrets = secret_values(submission)
+    request = resolve_placeholders(plan.request, submission.placeholders, None, secrets)
+    body = request["body"]
     message = json_format.ParseDict(body, CustomJob.pb(CustomJob()))
     # The constructor insists on a bucket; what is sent is the request, with or without one.
     arguments = {"staging_bucket": "gs://not-sent", **_constructor(plan, body)}
@@ -68,8 +70,9 @@ def custom_job(job: AnyJob, run: str | None = None) -> aiplatform.CustomJob:
     return result
 
 
-def code(plan: Plan, job: Job) -> str:
+def code(submission: Submission) -> str:
     """The plan's request as Python. Raises RsctlError for fields that the SDK cannot express."""
+    plan, job = submission.plan, submission.job
     _require_image(job)
     body = _with_code(plan.request["body"])
     if not body["jobSpec"].get("baseOutputDirectory"):

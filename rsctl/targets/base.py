@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
 
 if TYPE_CHECKING:
+    from rsctl.image.package import Package
+    from rsctl.image.recipe import Recipe
     from rsctl.runs.store import Run
 
 
@@ -96,25 +99,59 @@ class Plan(msgspec.Struct, kw_only=True):
     findings: list[Finding] = []
 
 
+class Placeholder(NamedTuple):
+    """A value of a request that is known only as it is sent.
+
+    `path` leads to it through the request's mappings and lists. `secret` is the variable whose
+    value belongs there; None stands for the image, by its digest.
+    """
+
+    path: tuple[Union[str, int], ...]
+    secret: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Submission:
+    """All that it takes to send a job: `render` makes it, and `submit` derives nothing again.
+
+    `job` is the job as the target settled it. `recipe` is what the plan's image is built by, None
+    where none is built; `package` is the source that an image used as it is lacks. `placeholders`
+    are the values of the request that are filled in as it is sent, `secrets` the names of the
+    variables that the plan shows as None. An image that is not `pushed` stays on this machine.
+    """
+
+    plan: Plan
+    job: Job
+    recipe: Optional[Recipe] = None
+    package: Optional[Package] = None
+    placeholders: tuple[Placeholder, ...] = ()
+    secrets: tuple[str, ...] = ()
+    is_pushed: bool = True
+
+
 class Target(Protocol):
-    """A place where jobs run."""
+    """What runs jobs: a cloud's service, or this machine."""
 
     name: str
     supports: Capabilities
 
-    def render(self, job: Job, run: str) -> Plan:
-        """What would be sent. Pure: no network, clock, credentials, SDK or docker."""
+    def render(self, job: Job, run: str) -> Submission:
+        """All that would be sent. Pure: no network, clock, credentials, SDK or docker.
 
-    def preflight(self, job: Job) -> list[Finding]:
-        """What this environment lacks to submit the job; changes nothing."""
-
-    def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
-        """Have the plan's image where jobs can start from it; by which reference, None if none.
-
-        A submission does so itself unless its plan has the reference already. Raises RsctlError.
+        Called by `rsctl.plan.make_plan` and nobody else. Raises RsctlError.
         """
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+    def preflight(self, submission: Submission) -> list[Finding]:
+        """What this environment lacks to send it; changes nothing."""
+
+    def have_image(self, submission: Submission, show: Show) -> str | None:
+        """Have the image where jobs can start from it; by which reference, None if none.
+
+        `submit` does so itself unless the plan has the reference already. Raises RsctlError; with
+        code `changed` if the files are not those of the plan any more.
+        """
+
+    def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Send the plan's request; a second call for the same run finds the first's job.
 
         `record` writes the run down; it is called before anything is started, and once nobody
@@ -154,10 +191,11 @@ class Target(Protocol):
         """Ask the job to end. Returns at once; a job that has ended is left as it is."""
 
 
-def new_run(plan: Plan, job: Job, settings: Iterable[str] = ()) -> Run:
-    """A run of a plan as it is recorded before it is sent; the target does not know it yet."""
+def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
+    """A run as it is recorded before it is sent; the target does not know it yet."""
     from rsctl.runs.store import Run  # a plan needs no database
 
+    plan, job = submission.plan, submission.job
     return Run(
         run=plan.run,
         name=job.name,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
+
+if TYPE_CHECKING:
+    from rsctl.targets.base import Submission
 
 TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
 """The variable that has the run's secret, by which workers and reducers know each other."""
@@ -123,8 +126,14 @@ def _tls_wish(job: Job) -> str:
     return str(job.run.env.get(TLS_VARIABLE, ""))
 
 
-def secrets(job: Job, has_reducers: bool) -> dict[str, str]:
-    """The values that a plan leaves out: the spec's, and a new token of the run's own.
+def secret_names(job: Job, has_reducers: bool) -> tuple[str, ...]:
+    """The variables whose values a plan leaves out: the spec's, and those of the run's reducers."""
+    env = {**reducers_env(job, has_reducers), **user_env(job)}
+    return tuple(name for name, value in env.items() if value is None)
+
+
+def secret_values(submission: Submission) -> dict[str, str]:
+    """What the plan leaves out: the spec's secrets, and a new token of the run's own.
 
     Where the job asks for TLS, also the certificate of its reducers, with its key.
     """

@@ -16,9 +16,10 @@ from rsctl.bench.records import Bench, Benches
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
+from rsctl.plan import make_plan
 from rsctl.runs.store import Store
 from rsctl.spec.job import Job
-from rsctl.targets.base import Plan
+from rsctl.targets.base import Submission
 from rsctl.targets.local.process import ProcessTarget
 from tests.bench.test_run import Recording, ledger, prepared_at, ran
 
@@ -42,26 +43,27 @@ class Cloudlike(ProcessTarget):
         self.references: list[str | None] = []
         self.submitted: list[str] = []
 
-    def render(self, job: Job, run: str) -> Plan:
+    def render(self, job: Job, run: str) -> Submission:
         """With a tag that depends on what the image is made of."""
-        plan = super().render(job, run)
-        plan.image.tag = f"repo/image:{job.image.base or 'plain'}"
-        return plan
+        submission = super().render(job, run)
+        submission.plan.image.tag = f"repo/image:{job.image.base or 'plain'}"
+        return submission
 
-    def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
+    def have_image(self, submission: Submission, show: Show) -> str | None:
         """Counts the builds."""
-        self.built.append(str(plan.image.tag))
+        self.built.append(str(submission.plan.image.tag))
         return f"repo/image@sha256:{len(self.built)}"
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+    def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Refuses first."""
+        plan = submission.plan
         self.submitted.append(plan.run)
         self.references.append(plan.image.reference)
         problem = self.refusals.pop(0) if self.refusals else None
         if problem is not None:
             record()
             raise problem
-        super().submit(plan, job, record, show)
+        super().submit(submission, record, show)
 
 
 def on(
@@ -74,8 +76,9 @@ def on(
         made = prepared_at(folder, *settings)
         cells = []
         for cell in made.cells:
-            plan = target.render(cell.job, cell.plan.run)
-            cells.append(BenchCell(cell.values, cell.job, plan, digest_of(plan, cell.job)))
+            known = cell.submission
+            submission = make_plan(known.job, target, known.plan.run)
+            cells.append(BenchCell(cell.values, submission, digest_of(submission)))
         return replace(made, target=target, cells=cells)
 
     def start() -> Bench:

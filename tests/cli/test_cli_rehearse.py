@@ -19,8 +19,7 @@ from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
 from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
-from rsctl.spec.job import Job
-from rsctl.targets.base import Plan, Unanswered
+from rsctl.targets.base import Plan, Submission, Unanswered
 from rsctl.targets.managed.run import CloudRun
 from tests.emulators.fake_cloud import FakeBehaviour
 from tests.kit.polling import wait_until
@@ -46,9 +45,9 @@ class Seen:
         self.rehearsal: Rehearsal | None = None
         self.problem: BaseException = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+    def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         record()
-        self.plan = plan
+        plan = self.plan = submission.plan
         self.environment = emulator.environment_of(plan.run)
         self.rehearsal = rehearsal_of(plan.run)
         assert emulator.is_alive(plan.run)

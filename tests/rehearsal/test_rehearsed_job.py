@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from rsctl.image.findings import recipe_of
 from rsctl.rehearsal.buckets import bucket_folder
-from rsctl.rehearsal.image import provide_rehearsal_image
+from rsctl.rehearsal.image import rehearsed_submission
 from rsctl.rehearsal.job import complete_job, make_settings, rehearsal_findings
 from rsctl.rehearsal.settings import Rehearsal
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
-from rsctl.targets.base import ImagePlan, Plan, Pool
+from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission
+from rsctl.targets.managed.provide import provide_image
 
 ACCOUNT = "123456789012"
 REGISTRY = f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com"
@@ -90,7 +91,7 @@ def test_the_emulator_is_told_the_jobs_own_place(tmp_path: Path) -> None:
     vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine/x"}
     data = {"outputs": "gs://out/a/b", "inputs": {"train": "gs://in/set"}}
     job = make_job(tmp_path, targets={"vertex": vertex}, **data)
-    assert make_settings(job, make_plan("vertex"), "process", {"stockouts": 1}) == Rehearsal(
+    assert make_settings(Submission(make_plan("vertex"), job), "process", {"stockouts": 1}) == Rehearsal(
         emulator="rsctl.emulators.vertex:VertexEmulator",
         runner="process",
         image="r/j:1",
@@ -118,25 +119,34 @@ def test_vendors_transports_are_not_built(
     job = make_job(tmp_path, image={"base": "base:1", "transport": transport})
     expected = make_job(tmp_path, image={"base": "base:1", "transport": built})
     plan = make_plan("vertex", transport, reducers)
-    image = make_settings(job, plan, "docker", {}).image
-    assert image == recipe_of(expected, "vertex")[0].reference
-    assert make_settings(job, plan, "process", {}).image == "r/j:1"
+    recipe, _ = recipe_of(job, "vertex")
+    image, token = Placeholder(("image",)), Placeholder(("env",), "TOKEN")
+    planned = Submission(plan, job, recipe, placeholders=(image, token))
+    docker = rehearsed_submission(planned, "docker")
+    assert docker.recipe is not None
+    assert docker.recipe.reference == recipe_of(expected, "vertex")[0].reference
+    assert make_settings(docker, "docker", {}).image == docker.recipe.reference
+    assert (docker.is_pushed, docker.placeholders) == (False, (image, token))
+    process = rehearsed_submission(planned, "process")
+    assert make_settings(process, "process", {}).image == "r/j:1"
+    assert (process.recipe, process.placeholders) == (None, (token,))
 
 
 def test_an_image_that_is_used_as_it_is_stays(tmp_path: Path) -> None:
     job = make_job(tmp_path, image={"uri": "mine:1"}, run={"command": ["x"], "launcher": "none"})
     plan = make_plan("vertex", tag="mine:1")
-    told_docker = make_settings(job, plan, "docker", {})
-    assert (told_docker.image, told_docker.entrypoint) == ("mine:1", [])
-    assert provide_rehearsal_image(plan, job, print) == "mine:1"
-    [_, refused] = rehearsal_findings(job, plan, "process")
+    submission = rehearsed_submission(Submission(plan, job), "docker")
+    made = make_settings(submission, "docker", {})
+    assert (made.image, made.entrypoint) == ("mine:1", [])
+    assert provide_image(submission, print) == "mine:1"
+    [_, refused] = rehearsal_findings(Submission(plan, job), "process")
     assert (refused.severity, refused.path) == ("error", "image.uri")
 
 
 def test_notes_say_what_stands_in(tmp_path: Path) -> None:
     job = make_job(tmp_path, run={"script": "train.py", "launcher": "once"})
     plan = make_plan("vertex", "reduction-server", 1)
-    [docker] = told(rehearsal_findings(job, plan, "docker"))
+    [docker] = told(rehearsal_findings(Submission(plan, job), "docker"))
     assert docker == (
         "note",
         None,
@@ -144,7 +154,7 @@ def test_notes_say_what_stands_in(tmp_path: Path) -> None:
         "reduction-server cannot be had here: transport rsctl is in its place, "
         "and rsctl's own reducers in the place of Google's",
     )
-    [process] = told(rehearsal_findings(job, make_plan("vertex"), "process"))
+    [process] = told(rehearsal_findings(Submission(make_plan("vertex"), job), "process"))
     assert process[2] == (
         "this is a rehearsal on this machine, in processes of this Python, with no image built; "
         "it is not the cloud"
@@ -155,7 +165,7 @@ def test_a_rehearsal_of_many_more_ranks_than_cores_is_told(tmp_path: Path) -> No
     cores = len(os.sched_getaffinity(0))
     plan = replace(make_plan("vertex"), world_size=32 * cores)
     job = make_job(tmp_path, workers={"count": 2, "accelerator": f"a100-40gb:{16 * cores}"})
-    [_, found] = told(rehearsal_findings(job, plan, "docker"))
+    [_, found] = told(rehearsal_findings(Submission(plan, job), "docker"))
     assert found[:2] == ("warning", "workers.processes")
     of_all = "1 core" if cores == 1 else f"{cores} cores"
     assert found[2].startswith(f"{32 * cores} ranks share the {of_all} of this machine: ")
@@ -180,11 +190,11 @@ def test_a_pattern_of_names_needs_one_file(
     folder = rsctl_home / "rehearsal" / "gs" / "data" / "set"
     folder.mkdir(parents=True)
     (folder / "README").touch()
-    [_, missing] = rehearsal_findings(job, make_plan("vertex"), "process")
+    [_, missing] = rehearsal_findings(Submission(make_plan("vertex"), job), "process")
     assert missing.message.endswith("and no file that fits is there")
     assert missing.remedy == f"put one file at least there whose name fits {Path(pattern).name}"
     (folder / sample).touch()
-    assert len(rehearsal_findings(job, make_plan("vertex"), "process")) == 1
+    assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1
 
 
 @pytest.mark.parametrize("scheme", ["gs", "s3"])
@@ -198,9 +208,9 @@ def test_inputs_need_a_sample(tmp_path: Path, rsctl_home: Path, scheme: str) -> 
     assert bucket_folder(f"{scheme}://data/set/") == folder / "set"
     (folder / "set").mkdir(parents=True)
     (folder / "file").touch()
-    [_, missing] = rehearsal_findings(job, make_plan("vertex"), "process")
+    [_, missing] = rehearsal_findings(Submission(make_plan("vertex"), job), "process")
     assert missing.path == "inputs.train"
     assert missing.message.endswith(f"is {folder}/set, and nothing is there")
     assert missing.remedy == f"put a sample of the data into {folder}/set"
     (folder / "set" / "sample").touch()
-    assert len(rehearsal_findings(job, make_plan("vertex"), "process")) == 1
+    assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from rsctl.plan import make_plan
-from rsctl.sdk.planned import Planned
 from rsctl.spec.document import read
 from rsctl.targets import get
+from rsctl.targets.base import Submission
 
 RUN = "t-aaaaaa"
 VERTEX = """
@@ -28,7 +28,7 @@ targets:
   sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}
 """
 
-PlanOf = Callable[[str, str], Planned]
+PlanOf = Callable[[str, str], Submission]
 
 
 @pytest.fixture
@@ -36,11 +36,11 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanOf:
     """The plan of a job file on a target, and its job."""
     (tmp_path / "source").mkdir()
 
-    def make(target: str, text: str) -> Planned:
+    def make(target: str, text: str) -> Submission:
         file = tmp_path / "job.yaml"
         head = "name: t\n" if "run:" in text else "name: t\nrun: {command: [ls], launcher: once}\n"
         file.write_text(head + text)
-        return Planned(*make_plan(read(str(file), ()), get(target), RUN))
+        return make_plan(read(str(file), ()), get(target), RUN)
 
     monkeypatch.chdir(tmp_path / "source")
     return make

@@ -19,7 +19,7 @@ from .conftest import SAGEMAKER, VERTEX, PlanOf
 
 def test_a_job_for_vertex(plan_of: PlanOf) -> None:
     assert (
-        vertex.code(*plan_of("vertex", VERTEX))
+        vertex.code(plan_of("vertex", VERTEX))
         == '''\
 """What `rsctl submit` sends for t-aaaaaa, by google-cloud-aiplatform."""
 
@@ -71,9 +71,10 @@ job.run(service_account="a@b.example", disable_retries=True)
 
 
 def test_a_job_for_sagemaker(plan_of: PlanOf) -> None:
-    plan, job = plan_of("sagemaker", SAGEMAKER)
+    submission = plan_of("sagemaker", SAGEMAKER)
+    plan = submission.plan
     assert (
-        sagemaker.code(plan, job)
+        sagemaker.code(submission)
         == f'''\
 """What `rsctl submit` sends for t-aaaaaa, by the SageMaker SDK."""
 
@@ -109,7 +110,7 @@ def test_a_job_without_a_bucket_is_none_that_the_sdk_can_have(plan_of: PlanOf) -
     """Its constructor raises without one, and sends a folder of its own with one."""
     text = VERTEX.replace("outputs: gs://bucket/out", "run: {command: [ls], launcher: none}")
     with pytest.raises(RsctlError) as caught:
-        vertex.code(*plan_of("vertex", text))
+        vertex.code(plan_of("vertex", text))
     (finding,) = caught.value.findings
     assert finding.message == "aiplatform.CustomJob insists on a bucket, and this job has none"
     assert (finding.path, finding.remedy) == (
@@ -122,30 +123,38 @@ def test_secrets_are_not_in_the_code(plan_of: PlanOf, monkeypatch: pytest.Monkey
     monkeypatch.setenv("HF_TOKEN", "hidden")
     run = "run: {command: [ls], launcher: once, env: {HF_TOKEN: '${HF_TOKEN}'}}\n"
     reducers = "reducers: {count: 1}\n"
-    printed = vertex.code(*plan_of("vertex", run + reducers + VERTEX))
+    printed = vertex.code(plan_of("vertex", run + reducers + VERTEX))
     assert "import os\nimport secrets\n" in printed
     assert printed.count('{"name": "HF_TOKEN", "value": os.environ["HF_TOKEN"]}') == 3
     assert printed.count('{"name": "RSCTL_TOKEN", "value": token}') == 3
-    printed = sagemaker.code(*plan_of("sagemaker", run + reducers + SAGEMAKER))
+    printed = sagemaker.code(plan_of("sagemaker", run + reducers + SAGEMAKER))
     assert '"HF_TOKEN": os.environ["HF_TOKEN"],' in printed
     assert '"RSCTL_TOKEN": secrets.token_hex(),' in printed
 
 
 def test_words_that_only_look_like_code_import_nothing(plan_of: PlanOf) -> None:
     run = "run: {command: [ls, --tokenizer, os.environ, secrets.txt], launcher: once}\n"
-    assert "import secrets" not in vertex.code(*plan_of("vertex", run + VERTEX))
-    printed = sagemaker.code(*plan_of("sagemaker", run + SAGEMAKER))
+    assert "import secrets" not in vertex.code(plan_of("vertex", run + VERTEX))
+    printed = sagemaker.code(plan_of("sagemaker", run + SAGEMAKER))
     assert "import os" not in printed
     assert "import secrets" not in printed
 
 
 def test_what_an_sdk_has_no_words_for(plan_of: PlanOf) -> None:
     text = VERTEX.replace("a@b.example", "a@b.example, dashboard_access: true")
+<<<<<<< HEAD:tests/sdk/test_code.py
     with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run cannot express jobSpec\."):
         vertex.code(*plan_of("vertex", text))
     text = SAGEMAKER.replace('train"', 'train", experiment: {experiment: e}')
     with pytest.raises(RsctlError, match="ModelTrainer cannot express ExperimentConfig"):
         sagemaker.code(*plan_of("sagemaker", text))
+=======
+    with pytest.raises(RsctlError, match=r"aiplatform\.CustomJob\.run has no words for jobSpec\."):
+        vertex.code(plan_of("vertex", text))
+    text = SAGEMAKER.replace('train"', 'train", experiment: {experiment: e}')
+    with pytest.raises(RsctlError, match="ModelTrainer has no words for ExperimentConfig"):
+        sagemaker.code(plan_of("sagemaker", text))
+>>>>>>> faf9870 (plan: render gives all that a submission takes, and submit derives nothing again; make_plan alone calls it):tests/sdk/test_sdk_code.py
 
 
 AWS = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-cpu-py312"
@@ -164,7 +173,7 @@ def printed_lines(printed: str) -> list[str]:
 def test_source_for_an_image_of_aws_is_uploaded_by_the_sdk(plan_of: PlanOf, tmp_path: Path) -> None:
     (tmp_path / "source" / "train.py").write_text("")
     run = "run: {script: train.py, args: {name: a b, amp: true}}\n"
-    lines = printed_lines(sagemaker.code(*plan_of("sagemaker", run + WITH_SOURCE)))
+    lines = printed_lines(sagemaker.code(plan_of("sagemaker", run + WITH_SOURCE)))
     assert 'default_bucket="bucket",' in lines
     assert 'default_bucket_prefix="staging",' in lines
     at = lines.index("source_code=SourceCode(")
@@ -182,7 +191,7 @@ def test_source_for_an_image_of_aws_is_uploaded_by_the_sdk(plan_of: PlanOf, tmp_
 def test_source_that_is_started_once(plan_of: PlanOf, tmp_path: Path) -> None:
     (tmp_path / "source" / "train.py").write_text("")
     run = "run: {script: train.py, launcher: once}\n"
-    printed = sagemaker.code(*plan_of("sagemaker", run + WITH_SOURCE))
+    printed = sagemaker.code(plan_of("sagemaker", run + WITH_SOURCE))
     assert 'command="python3",' in printed_lines(printed)
     assert 'args=["train.py"],' in printed_lines(printed)
 
@@ -192,12 +201,12 @@ def test_what_needs_our_runtime_is_started_by_rsctl_alone(plan_of: PlanOf, tmp_p
     for setting, named in (("reducers: {count: 1}", "reducers"), ("comm: {bucket_mb: 1}", "comm")):
         text = f"run: {{script: train.py}}\n{setting}\n{WITH_SOURCE}"
         with pytest.raises(RsctlError, match=f"image.source beside image.uri with {named}"):
-            sagemaker.code(*plan_of("sagemaker", text))
+            sagemaker.code(plan_of("sagemaker", text))
 
 
 def test_an_image_that_starts_by_itself_needs_no_words(plan_of: PlanOf) -> None:
-    plan, job = plan_of("sagemaker", "run: {launcher: none}\n" + FOREIGN)
-    printed = sagemaker.code(plan, job)
+    submission = plan_of("sagemaker", "run: {launcher: none}\n" + FOREIGN)
+    printed = sagemaker.code(submission)
     assert f'training_image="{AWS}",' in printed
     assert "SourceCode" not in printed
     assert "hyperparameters" not in printed
@@ -205,19 +214,19 @@ def test_an_image_that_starts_by_itself_needs_no_words(plan_of: PlanOf) -> None:
 
 def test_a_command_for_a_foreign_image(plan_of: PlanOf) -> None:
     run = "run: {command: [bash, -c, 'echo  $A'], launcher: none}\n"
-    printed = sagemaker.code(*plan_of("sagemaker", run + FOREIGN))
+    printed = sagemaker.code(plan_of("sagemaker", run + FOREIGN))
     assert 'source_code=SourceCode(command="bash", args=["-c", "echo  $A"]),' in printed
 
 
 def test_an_image_of_ones_own_with_our_launcher(plan_of: PlanOf) -> None:
-    printed = sagemaker.code(*plan_of("sagemaker", FOREIGN))
+    printed = sagemaker.code(plan_of("sagemaker", FOREIGN))
     words = '["--launcher", "once", "--", "ls"]'
     assert f'source_code=SourceCode(command="rsctl-launch", args={words}),' in printed
 
 
 def test_arguments_that_are_too_long_for_the_request(plan_of: PlanOf) -> None:
     run = f"run: {{command: [ls, {'x' * 300}], launcher: once}}\n"
-    printed = sagemaker.code(*plan_of("sagemaker", run + SAGEMAKER))
+    printed = sagemaker.code(plan_of("sagemaker", run + SAGEMAKER))
     assert '"rsctl_arguments_0": \'["--launcher", "once", "--", "ls", "xxx' in printed
 
 
@@ -225,8 +234,13 @@ def test_local_source_in_a_foreign_image_is_uploaded_by_rsctl_alone(plan_of: Pla
     text = VERTEX.replace("i:1}", "i:1, source: source}").replace(
         "region:", "staging: gs://bucket/staging, region:"
     )
+<<<<<<< HEAD:tests/sdk/test_code.py
     with pytest.raises(RsctlError, match=r"cannot express image\.source beside image\.uri"):
         vertex.code(*plan_of("vertex", text))
+=======
+    with pytest.raises(RsctlError, match=r"has no words for image\.source beside image\.uri"):
+        vertex.code(plan_of("vertex", text))
+>>>>>>> faf9870 (plan: render gives all that a submission takes, and submit derives nothing again; make_plan alone calls it):tests/sdk/test_sdk_code.py
 
 
 def test_values_as_python() -> None:
@@ -253,9 +267,11 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
         {"RetryStrategy": {HOSTILE: 1}},
         {"CheckpointConfig": {HOSTILE: {HOSTILE: 1}}},
     ):
-        plan, job = plan_of("sagemaker", SAGEMAKER)
+        submission = plan_of("sagemaker", SAGEMAKER)
+        plan = submission.plan
         body = {**plan.request["body"], **overlay}
         plan.request["body"].update(body)
+<<<<<<< HEAD:tests/sdk/test_code.py
         with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
             sagemaker.code(plan, job)
     channel = {"ChannelName": "a", "DataSource": {HOSTILE: {"a": 1}}}
@@ -263,6 +279,15 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
     plan.request["body"]["InputDataConfig"] = [channel]
     with pytest.raises(RsctlError, match="ModelTrainer cannot express '"):
         sagemaker.code(plan, job)
+=======
+        with pytest.raises(RsctlError, match="ModelTrainer has no words for '"):
+            sagemaker.code(submission)
+    channel = {"ChannelName": "a", "DataSource": {HOSTILE: {"a": 1}}}
+    plan.request["body"].pop("CheckpointConfig")
+    plan.request["body"]["InputDataConfig"] = [channel]
+    with pytest.raises(RsctlError, match="ModelTrainer has no words for '"):
+        sagemaker.code(submission)
+>>>>>>> faf9870 (plan: render gives all that a submission takes, and submit derives nothing again; make_plan alone calls it):tests/sdk/test_sdk_code.py
     with pytest.raises(ValueError, match="no name in Python"):
         python_code([{"a": Call("f", {HOSTILE: 1})}])
     with pytest.raises(ValueError, match="no name in Python"):
@@ -271,13 +296,14 @@ def test_names_in_a_request_are_no_code(plan_of: PlanOf) -> None:
 
 def test_texts_in_a_request_are_no_code(plan_of: PlanOf, tmp_path: Path) -> None:
     hostile = '"""\n__import__("os").mkdir("hacked")\n\'\'\'\\'
-    plan, job = plan_of("vertex", VERTEX)
+    submission = plan_of("vertex", VERTEX)
+    plan = submission.plan
     container = plan.request["body"]["jobSpec"]["workerPoolSpecs"][0]["containerSpec"]
     container["args"].append(hostile)
     container["env"].append({"name": hostile, "value": None})
     container["env"].append({hostile: hostile})
     plan.request["body"]["labels"][hostile] = hostile
-    code = vertex.code(plan, job)
+    code = vertex.code(submission)
     names = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call):

@@ -73,15 +73,17 @@ def _hidden(value: Any) -> Any:
 def test_a_job_that_the_sdk_submits_is_the_one_that_rsctl_would(
     emulator: VertexEmulator, plan_of: PlanOf
 ) -> None:
-    plan, job = plan_of("vertex", RUN_BLOCK + FULL)
+    submission = plan_of("vertex", RUN_BLOCK + FULL)
+    plan, job = submission.plan, submission.job
     custom_job(job, RUN).submit()
     body = plan.request["body"]
     assert sent(emulator) == {"jobSpec": body["jobSpec"], "labels": body["labels"]}
 
 
 def test_the_printed_code_submits_the_same_job(emulator: VertexEmulator, plan_of: PlanOf) -> None:
-    plan, job = plan_of("vertex", RUN_BLOCK + VERTEX)
-    printed = code(plan, job).replace("job.run(", "job.submit(")
+    submission = plan_of("vertex", RUN_BLOCK + VERTEX)
+    plan = submission.plan
+    printed = code(submission).replace("job.run(", "job.submit(")
     exec(compile(printed, "printed", "exec"), {})
     body = plan.request["body"]
     assert sent(emulator) == {"jobSpec": body["jobSpec"], "labels": body["labels"]}
@@ -92,7 +94,8 @@ def test_a_job_without_a_bucket_is_sent_without_one(
 ) -> None:
     """Where the SDK's own constructor would have put a folder of its own."""
     text = VERTEX.replace("outputs: gs://bucket/out", "run: {command: [ls], launcher: none}")
-    plan, job = plan_of("vertex", text)
+    submission = plan_of("vertex", text)
+    plan, job = submission.plan, submission.job
     custom_job(job, RUN).submit()
     assert "baseOutputDirectory" not in plan.request["body"]["jobSpec"]
     assert sent(emulator)["jobSpec"] == plan.request["body"]["jobSpec"]

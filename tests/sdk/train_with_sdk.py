@@ -22,7 +22,7 @@ def main(way: str) -> None:
     if way == "start":
         model_trainer("job.yaml", "t-cccccc").train(wait=False, logs=False)
         return
-    printed = code(*make_plan(read("job.yaml", ()), get("sagemaker"), "t-bbbbbb"))
+    printed = code(make_plan(read("job.yaml", ()), get("sagemaker"), "t-bbbbbb"))
     exec(compile(printed.replace(".train()", ".train(logs=False)"), "printed", "exec"), {})
 
 

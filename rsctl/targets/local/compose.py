@@ -7,13 +7,14 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.image.events import Show
-from rsctl.image.findings import image_findings, recipe_of
+from rsctl.image.findings import image_findings
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
 from rsctl.targets.local import docker, replicas
 from rsctl.targets.local.composefile import common_env, compose_file, mounted_results
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders
+from rsctl.targets.planned_image import plan_image
 
 
 class ComposeTarget(LocalRun):
@@ -24,7 +25,7 @@ class ComposeTarget(LocalRun):
         refused=replicas.REFUSED, unused=replicas.UNUSED, schemes=frozenset({"file"})
     )
 
-    def render(self, job: Job, run: str) -> Plan:
+    def render(self, job: Job, run: str) -> Submission:
         """The compose file."""
         options = job.targets.compose
         gpus = self.host.gpus if options.gpus == "auto" else options.gpus
@@ -40,19 +41,15 @@ class ComposeTarget(LocalRun):
             *_source_findings(job),
         ]
         if any(finding.is_error for finding in findings):
-            return self._plan(job, run, share, ImagePlan(tag=None, transport="none"), findings)
-        image, left_out = self._image(job)
-        return self._plan(job, run, share, image, findings + left_out)
+            nothing = ImagePlan(tag=None, transport="none")
+            return Submission(self._plan(job, run, share, nothing, findings), job)
+        image = plan_image(job, self.name)
+        plan = self._plan(job, run, share, image.plan, [*findings, *image.findings])
+        return Submission(plan, job, image.recipe, secrets=replicas.secrets_of(job))
 
     def _too_many(self, job: Job, share: replicas.Share) -> Iterator[Finding]:
         ranks = job.workers.count * share.processes
         return oversubscription(job, replicas.pools(job, share), ranks, self.host.cpus)
-
-    def _image(self, job: Job) -> tuple[ImagePlan, list[Finding]]:
-        if job.image.uri:
-            return ImagePlan(tag=job.image.uri, transport="none"), []
-        recipe, left_out = recipe_of(job, self.name)
-        return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
 
     def _plan(
         self, job: Job, run: str, share: replicas.Share, image: ImagePlan, findings: list[Finding]
@@ -75,24 +72,24 @@ class ComposeTarget(LocalRun):
         """See Target.results."""
         return mounted_results(plan["request"]["compose"])
 
-    def preflight(self, job: Job) -> list[Finding]:
+    def preflight(self, submission: Submission) -> list[Finding]:
         """Whether docker, its engine and compose are there."""
         return docker.missing()
 
-    def ensure_image(self, plan: Plan, job: Job, show: Show) -> None:
+    def provide(self, submission: Submission, show: Show) -> None:
         """Make the folders that are mounted, and build the image unless it is there."""
-        make_run_folders(plan.run, job)
-        make_open_folder(plan.run, "ready")
-        if plan.image.reference is None:
-            self.have_image(plan, job, show)
+        make_run_folders(submission.plan.run, submission.job)
+        make_open_folder(submission.plan.run, "ready")
+        if submission.plan.image.reference is None:
+            self.have_image(submission, show)
 
-    def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
+    def have_image(self, submission: Submission, show: Show) -> str | None:
         """Build the image unless the engine has it; it is named by the hash of its recipe."""
         from rsctl.image.ensure import ensure_image
 
-        if not job.image.uri:
-            ensure_image(recipe_of(job, self.name)[0], job, show)
-        return plan.image.tag
+        if submission.recipe is not None:
+            ensure_image(submission.recipe, submission.job, show)
+        return submission.plan.image.tag
 
 
 def _foreign_findings(job: Job) -> list[Finding]:

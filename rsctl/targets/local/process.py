@@ -11,7 +11,7 @@ from rsctl.installation import install_command
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets import work
-from rsctl.targets.base import Capabilities, ImagePlan, Plan
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
 from rsctl.targets.local import replicas
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.run import LocalRun
@@ -36,7 +36,7 @@ class ProcessTarget(LocalRun):
         schemes=frozenset({"file"}),
     )
 
-    def render(self, job: Job, run: str) -> Plan:
+    def render(self, job: Job, run: str) -> Submission:
         """The commands and environments of all replicas."""
         share = replicas.share_out(job, self.host.gpus, self.host.cpus)
         common = {**replicas.script_env(job, share), **_locations(job, run)}
@@ -48,7 +48,7 @@ class ProcessTarget(LocalRun):
             ),
         ]
         pools, world_size = replicas.pools(job, share), job.workers.count * share.processes
-        return Plan(
+        plan = Plan(
             run=run,
             target=self.name,
             image=ImagePlan(tag=None, transport="rsctl" if replicas.reducer_count(job) else "none"),
@@ -63,6 +63,7 @@ class ProcessTarget(LocalRun):
                 *oversubscription(job, pools, world_size, self.host.cpus),
             ],
         )
+        return Submission(plan, job, secrets=replicas.secrets_of(job))
 
     def _worker(
         self,
@@ -115,9 +116,9 @@ class ProcessTarget(LocalRun):
             "checkpoints": env["RSCTL_CHECKPOINT_DIR"],
         }
 
-    def preflight(self, job: Job) -> list[Finding]:
+    def preflight(self, submission: Submission) -> list[Finding]:
         """Whether the launcher finds torch, and a foreign command is given."""
-        if job.run.launcher == "torchrun" and find_spec("torch") is None:
+        if submission.job.run.launcher == "torchrun" and find_spec("torch") is None:
             return [
                 error(
                     "torch",

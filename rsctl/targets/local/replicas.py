@@ -10,7 +10,7 @@ from typing import Optional
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool, Unsupported
-from rsctl.targets.work import comm_env, reducers_env, tls_findings, user_env
+from rsctl.targets.work import comm_env, reducers_env, secret_names, tls_findings, user_env
 
 REFUSED = {
     "comm.backend": Unsupported(
@@ -136,6 +136,11 @@ def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
     """The spec's own variables; None for a secret, which travels outside the request."""
     threads: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
     return {**threads, **user_env(job), **comm_env(job, bool(reducer_count(job)))}
+
+
+def secrets_of(job: Job) -> tuple[str, ...]:
+    """The variables whose values travel outside the request."""
+    return secret_names(job, bool(reducer_count(job)))
 
 
 def identity_env(

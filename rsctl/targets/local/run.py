@@ -19,10 +19,9 @@ from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
-from rsctl.targets.base import Plan, metric_specs, replica_names
+from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
-from rsctl.targets.local.replicas import reducer_count
-from rsctl.targets.work import secrets
+from rsctl.targets.work import secret_values
 
 _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
@@ -44,28 +43,28 @@ class LocalRun:
         self._host = self._host or this_host()
         return self._host
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+    def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Write the submission down and start its supervisor; a run that has one is left alone."""
         from rsctl.targets.local.supervisor_process import start_supervisor
 
-        folder = RunFolder(plan.run)
-        lock = folder.begin(_description(plan, job))
+        folder = RunFolder(submission.plan.run)
+        lock = folder.begin(_description(submission))
         if lock is None:
             return
         try:
             record()
-            self.provide(plan, job, show)
-            start_supervisor(folder, lock, secrets(job, bool(reducer_count(job))))
+            self.provide(submission, show)
+            start_supervisor(folder, lock, secret_values(submission))
         finally:
             os.close(lock)  # the supervisor has its own hold on it
 
-    def provide(self, plan: Plan, job: Job, show: Show) -> None:
+    def provide(self, submission: Submission, show: Show) -> None:
         """Make what the replicas need before they start. Raises RsctlError."""
-        make_run_folders(plan.run, job)
+        make_run_folders(submission.plan.run, submission.job)
 
-    def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
+    def have_image(self, submission: Submission, show: Show) -> str | None:
         """Nothing to have, where there are no containers."""
-        del plan, job, show
+        del submission, show
         return None
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
@@ -217,7 +216,8 @@ def _make_folder(path: str | os.PathLike[str]) -> None:
         raise unwritable(path, problem) from None
 
 
-def _description(plan: Plan, job: Job) -> RunDescription:
+def _description(submission: Submission) -> RunDescription:
+    plan, job = submission.plan, submission.job
     return RunDescription(
         run=plan.run,
         target=plan.target,

@@ -20,14 +20,13 @@ from rsctl.runs import emulator
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
-from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
-from rsctl.targets.base import Plan, Pool, Unanswered, metric_specs, replica_names
-from rsctl.targets.managed.fill import filled
+from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
+from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
 from rsctl.targets.managed.surroundings import surroundings
 from rsctl.targets.managed.watch import Watch, reached
-from rsctl.targets.work import secrets
+from rsctl.targets.work import secret_values
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -51,36 +50,37 @@ class CloudRun:
         """The cloud's job service."""
         raise NotImplementedError
 
-    def restart_limit(self, plan: Plan, job: Job) -> RestartLimit | None:
+    def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """When rsctl itself ends a job that is restarted; None where the service counts."""
-        del plan, job
+        del submission
         return None
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
+    def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
         from rsctl.targets.managed.provide import provide_package
 
+        plan = submission.plan
         folder = RunFolder(plan.run)
-        lock = folder.begin(_description(plan, job, self.restart_limit(plan, job)))
+        lock = folder.begin(_description(submission, self.restart_limit(submission)))
         if lock is None:
             return
         try:
             record()
             with surroundings(plan.run):
-                reference = plan.image.reference or self.have_image(plan, job, show)
-                provide_package(plan, job, show)
-                has_reducers = any(pool.role == "reducer" for pool in plan.pools)
-                hidden = secrets(job, has_reducers)
-                request = filled(plan.request, plan.image.tag, reference, hidden)
+                image = plan.image.reference or self.have_image(submission, show)
+                provide_package(submission, show)
+                request = resolve_placeholders(
+                    plan.request, submission.placeholders, image, secret_values(submission)
+                )
                 self._create(plan, request)
         finally:
             os.close(lock)
 
-    def have_image(self, plan: Plan, job: Job, show: Show) -> str | None:
+    def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
         from rsctl.targets.managed.provide import provide_image
 
-        return provide_image(plan, job, show)
+        return provide_image(submission, show)
 
     def _create(self, plan: Plan, request: dict[str, Any]) -> None:
         """Send the request. An interruption waits for its answer, and takes the job back: a request
@@ -222,7 +222,8 @@ class CloudRun:
             self._watches.pop(run).close()
 
 
-def _description(plan: Plan, job: Job, restarts: RestartLimit | None) -> RunDescription:
+def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:
+    plan, job = submission.plan, submission.job
     return RunDescription(
         run=plan.run,
         target=plan.target,

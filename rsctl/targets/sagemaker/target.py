@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.events import Show
-from rsctl.image.findings import image_findings, recipe_of
+from rsctl.image.findings import image_findings
 from rsctl.image.package import (
     Package,
     is_packaged,
@@ -18,16 +17,18 @@ from rsctl.image.package import (
     package_notes,
 )
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
 from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.managed.placeholders import Image, Variable, make_submission
 from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
+from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.check import body_findings, overlaid
 from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.job_checks import job_findings
-from rsctl.targets.sagemaker.machines import Fleet, make_fleet
+from rsctl.targets.sagemaker.machines import make_fleet
 from rsctl.targets.sagemaker.patched import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
@@ -35,7 +36,7 @@ from rsctl.targets.sagemaker.results import results_of
 from rsctl.targets.work import TOKEN, ranks_in, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
-_NO_IMAGE = ImagePlan(tag=None, transport="none")
+_NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))
 
 
 class SageMakerTarget(CloudRun):
@@ -44,7 +45,7 @@ class SageMakerTarget(CloudRun):
     name = "sagemaker"
     supports = Capabilities(refused={}, unused={}, schemes=frozenset({"s3"}))
 
-    def render(self, job: Job, run: str) -> Plan:
+    def render(self, job: Job, run: str) -> Submission:
         """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
         fleet = make_fleet(job)
         findings = [
@@ -58,11 +59,12 @@ class SageMakerTarget(CloudRun):
         ]
         image, package = _NO_IMAGE, None
         if not any(finding.is_error for finding in findings):
-            image, left_out = _image(fleet)
-            package, more_left_out = _package(fleet.job)
-            findings += left_out + more_left_out
+            transport = "rsctl" if fleet.reducers else "none"
+            image = plan_image(fleet.job, self.name, transport)
+            package, left_out = _package(fleet.job)
+            findings += [*image.findings, *left_out]
         processes = _processes(fleet.job)
-        rendered = render_body(fleet, run, image.tag or "none", processes, package)
+        rendered = render_body(fleet, run, image.plan.tag or "none", processes, package)
         findings += rendered.findings
         body = overlaid(rendered.body, job)
         wrong = body_findings(rendered.body, body, job, _hidden(job))
@@ -72,10 +74,10 @@ class SageMakerTarget(CloudRun):
             findings += patch_findings(rendered.body, body, fleet, pools, ranks)
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
-        return Plan(
+        plan = Plan(
             run=run,
             target=self.name,
-            image=replace(image, tag=_image_in(body)),
+            image=replace(image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count for pool in pools if pool.role == "worker") * ranks,
             env=body.get("Environment", {}),
@@ -86,19 +88,17 @@ class SageMakerTarget(CloudRun):
             },
             findings=findings,
         )
+        images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
+        return make_submission(plan, fleet.job, image, package, images, _variables_in(body))
 
-    def submit(self, plan: Plan, job: Job, record: Callable[[], None], show: Show) -> None:
-        """See CloudRun. The image is that of the job as it was settled for the plan."""
-        super().submit(plan, make_fleet(job).job, record, show)
-
-    def preflight(self, job: Job) -> list[Finding]:
+    def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
         from rsctl.clients.aws import findings, session
         from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
 
         try:
             with findings(None):
-                credentials = session(job.targets.sagemaker.region).get_credentials()
+                credentials = session(submission.job.targets.sagemaker.region).get_credentials()
         except RsctlError as problem:
             return list(problem.findings)
         if credentials is None:
@@ -123,14 +123,6 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     return any(each == path or each.startswith(f"{path}.") for each in known)
 
 
-def _image(fleet: Fleet) -> tuple[ImagePlan, list[Finding]]:
-    job = fleet.job
-    if job.image.uri:
-        return ImagePlan(tag=job.image.uri, transport="rsctl" if fleet.reducers else "none"), []
-    recipe, left_out = recipe_of(job, "sagemaker")
-    return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
-
-
 def _package(job: Job) -> tuple[Package | None, list[Finding]]:
     if not is_packaged(job):
         return None, []
@@ -149,6 +141,11 @@ def _image_in(body: dict[str, Any]) -> str | None:
     """None where the patch names an algorithm of AWS's marketplace in place of an image."""
     algorithm: dict[str, Any] = body.get("AlgorithmSpecification", {})
     return algorithm.get("TrainingImage")
+
+
+def _variables_in(body: dict[str, Any]) -> Iterator[Variable]:
+    for name, value in body.get("Environment", {}).items():
+        yield Variable(("body", "Environment", name), name, value)
 
 
 def _hidden(job: Job) -> dict[str, str]:

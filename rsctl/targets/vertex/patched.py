@@ -6,15 +6,18 @@ Vertex AI would take it, start the machines, and bill them until rsctl-launch ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Union
 
 from rsctl.findings import Finding, error, warning
+from rsctl.targets.managed.placeholders import Image, Variable
 from rsctl.targets.vertex.replicas import accelerator_of, count_of, specs_of
 from rsctl.targets.work import ranks_in
 
 OVERLAY = "targets.vertex.overlay"
 _CHIEF, _REDUCERS = 0, 2
 _WORKERS = (0, 1)
+
+_Path = tuple[Union[str, int], ...]
 
 
 def patch_findings(
@@ -58,6 +61,31 @@ def variables_of(container: dict[str, Any]) -> dict[str, str | None]:
     listed = container.get("env")
     pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
     return {str(each.get("name")): each.get("value") for each in pairs}
+
+
+def images_in(body: dict[str, Any]) -> Iterator[Image]:
+    """Where the request names images, the one that runs Python packages too."""
+    for path, name, container in _containers(body):
+        key = "imageUri" if name == "containerSpec" else "executorImageUri"
+        yield Image((*path, key), container.get(key))
+
+
+def variables_in(body: dict[str, Any]) -> Iterator[Variable]:
+    """The environment variables of all containers."""
+    for path, _, container in _containers(body):
+        listed = container.get("env")
+        for number, each in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(each, dict) and "value" in each:
+                yield Variable((*path, "env", number, "value"), each.get("name"), each["value"])
+
+
+def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, Any]]]:
+    """What runs in each pool: the path in the request, the name of its field, the field."""
+    for number, pool in enumerate(specs_of(body)):
+        for name in ("containerSpec", "pythonPackageSpec"):
+            container = pool.get(name)
+            if isinstance(container, dict):
+                yield ("body", "jobSpec", "workerPoolSpecs", number, name), name, container
 
 
 def _idle_launcher(number: int, pool: dict[str, Any], has_own_reducers: bool) -> Iterator[Finding]:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Optional
 
 from msgspec.structs import replace
 
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.findings import recipe_of
-from rsctl.image.package import FILE, is_packaged, make_package, package_notes
+from rsctl.image.package import FILE, Package, is_packaged, make_package, package_notes
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Unsupported
+from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission, Unsupported
 from rsctl.targets.managed.overlay import apply_overlay
+from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
+from rsctl.targets.planned_image import plan_image
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.patched import (
     OVERLAY,
     chief_of,
+    images_in,
     patch_findings,
+    variables_in,
     variables_of,
     world_size,
 )
@@ -30,7 +33,7 @@ from rsctl.targets.vertex.replicas import pools_of
 from rsctl.targets.vertex.request import Start, custom_job, url_of
 from rsctl.targets.vertex.results import results_of
 from rsctl.targets.vertex.scheduling import restart_limit
-from rsctl.targets.vertex.shape import Shape, shape_of
+from rsctl.targets.vertex.shape import shape_of
 
 
 class VertexTarget(CloudRun):
@@ -49,35 +52,37 @@ class VertexTarget(CloudRun):
         schemes=frozenset({"gs"}),
     )
 
-    def render(self, job: Job, run: str) -> Plan:
+    def render(self, job: Job, run: str) -> Submission:
         """The CustomJob. Raises RsctlError with all that is wrong with the job."""
         shape, findings = shape_of(job)
         if shape is None:
             raise RsctlError(ExitCode.USAGE, *findings)
-        image, left_out = _image(job, shape)
-        start, notes = _start(job, image)
+        transport = shape.reducers.transport if shape.reducers else "none"
+        image = plan_image(job, self.name, transport)
+        start, package, notes = _start(job, image.plan)
         before = custom_job(job, run, shape, start)
         body = _patched(before, job, run)
         findings += [
-            *left_out,
+            *image.findings,
             *notes,
             *patch_findings(before, body, shape.has_own_reducers, shape.processes),
         ]
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
         chief = chief_of(body)
-        return Plan(
+        plan = Plan(
             run=run,
             target=self.name,
-            image=replace(image, tag=chief.get("imageUri")),
+            image=replace(image.plan, tag=chief.get("imageUri")),
             pools=pools_of(body),
             world_size=world_size(body, shape.processes),
             env=variables_of(chief),
             request={"method": "POST", "url": url_of(job), "body": body},
             findings=findings,
         )
+        return make_submission(plan, job, image, package, images_in(body), variables_in(body))
 
-    def preflight(self, job: Job) -> list[Finding]:
+    def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
         import google.auth
         from google.auth.exceptions import GoogleAuthError
@@ -97,9 +102,9 @@ class VertexTarget(CloudRun):
         """See Target.results."""
         return results_of(plan.get("request", {}).get("body", {}))
 
-    def restart_limit(self, plan: Plan, job: Job) -> RestartLimit | None:
+    def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """See CloudRun: the API has a switch for restarts and no number."""
-        return restart_limit(job, plan.request)
+        return restart_limit(submission.job, submission.plan.request)
 
     def service(self) -> JobService:
         """Vertex AI's job service."""
@@ -109,21 +114,13 @@ class VertexTarget(CloudRun):
         return shared_service(VertexService)
 
 
-def _image(job: Job, shape: Shape) -> tuple[ImagePlan, list[Finding]]:
-    if job.image.uri:
-        transport = shape.reducers.transport if shape.reducers else "none"
-        return ImagePlan(tag=job.image.uri, transport=transport), []
-    recipe, left_out = recipe_of(job, "vertex")
-    return ImagePlan(tag=recipe.reference, transport=recipe.transport), left_out
-
-
-def _start(job: Job, image: ImagePlan) -> tuple[Start, list[Finding]]:
+def _start(job: Job, image: ImagePlan) -> tuple[Start, Optional[Package], list[Finding]]:
     """An image of ours begins with rsctl-launch by itself; of another one nobody knows."""
     if not is_packaged(job):
-        return Start(str(image.tag), ["rsctl-launch"] if job.image.uri else []), []
+        return Start(str(image.tag), ["rsctl-launch"] if job.image.uri else []), None, []
     package, staging = make_package(job), parse_staging(job.targets.vertex.staging or "")
     path = f"/gcs/{staging.bucket}/{staging.folder}{package.folder}{FILE}"
-    return Start(str(image.tag), package.command(path)), list(package_notes(package))
+    return Start(str(image.tag), package.command(path)), package, list(package_notes(package))
 
 
 def _patched(body: dict[str, Any], job: Job, run: str) -> dict[str, Any]:

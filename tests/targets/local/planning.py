@@ -55,7 +55,7 @@ def plan(document: Callable[[str], Document], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("RSCTL_HOME", "/home")
 
     def render(text: str, target: Target | None = None) -> dict[str, Any]:
-        made, _ = make_plan(document(text), target or ProcessTarget(a_host()), "job-1")
+        made = make_plan(document(text), target or ProcessTarget(a_host()), "job-1").plan
         shown: dict[str, Any] = msgspec.to_builtins(made)
         return shown
 

@@ -42,7 +42,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Render:
     def render(text: str, host: Host | None = None) -> dict[str, Any]:
         (tmp_path / "job.yaml").write_text(text)
         document = read(str(tmp_path / "job.yaml"), (), {"TOKEN": "s3cret"})
-        made, _ = make_plan(document, ComposeTarget(host or a_host()), "job-1")
+        made = make_plan(document, ComposeTarget(host or a_host()), "job-1").plan
         shown: dict[str, Any] = msgspec.to_builtins(made)
         return shown
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError
+from rsctl.plan import make_plan
 from rsctl.spec.document import Document
 from rsctl.targets.base import Target
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.process import ProcessTarget
-from rsctl.targets.work import secrets
+from rsctl.targets.work import secret_values
 
 from .planning import JOB, Render, a_host
 from .planning import document as document
@@ -44,12 +45,13 @@ def test_tls_reaches_workers_and_reducers_with_a_secret_that_no_plan_shows(
 def test_every_run_that_asks_for_tls_has_a_certificate_of_its_own(
     document: Callable[[str], Document],
 ) -> None:
-    job = document(JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: 1}")).job
-    assert job is not None
-    made = [secrets(job, has_reducers=True) for _ in range(2)]
+    text = JOB.replace("once", "once, env: {RSCTL_TRANSPORT_TLS: 1}")
+    target = ProcessTarget(a_host())
+    submission = make_plan(document(text + "reducers: {count: 1}\n"), target, "job-1")
+    made = [secret_values(submission) for _ in range(2)]
     assert [sorted(values) for values in made] == [["RSCTL_TLS_IDENTITY", "RSCTL_TOKEN"]] * 2
     assert made[0]["RSCTL_TLS_IDENTITY"] != made[1]["RSCTL_TLS_IDENTITY"]
-    assert secrets(job, has_reducers=False) == {}
+    assert secret_values(make_plan(document(text), target, "job-1")) == {}
 
 
 @pytest.mark.parametrize("target", [ProcessTarget(a_host()), ComposeTarget(a_host())])

@@ -156,5 +156,5 @@ def test_an_image_that_the_patch_names_is_not_built(tmp_path: Path) -> None:
     """To build it would take an engine, and to push it a registry."""
     (tmp_path / "train.py").write_text("")
     (tmp_path / "job.yaml").write_text(JOB.replace("REGISTRY", REGISTRY))
-    plan, job = make_plan(read(str(tmp_path / "job.yaml"), ()), TARGET, "job-7f3k2a")
-    assert provide_image(plan, job, lambda _: None) == f"{REGISTRY}/other:1"
+    submission = make_plan(read(str(tmp_path / "job.yaml"), ()), TARGET, "job-7f3k2a")
+    assert provide_image(submission, lambda _: None) == f"{REGISTRY}/other:1"

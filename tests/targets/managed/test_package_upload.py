@@ -16,8 +16,10 @@ from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import Event
 from rsctl.image.package import make_package
 from rsctl.spec.job import Job
-from rsctl.targets.base import ImagePlan, Plan
+from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.managed.provide import provide_package
+from rsctl.targets.planned_image import PlannedImage
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.loopback import keep_google_auth_here
@@ -63,9 +65,9 @@ def cloud(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             yield Cloud("sagemaker", emulator, "s3.PutObject", emulator.s3)
 
 
-def plan_of(job: Job, target: str) -> Plan:
+def submission_of(job: Job, target: str) -> Submission:
     package = make_package(job)
-    return Plan(
+    plan = Plan(
         run="job-aaaaaa",
         target=target,
         image=ImagePlan(tag="team/image:1", transport="none"),
@@ -74,17 +76,18 @@ def plan_of(job: Job, target: str) -> Plan:
         env={},
         request={"body": {"command": package.command(f"/x/{package.folder}package.tar.gz")}},
     )
+    return Submission(plan, job, package=package)
 
 
 def provided(job: Job, cloud: Cloud) -> list[Event]:
     reported: list[Event] = []
-    provide_package(plan_of(job, cloud.target), job, reported.append)
+    provide_package(submission_of(job, cloud.target), reported.append)
     return reported
 
 
-def refusal(job: Job, cloud: Cloud, plan: Plan | None = None) -> Finding:
+def refusal(job: Job, cloud: Cloud, submission: Submission | None = None) -> Finding:
     with pytest.raises(RsctlError) as caught:
-        provide_package(plan or plan_of(job, cloud.target), job, lambda event: None)
+        provide_package(submission or submission_of(job, cloud.target), lambda event: None)
     return caught.value.findings[0]
 
 
@@ -121,9 +124,9 @@ def test_a_lost_upload_is_got_over(
 
 def test_files_that_change_meanwhile_are_not_sent(tmp_path: Path, cloud: Cloud) -> None:
     job = make_job(tmp_path)
-    plan = plan_of(job, cloud.target)
+    submission = submission_of(job, cloud.target)
     (tmp_path / "src" / "train.py").write_text("print()")
-    found = refusal(job, cloud, plan)
+    found = refusal(job, cloud, submission)
     assert (found.message, found.remedy, found.path) == (
         "files were changed while the job was submitted",
         "submit it again",
@@ -143,7 +146,9 @@ def test_a_bucket_that_is_not_there(tmp_path: Path, cloud: Cloud) -> None:
 def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud) -> None:
     """Such as one that an overlay has changed."""
     job = make_job(tmp_path)
-    plan = plan_of(job, cloud.target)
-    plan.request = {"body": {"command": ["own"]}}
-    provide_package(plan, job, lambda event: None)
+    known = submission_of(job, cloud.target)
+    known.plan.request = {"body": {"command": ["own"]}}
+    image = PlannedImage(known.plan.image)
+    submission = make_submission(known.plan, job, image, known.package, [], [])
+    provide_package(submission, lambda event: None)
     assert cloud.names == []

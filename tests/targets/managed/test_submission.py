@@ -12,8 +12,8 @@ from rsctl.runs.store import Run, Store
 from rsctl.spec.job import Image, Job
 from rsctl.spec.job import Run as Command
 from rsctl.stream.events import now
-from rsctl.targets.base import ImagePlan, Plan, replica_names
-from rsctl.targets.managed.fill import filled
+from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
+from rsctl.targets.managed.placeholders import resolve_placeholders
 
 from .conftest import (
     POOLS,
@@ -45,7 +45,7 @@ def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]
     job = Job(name="t", run=Command(command=["true"]), image=Image(uri="i"))
     cloud.lost_by = lost_by
     with pytest.raises(lost_by):
-        target.submit(plan, job, lambda: Store().add(known), lambda _event: None)
+        target.submit(Submission(plan, job), lambda: Store().add(known), lambda _event: None)
     return stored(plan.run)
 
 
@@ -90,7 +90,8 @@ def test_cancel_asks_the_cloud(cloud: FakeCloud, target: FakeTarget, run: str) -
     assert cloud.cancelled
 
 
-def test_what_a_request_leaves_open_is_filled_in() -> None:
+def test_placeholders_of_a_request_are_resolved() -> None:
+    """What merely looks like the image or a secret stays as it is."""
     request = {
         "body": {
             "pools": [{"imageUri": "r/i:tag", "env": [{"name": "TOKEN", "value": None}]}, {}],
@@ -99,7 +100,12 @@ def test_what_a_request_leaves_open_is_filled_in() -> None:
         }
     }
     before = json.dumps(request)
-    assert filled(request, "r/i:tag", "r/i@sha256:1", {"TOKEN": "secret"}) == {
+    placeholders = [
+        Placeholder(("body", "pools", 0, "imageUri")),
+        Placeholder(("body", "pools", 0, "env", 0, "value"), "TOKEN"),
+        Placeholder(("body", "Environment", "TOKEN"), "TOKEN"),
+    ]
+    assert resolve_placeholders(request, placeholders, "r/i@sha256:1", {"TOKEN": "secret"}) == {
         "body": {
             "pools": [
                 {"imageUri": "r/i@sha256:1", "env": [{"name": "TOKEN", "value": "secret"}]},

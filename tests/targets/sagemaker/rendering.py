@@ -43,7 +43,7 @@ def render(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     """The plan of a job with these changes."""
     (folder / "job.yaml").write_text(yaml.safe_dump(job_of(changes), sort_keys=False))
     document = read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
-    plan, _ = make_plan(document, TARGET, RUN)
+    plan = make_plan(document, TARGET, RUN).plan
     shown: dict[str, Any] = msgspec.to_builtins(plan)
     return shown
 

@@ -13,8 +13,6 @@ import yaml
 
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
-from rsctl.spec.job import Job
-from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.sagemaker.target import TARGET
 
 from .case_parts import reducers
@@ -237,17 +235,11 @@ def test_a_patch_as_a_list(tmp_path: Path) -> None:
     assert plan["request"]["body"]["Tags"] == [{"Key": "a", "Value": "b"}, *OWN_TAGS]
 
 
-def test_the_image_is_built_as_the_plan_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_image_is_built_as_the_plan_says(tmp_path: Path) -> None:
     """The job that is submitted has the same number of reducers as the plan, not `auto`."""
-    submitted: list[Job] = []
-    monkeypatch.setattr(CloudRun, "submit", lambda self, plan, job, *_: submitted.append(job))
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_of(reducers())))
     document = read(str(tmp_path / "job.yaml"), (), {})
-    plan, job = make_plan(document, TARGET, RUN)
-    TARGET.submit(plan, job, lambda: None, lambda event: None)
-    assert [each.reducers.count for each in submitted] == [4]
+    assert make_plan(document, TARGET, RUN).job.reducers.count == 4
 
 
 def test_without_credentials_nothing_is_submitted(
@@ -258,12 +250,12 @@ def test_without_credentials_nothing_is_submitted(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job_of({})))
-    job = read(str(tmp_path / "job.yaml"), (), {}).require_job()
-    (missing,) = TARGET.preflight(job)
+    submission = make_plan(read(str(tmp_path / "job.yaml"), (), {}), TARGET, RUN)
+    (missing,) = TARGET.preflight(submission)
     assert (missing.severity, missing.code) == ("error", "credentials-missing")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key")
-    assert TARGET.preflight(job) == []
+    assert TARGET.preflight(submission) == []
 
 
 def test_a_plan_imports_no_library_of_aws(tmp_path: Path) -> None:

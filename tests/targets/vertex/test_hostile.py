@@ -64,6 +64,6 @@ def test_any_job_gives_a_request_or_findings(tmp_path_factory: Any, values: dict
     file: Path = tmp_path_factory.getbasetemp() / "hostile.yaml"
     file.write_text(yaml.safe_dump(spec_of(values), allow_unicode=True))
     with suppress(RsctlError):  # anything else is what must not be
-        plan, _ = make_plan(read(str(file), (), {}), TARGET, RUN)
+        plan = make_plan(read(str(file), (), {}), TARGET, RUN).plan
         assert re.fullmatch(URL, plan.request["url"])
         assert json.loads(json.dumps(msgspec.to_builtins(plan)))

@@ -1,0 +1,90 @@
+"""What a plan leaves open in its request and is resolved as it is sent: images by digest, secrets.
+
+`make_submission` notes where they are as the request is rendered, so that sending it needs not
+search it for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any, NamedTuple, Union
+
+from rsctl.image.package import Package, digest_in
+from rsctl.spec.job import Job
+from rsctl.targets.base import Placeholder, Plan, Submission
+from rsctl.targets.planned_image import PlannedImage
+from rsctl.targets.work import secret_names
+
+_Path = tuple[Union[str, int], ...]
+
+
+class Image(NamedTuple):
+    """Where a request names an image."""
+
+    path: _Path
+    name: Any
+
+
+class Variable(NamedTuple):
+    """An environment variable of a request, and where its value is."""
+
+    path: _Path
+    name: Any
+    value: Any
+
+
+def make_submission(
+    plan: Plan,
+    job: Job,
+    image: PlannedImage,
+    package: Package | None,
+    images: Iterable[Image],
+    variables: Iterable[Variable],
+) -> Submission:
+    """All that sending the plan takes; `images` and `variables` are those of its request.
+
+    An image that the user's overlay names, or that is used as it is, stays as it is; where none
+    is left that the recipe would make, nothing is built. A package that the overlay took out of
+    the request is not uploaded.
+    """
+    found = tuple(_placeholders(images, variables, job, image))
+    is_built = any(each.secret is None for each in found)
+    return Submission(
+        plan=plan,
+        job=job,
+        recipe=image.recipe if is_built else None,
+        package=package if package and digest_in(plan.request) == package.digest else None,
+        placeholders=found,
+        secrets=tuple(dict.fromkeys(each.secret for each in found if each.secret)),
+    )
+
+
+def _placeholders(
+    images: Iterable[Image], variables: Iterable[Variable], job: Job, image: PlannedImage
+) -> Iterator[Placeholder]:
+    tag = image.recipe.reference if image.recipe else None
+    yield from (Placeholder(each.path) for each in images if tag and each.name == tag)
+    names = secret_names(job, has_reducers=True)
+    for variable in variables:
+        if variable.value is None and variable.name in names:
+            yield Placeholder(variable.path, variable.name)
+
+
+def resolve_placeholders(
+    request: Mapping[str, Any],
+    placeholders: Iterable[Placeholder],
+    image: str | None,
+    secrets: Mapping[str, str],
+) -> dict[str, Any]:
+    """A copy of the request with the image and the secrets; without an `image` its tag stays."""
+    resolved: dict[str, Any] = deepcopy(dict(request))
+    for path, secret in placeholders:
+        value = image if secret is None else secrets[secret]
+        if value is None:
+            continue
+        parent: Any = resolved
+        for key in path[:-1]:
+            parent = parent[key]
+        parent[path[-1]] = value
+    return resolved
