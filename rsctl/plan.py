@@ -6,8 +6,13 @@ line or from Python, gets the same checks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
+from msgspec.structs import replace as with_fields
+
 from rsctl.catalog.images import check_python
-from rsctl.findings import RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
@@ -33,11 +38,12 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
     that the target refuses is rendered too, for all its errors at once; one with errors of its own
     has defaults in the place of values, so its plan says nothing.
     """
-    is_sound = not document.has_errors
-    if document.job is not None:
-        document.add(capability_findings(document.job, target.name, target.supports))
-        document.add(check_python(document.job))
-    job = document.job if document.job is not None and is_sound else document.require_job()
+    if isinstance(source, Job):
+        return _planned(source, target, run)
+    is_sound = not source.has_errors
+    if source.job is not None:
+        source.add(_job_findings(source.job, target))
+    job = source.job if source.job is not None and is_sound else source.require_job()
     try:
         submission = target.render(job, run)
     except RsctlError as problem:
@@ -55,7 +61,7 @@ def plan_findings(document: Document, target: Target) -> None:
 
 def _planned(job: Job, target: Target, run: str) -> Submission:
     """The submission of a job that was read or made elsewhere; its findings have no lines."""
-    findings = list(capability_findings(job, target.name, target.supports))
+    findings = list(_job_findings(job, target))
     try:
         submission = target.render(job, run)
     except RsctlError as problem:
@@ -64,6 +70,12 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
     return _with_findings(submission, findings)
+
+
+def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
+    """What the job has that its target or its base cannot do."""
+    yield from capability_findings(job, target.name, target.supports)
+    yield from check_python(job)
 
 
 def _with_findings(submission: Submission, findings: list[Finding]) -> Submission:

@@ -200,7 +200,7 @@ def prepared_here(
 ) -> PreparedBench:
     """The cells, all of which this environment can run; shows what the user should know."""
     prepared = prepare(document, tuple(settings), target)
-    lacking = prepared.target.preflight(prepared.job)
+    lacking = prepared.target.preflight(prepared.cells[0].submission)
     missing = [finding for finding in lacking if finding.is_error]
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)

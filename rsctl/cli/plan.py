@@ -61,7 +61,7 @@ def command(
         shown = msgspec.to_builtins(plan)
         print_json({**shown, "cells": cells} if cells else shown)
     elif output == "python":
-        typer.echo(_code(plan, planned), nl=False)
+        typer.echo(_code(submission), nl=False)
     else:
         show_findings(plan.findings, document)
         typer.echo(sanitize(_text(plan, cells)), nl=False)

@@ -123,7 +123,7 @@ def command(
     say(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
     cancels = cancel_on_interrupt or not is_wanted
     with _errors_as_events(output, plan):
-        exit_code = follow(place, plan.run, metric_specs(spec), view, interrupts, cancels)
+        exit_code = follow(place, plan.run, metric_specs(submission.job), view, interrupts, cancels)
     if rehearsal and exit_code != ExitCode.INTERRUPTED:
         rehearsal.end(plan)
     return exit_code

@@ -140,6 +140,7 @@ def secret_values(submission: Submission) -> dict[str, str]:
     from secrets import token_hex  # not for `plan`, which needs none
 
     makers = {TOKEN: token_hex, IDENTITY_VARIABLE: make_identity}
-    token = {name: makers[name]() for name in reducers_env(job, has_reducers) if name in makers}
-    hidden = {name: job.run.env[name] for name, value in user_env(job).items() if value is None}
-    return token | {name: str(value) for name, value in hidden.items()}
+    env = submission.job.run.env
+    return {
+        name: makers[name]() if name in makers else str(env[name]) for name in submission.secrets
+    }
