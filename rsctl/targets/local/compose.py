@@ -76,7 +76,7 @@ class ComposeTarget(LocalRun):
         """Whether docker, its engine and compose are there."""
         return docker.missing()
 
-    def provide(self, submission: Submission, show: Show) -> None:
+    def prepare(self, submission: Submission, show: Show) -> None:
         """Make the folders that are mounted, and build the image unless it is there."""
         make_run_folders(submission.plan.run, submission.job)
         make_open_folder(submission.plan.run, "ready")

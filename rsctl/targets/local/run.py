@@ -53,12 +53,12 @@ class LocalRun:
             return
         try:
             record()
-            self.provide(submission, show)
+            self.prepare(submission, show)
             start_supervisor(folder, lock, secret_values(submission))
         finally:
             os.close(lock)  # the supervisor has its own hold on it
 
-    def provide(self, submission: Submission, show: Show) -> None:
+    def prepare(self, submission: Submission, show: Show) -> None:
         """Make what the replicas need before they start. Raises RsctlError."""
         make_run_folders(submission.plan.run, submission.job)
 
