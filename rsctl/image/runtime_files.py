@@ -47,7 +47,7 @@ def _python(prefix: str, room: str) -> Iterator[Entry]:
 
 
 def _core(prefix: str) -> Iterator[Entry]:
-    """The compiled core, if there is one here; without it the transport's twin does the work."""
+    """The compiled core, if there is one here; without it the transport's Python engine serves."""
     if has_compiled_core():
         made_from = hashlib.sha256()
         for source in sorted((_PACKAGE / "transport" / "core").glob("*.*")):

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -222,19 +221,6 @@ def reducers(environ: dict[str, str]) -> Iterator[Callable[..., Pool]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-@pytest.fixture
-def until() -> Callable[[Callable[[], bool]], None]:
-    """Poll until a condition holds."""
-
-    def until(condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 100
-        while not condition():
-            assert time.monotonic() < deadline, "the deadline has passed"
-            time.sleep(0.01)
-
-    return until
 
 
 def free_port() -> int:

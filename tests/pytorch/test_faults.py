@@ -11,6 +11,7 @@ import pytest
 from torch.distributed import TCPStore
 
 from rsctl.transport.pytorch.backend import separate_attempts
+from tests.kit.polling import wait_until
 
 Run = Callable[..., Any]
 
@@ -18,7 +19,7 @@ STEPS = ("train.py", "--backend", "gloo", "--bucket", "0.02", "--steps", "6")
 
 
 @pytest.fixture
-def lose_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> Run:
+def lose_a_reducer(launch: Run, tmp_path: Path) -> Run:
     """Three workers; a reducer dies between the third step and the fourth."""
 
     def lose_a_reducer(pool: Any, loss: str) -> Any:
@@ -26,7 +27,7 @@ def lose_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> R
         job = launch(
             *(*STEPS, "--wait-for", str(go)), ranks=3, RSCTL_ON_REDUCER_LOSS=loss, **pool.environ
         )
-        until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
+        wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
         pool.processes[-1].kill()
         go.touch()
         return job.end()
@@ -35,7 +36,7 @@ def lose_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> R
 
 
 @pytest.fixture
-def break_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> Run:
+def break_a_reducer(launch: Run, tmp_path: Path) -> Run:
     """Three workers; a reducer stops answering in the fourth step, with blocks of an operation
     unread, and is killed then, if `killed`."""
 
@@ -48,11 +49,11 @@ def break_a_reducer(launch: Run, until: Callable[..., None], tmp_path: Path) -> 
             RSCTL_TRANSPORT_SILENCE="2",
             **pool.environ,
         )
-        until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
+        wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
         victim.send_signal(signal.SIGSTOP)
         go.touch()
         port = int(pool.environ["RSCTL_REDUCERS"].rpartition(":")[2])
-        until(lambda: unread(port) > 3 * LONGEST_WITHOUT_BLOCKS)
+        wait_until(lambda: unread(port) > 3 * LONGEST_WITHOUT_BLOCKS)
         if killed:
             victim.kill()
         ended = job.end()

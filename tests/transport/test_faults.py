@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from rsctl.transport.engine_interface import Group
 from rsctl.transport.engines import reducer_engine
 from rsctl.transport.handshake import Channel, Handshake, Hello, prove_worker
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, make_identity
+from tests.kit.polling import wait_until
 from tests.transport.conftest import NEEDS_CORE, TOKEN, Pool, in_threads
 
 _MB = 250_000  # numbers of 4 bytes
@@ -133,7 +133,7 @@ def test_a_reducer_that_passes_a_failure_on_is_not_the_one_that_failed(pool: Poo
         shape = schedule.pure(pool.settings(0, 2).links)
         hello = Hello("run", 0, 1, 2, 0, shape.frame, shape.windows[0], 8000, 0, shape.digest())
         prove_worker(handshake.over(channel), hello, TOKEN)
-        _wait_until(lambda: [flow.members for flow in pool.reducers[0].stats()] == [2])
+        wait_until(lambda: [flow.members for flow in pool.reducers[0].stats()] == [2])
         job = frames.job_number("run")
         channel.sock.sendall(
             frames.error_frame(Code.LOST, lost, frames.NO_RANK, 0, 0, job, blamed=1)
@@ -171,7 +171,7 @@ def test_a_lost_worker_is_named_to_the_others_and_frees_what_it_held(pool: Pool)
     workers = in_threads(2, lambda rank: pool._one(rank, 3, work, {}))
     leaver.communicate()
     assert workers == [(2, True)] * 2
-    _wait_until(lambda: _members(pool) == [0, 0])
+    wait_until(lambda: _members(pool) == [0, 0])
 
 
 def _members(pool: Pool) -> list[int]:
@@ -296,10 +296,3 @@ def test_after_a_failure_everything_says_so_at_once(pool: Pool) -> None:
     assert (failed.value.code, work.done()) == (Code.STOPPED, False)
     transport.close()
     assert [error.code for error in errors] == [Code.STOPPED]
-
-
-def _wait_until(condition: Any) -> None:
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -21,7 +21,7 @@ def _quiet() -> None:
     quiet_arithmetic()
 
 
-def _twin(blocks: list[bytes], dtype: int, op: int) -> bytes:
+def _python(blocks: list[bytes], dtype: int, op: int) -> bytes:
     accumulator = Accumulator(blocks[0], dtype)
     for block in blocks[1:]:
         accumulator.add(block)
@@ -52,12 +52,12 @@ def _without_nan(block: bytes, dtype: int) -> list[int]:
     st.integers(1, 9),
     st.integers(0, 2**32 - 1),
 )
-def test_the_core_computes_what_the_twin_computes(
+def test_the_core_computes_what_the_python_engine_computes(
     dtype: int, op: int, ranks: int, seed: int
 ) -> None:
     random = np.random.default_rng(seed)
     blocks = [random.bytes(131 * ITEM_BYTES[dtype]) for _ in range(ranks)]
-    expected = _without_nan(_twin(blocks, dtype, op), dtype)
+    expected = _without_nan(_python(blocks, dtype, op), dtype)
     assert _without_nan(_core(blocks, dtype, op), dtype) == expected
 
 
@@ -70,8 +70,8 @@ def test_the_core_widens_and_narrows_every_number(dtype: int) -> None:
 
 def test_fp16_is_averaged_before_it_is_narrowed() -> None:
     block = np.full(3, 30000, np.float16).tobytes()
-    assert np.frombuffer(_twin([block] * 8, FP16, AVG), np.float16).tolist() == [30000] * 3
-    assert np.frombuffer(_twin([block] * 8, FP16, SUM), np.float16).tolist() == [np.inf] * 3
+    assert np.frombuffer(_python([block] * 8, FP16, AVG), np.float16).tolist() == [30000] * 3
+    assert np.frombuffer(_python([block] * 8, FP16, SUM), np.float16).tolist() == [np.inf] * 3
 
 
 def test_bf16_rounds_to_nearest_and_ties_to_even() -> None:
@@ -83,6 +83,6 @@ def test_bf16_rounds_to_nearest_and_ties_to_even() -> None:
 
 def test_fp32_is_added_in_the_order_of_calls() -> None:
     blocks = [np.float32(x).tobytes() for x in (1e8, 1.0, -1e8)]
-    assert np.frombuffer(_twin(blocks, FP32, SUM), np.float32).tolist() == [0.0]
+    assert np.frombuffer(_python(blocks, FP32, SUM), np.float32).tolist() == [0.0]
     turned = [blocks[0], blocks[2], blocks[1]]
-    assert np.frombuffer(_twin(turned, FP32, SUM), np.float32).tolist() == [1.0]
+    assert np.frombuffer(_python(turned, FP32, SUM), np.float32).tolist() == [1.0]

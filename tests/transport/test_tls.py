@@ -8,7 +8,6 @@ import os
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from rsctl.transport import Code, Settings, Transport, TransportError, connect
 from rsctl.transport.handshake import Handshake, Hello, verify_worker
 from rsctl.transport.tls import Tls
 from rsctl.transport.tls_identity import make_identity
+from tests.kit.polling import wait_until
 from tests.transport.conftest import TOKEN, Pool
 
 _HELLO = Hello("run", 0, 0, 1, 0, 32768, 8, 8000, 0, bytes(32))
@@ -310,17 +310,10 @@ def test_nothing_is_left_behind(pool: Pool) -> None:
         assert pool.run(2, _sum, epoch=epoch) == [[3.0] * 3] * 2
     while pool.reducers:
         pool.reducers.pop().close()
-    _wait_until(lambda: not [t for t in threading.enumerate() if t.name == "rsctl-tls"])
-    _wait_until(lambda: _descriptors() <= before)
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "rsctl-tls"])
+    wait_until(lambda: _descriptors() <= before)
 
 
 def _descriptors() -> int:
     gc.collect()  # an engine in C++ keeps some of its own while Python remembers it
     return len(os.listdir("/proc/self/fd"))
-
-
-def _wait_until(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
