@@ -95,7 +95,7 @@ class Builder:
             recipe.write_context(out, self.cache_mounts)
         except OSError as problem:
             message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
-            remedy = "free space there, and do not change the files while they are copied"
+            remedy = "free space there"
             raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
 
     def _pull(self, recipe: Recipe, show: Show) -> None:

@@ -1,7 +1,8 @@
-"""What goes into an image besides its base: the recipe, the runtime, the source; and their hash."""
+"""The build context: the runtime's files and the source, their hash, and the tar that is built."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -13,11 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.dockerignore import Dockerignore
 from rsctl.image.exclusions import content_exclusion
 
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
+_SHOWN = 5
+_SOURCE = "source/"
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,12 @@ class Context:
     @cached_property
     def hashes(self) -> dict[str, str]:
         """A hash of each entry's mode and content, by name. Raises OSError."""
-        return {entry.name: f"{entry.kind}\0{_hash(entry)}" for entry in self.entries}
+        return {entry.name: f"{entry.kind}\0{self._hash(entry)}" for entry in self.entries}
+
+    @cached_property
+    def content_hashes(self) -> dict[str, str]:
+        """The SHA-256 of each entry's content, by name, as it was first read. Raises OSError."""
+        return {entry.name: _hash_content(entry) for entry in self.entries}
 
     def digest(self, inputs: str = "") -> str:
         """A hash of `inputs`, names, modes and contents: the same on every machine."""
@@ -74,12 +83,71 @@ class Context:
             total.update(os.fsencode(f"{name}\0{hashed}\n"))
         return total.hexdigest()[:_TAG_LENGTH]
 
-    def write_tar(self, out: IO[bytes], *more: Entry) -> None:
-        """`more` and the context as docker reads them; times and owners are not in it."""
+    def write_tar(self, out: IO[bytes], *more: Entry) -> dict[str, str]:
+        """Write `more` and the context as docker reads them, without times and owners.
+
+        Returns the SHA-256 of each entry's content as it was written. Raises OSError.
+        """
+        written: dict[str, str] = {}
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for entry in (*more, *self.entries):
                 with entry.open() as file:
-                    tar.addfile(_tar_info(entry, file), file)
+                    hashed = _HashedFile(file, entry)
+                    tar.addfile(_tar_info(entry, file), hashed)  # type: ignore[arg-type]
+                    written[entry.name] = hashed.hash.hexdigest()
+        return written
+
+    def write_unchanged_tar(self, out: IO[bytes], *more: Entry) -> None:
+        """`write_tar`, where every file must be as it was when the digest was computed.
+
+        Raises OSError, and RsctlError (`changed`) that names the files which are not.
+        """
+        expected = self.content_hashes
+        try:
+            written = self.write_tar(out, *more)
+        except OSError as problem:
+            # Only a file of the context has a name here, and all of them could be read before.
+            changed = [
+                e.name for e in self.entries if e.path and str(e.path) == str(problem.filename)
+            ]
+            if not changed:
+                raise
+        else:
+            changed = [name for name, hashed in expected.items() if written[name] != hashed]
+        if changed:
+            raise changed_error(changed)
+
+    def _hash(self, entry: Entry) -> str:
+        if entry.made_from is not None:
+            return hashlib.sha256(entry.made_from).hexdigest()
+        return self.content_hashes[entry.name]
+
+
+def changed_error(names: list[str]) -> RsctlError:
+    """The error for files of the context that are no longer those that the tag is a hash of."""
+    shown = [
+        name.removeprefix(_SOURCE).encode(errors="backslashreplace").decode() for name in names
+    ]
+    more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
+    message = f"files were changed while the image was built: {', '.join(shown[:_SHOWN])}{more}"
+    finding = error("changed", message, "run it again", "image.source")
+    return RsctlError(ExitCode.ENVIRONMENT, finding)
+
+
+class _HashedFile:
+    """A file that is hashed as it is read. Raises OSError if it is shorter than what is asked."""
+
+    def __init__(self, file: IO[bytes], entry: Entry) -> None:
+        self.hash = hashlib.sha256()
+        self._file, self._path = file, entry.path
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        block = self._file.read(size)
+        if len(block) < size:
+            raise OSError(errno.ESTALE, "it has become shorter", str(self._path or ""))
+        self.hash.update(block)
+        return block
 
 
 def _tar_info(entry: Entry, file: IO[bytes]) -> tarfile.TarInfo:
@@ -96,10 +164,8 @@ def _tar_info(entry: Entry, file: IO[bytes]) -> tarfile.TarInfo:
     return info
 
 
-def _hash(entry: Entry) -> str:
-    hashed = hashlib.sha256(entry.made_from or b"")
-    if entry.made_from is not None:
-        return hashed.hexdigest()
+def _hash_content(entry: Entry) -> str:
+    hashed = hashlib.sha256()
     with entry.open() as file:
         while block := file.read(_BLOCK):
             hashed.update(block)

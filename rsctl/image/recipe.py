@@ -1,4 +1,4 @@
-"""`image:` to a Dockerfile, and the files that it copies. Pure but for reading those files.
+"""The recipe of an image: its Dockerfile and its context. Pure but for reading the files.
 
 What does not depend on the job comes first and the source last, so that a change of code rebuilds
 one layer. The proof of the transport is the last command that runs: it needs no source.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from rsctl.image.context import Context, Entry, source_entries
+from rsctl.image.context import Context, Entry, changed_error, source_entries
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.runtime_files import runtime_entries
@@ -93,15 +93,21 @@ class Recipe:
         return make_dockerfile(self.contents, cache_mounts)
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
-        """Write the context as a tar, the Dockerfile first. Raises OSError."""
+        """Write the context as a tar, the Dockerfile first.
+
+        What is written is what the digest was taken of: a file that was saved since is an error.
+        Raises OSError, and RsctlError (`changed`).
+        """
         dockerfile = Entry("Dockerfile", content=self.dockerfile(cache_mounts).encode())
-        self.context.write_tar(out, dockerfile)
+        self.context.write_unchanged_tar(out, dockerfile)
+        if self.context.digest(_inputs(self.platform, self.contents)) != self.digest:
+            raise changed_error([dockerfile.name])
 
 
 def make_recipe(job: Job, target: str) -> Recipe:
     """The recipe of a job's image on a target.
 
-    Raises OSError if a file of it cannot be read, RsctlError if what it says cannot be written as
+    Raises OSError if a file of it cannot be read, RsctlError if `image.python` cannot be written as
     a requirements file or a `.dockerignore` is wrong.
     """
     image, context = job.image, Context()
@@ -120,19 +126,23 @@ def make_recipe(job: Job, target: str) -> Recipe:
         entries, context.left_out = source_entries(Path(image.source), "source/")
         context.entries += entries
     platform = CLOUD_PLATFORM if target in ("vertex", "sagemaker") else None
-    inputs = f"{platform}\n{make_dockerfile(contents)}"
     return Recipe(
         name=job.name,
         contents=contents,
         context=context,
         platform=platform,
         repository=repository_of(job, target),
-        digest=context.digest(inputs),
+        digest=context.digest(_inputs(platform, contents)),
     )
 
 
+def _inputs(platform: str | None, contents: Contents) -> str:
+    """What the digest is taken of beside the files."""
+    return f"{platform}\n{make_dockerfile(contents)}"
+
+
 def repository_of(job: Job, target: str) -> str | None:
-    """Where the image of a target is pushed; None if the job does not say.
+    """Where the image of a target is pushed; None if the job names no repository.
 
     Raises RsctlError if no repository can have that name.
     """

@@ -30,7 +30,7 @@ def pack_context(recipe: Recipe) -> Iterator[Archive]:
             _write_zip(recipe, out)
         except OSError as problem:
             message = f"cannot pack the build's files in {tempfile.gettempdir()}: {problem}"
-            remedy = "free space there, and do not change the files while they are copied"
+            remedy = "free space there"
             raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
         size = out.tell()
         yield Archive(out, size, _digest(out))
