@@ -1,4 +1,4 @@
-"""How a supervisor starts, stops and clears away the replicas of one kind of local target."""
+"""How a supervisor starts, stops and clears away replicas: the contract, and processes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Command(NamedTuple):
     env: dict[str, str]
 
 
-class Ending(NamedTuple):
-    """How a replica ended, and what is known beyond its exit code."""
+class ReplicaExit(NamedTuple):
+    """The exit code of a replica, and what is known of its cause."""
 
     exit_code: int
     reason: Optional[str] = None
@@ -50,8 +50,8 @@ class Backend(Protocol):
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
         """Ask replicas to end, or end them; the values are the process ids of their commands."""
 
-    def ending(self, replica: str, exit_code: int) -> Ending:
-        """How a replica whose command ended with this code really ended."""
+    def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
+        """The exit of a replica whose command ended with this code."""
 
     def clear(self) -> None:
         """Leave nothing of the run behind; harmless if nothing is there."""
@@ -88,7 +88,7 @@ class ProcessBackend:
             self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports"))
 
     def command(self, replica: str, attempt: int) -> Command:
-        """The request's command, with what only this machine can tell added to its environment."""
+        """The request's command, its environment completed by what only this machine knows."""
         command = self._commands[replica]
         env = {n: v for n, v in os.environ.items() if not belongs_to_contract(n)}
         env |= {
@@ -112,12 +112,14 @@ class ProcessBackend:
             for pid in {*processes_of(self._run, replica), *_descendants(launcher), launcher}:
                 _signal(pid, signal.SIGKILL)
 
-    def ending(self, replica: str, exit_code: int) -> Ending:
+    def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """A negative code is the signal that killed it."""
         now = oom_kills()
         is_known = now is not None and self._oom_kills is not None
         out_of_memory = now != self._oom_kills if is_known else None
-        return Ending(128 - exit_code if exit_code < 0 else exit_code, None, Killer(out_of_memory))
+        return ReplicaExit(
+            128 - exit_code if exit_code < 0 else exit_code, None, Killer(out_of_memory)
+        )
 
     def clear(self) -> None:
         """Kill whatever is left of the run."""
@@ -129,7 +131,7 @@ class ProcessBackend:
         self._release_ports()
 
     def _left(self) -> list[int]:
-        """Process ids of the run that are alive, as far as they can be told from others."""
+        """Process ids of the run that are alive, as far as they can be recognised."""
         if not self._is_supervisor:
             return processes_of(self._run)
         reap_orphans()
@@ -140,17 +142,17 @@ class ProcessBackend:
             self._ports.pop().release()
 
 
-def reap_orphans(own: Collection[int] = ()) -> None:
+def reap_orphans(children: Collection[int] = ()) -> None:
     """Reap adopted processes that have ended, so that no zombies pile up.
 
-    The ends of `own` children are left to whoever waits for those.
+    The ends of `children` are left to whoever waits for those.
     """
     if sys.platform != "linux":  # elsewhere nobody adopts orphans
         return
     with suppress(ChildProcessError):
         while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            if ended.si_pid in own:
-                return  # its own waiter reaps it; the rest at the next look
+            if ended.si_pid in children:
+                return  # its own waiter reaps it; the rest at the next call
             os.waitpid(ended.si_pid, os.WNOHANG)
 
 

@@ -74,7 +74,7 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
 
 
 def _worker(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
-    env = {**common_env(job, share), **_place(job, run, "worker", index)}
+    env = {**common_env(job, share), **_identity(job, run, "worker", index)}
     service = {
         **_service(job, run, image, share, "worker", index),
         "environment": env,
@@ -90,13 +90,13 @@ def _reducer(job: Job, run: str, image: str, share: replicas.Share, index: int) 
     """Neither the script's environment nor its data are a reducer's affair."""
     return {
         **_service(job, run, image, share, "reducer", index),
-        "environment": {**_network_env(job), **_place(job, run, "reducer", index)},
+        "environment": {**_network_env(job), **_identity(job, run, "reducer", index)},
         "volumes": [_ready(run)],
     }
 
 
-def _place(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
-    """Who a container is, and who the others are."""
+def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
+    """The variables that identify a container and its peers."""
     hosts = replicas.worker_names(job), replicas.reducer_names(job)
     return {
         **replicas.identity_env(job, run, "compose", role, f"{role}-{index}"),

@@ -15,11 +15,11 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.stream.diagnosis import Killer
 from rsctl.targets.local import docker
-from rsctl.targets.local.backend import Command, Ending
+from rsctl.targets.local.backend import Command, ReplicaExit
 from rsctl.targets.local.composefile import container_name, project_name
 
-_ENDING = {str(int(number)) for number in (SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM)}
-"""Signals that tell or make a program end, as docker's events have them."""
+_END_SIGNALS = {str(int(number)) for number in (SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM)}
+"""Signals that ask or make a program end, as docker's events have them."""
 
 
 class ContainerBackend:
@@ -61,32 +61,32 @@ class ContainerBackend:
         if names:
             docker.run(["docker", "kill", "--signal", "KILL" if hard else "TERM", *names])
 
-    def ending(self, replica: str, exit_code: int) -> Ending:
+    def exit_of(self, replica: str, exit_code: int) -> ReplicaExit:
         """What docker knows of the container's end.
 
         Of a kill by the kernel on behalf of the whole machine it may know nothing.
         """
         fields = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}"
         name = container_name(self._run, replica)
-        said = docker.run(["docker", "inspect", "--format", fields, name])
-        if said.returncode:
-            command = self._command_that_ended(name)
+        inspected = docker.run(["docker", "inspect", "--format", fields, name])
+        if inspected.returncode:
+            command = self._ending_command(name)
             reason = _through_docker(command) or "its container has disappeared"
-            return Ending(exit_code or 1, reason, Killer(command=command))
-        status, code, out_of_memory, problem = (said.stdout.strip() + "   ").split(" ", 3)
+            return ReplicaExit(exit_code or 1, reason, Killer(command=command))
+        status, code, out_of_memory, problem = (inspected.stdout.strip() + "   ").split(" ", 3)
         if out_of_memory == "true":
             more = "" if int(code) else ": the kernel ended a process of it"
-            return Ending(int(code), f"out of memory{more}", Killer(out_of_memory=True))
+            return ReplicaExit(int(code), f"out of memory{more}", Killer(out_of_memory=True))
         if problem.strip():
-            return Ending(int(code) or 1, problem.strip())
-        command = self._command_that_ended(name) if int(code) or status != "exited" else None
+            return ReplicaExit(int(code) or 1, problem.strip())
+        command = self._ending_command(name) if int(code) or status != "exited" else None
         if status != "exited":
             command = "docker rm" if command and status == "removing" else command
             reason = _through_docker(command) or f"its container is {status}; docker lost it"
-            return Ending(exit_code or 1, reason, Killer(command=command))
-        return Ending(int(code), _through_docker(command), Killer(command=command))
+            return ReplicaExit(exit_code or 1, reason, Killer(command=command))
+        return ReplicaExit(int(code), _through_docker(command), Killer(command=command))
 
-    def _command_that_ended(self, container: str) -> str | None:
+    def _ending_command(self, container: str) -> str | None:
         """The docker command by which somebody ended a container that we did not stop, if any.
 
         The engine remembers its last events (docs.docker.com, `docker system events`).
@@ -101,7 +101,7 @@ class ContainerBackend:
         signals = {event.removeprefix("kill ") for event in events}
         if str(int(SIGTERM)) in signals:
             return "docker stop"
-        return "docker kill" if signals & _ENDING else None
+        return "docker kill" if signals & _END_SIGNALS else None
 
     def clear(self) -> None:
         """Remove the containers and the network; safe without the compose file too."""

@@ -48,7 +48,7 @@ def missing() -> list[Finding]:
 def run(
     argv: list[str], stdin: str | None = None, seconds: float | None = ANSWER_SECONDS
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and keep what it said. Never raises for its failure.
+    """Run a command to its end and keep its output. Never raises for its failure.
 
     One that does not answer within `seconds` is ended; None waits for as long as it takes.
     """
@@ -58,12 +58,12 @@ def run(
 def require(
     argv: list[str], stdin: str | None = None, seconds: float | None = ANSWER_SECONDS
 ) -> str:
-    """The standard output of a command that must succeed. Raises RsctlError with its last words."""
+    """The standard output of a command that must succeed. Raises RsctlError with its last line."""
     done = run(argv, stdin, seconds)
     if done.returncode:
-        said = _last_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
+        shown = _last_line(done.stderr or done.stdout) or f"exit code {done.returncode}"
         what = " ".join(argv[:4])
-        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {said}"))
+        raise RsctlError(ExitCode.REFUSED, error("docker", f"{what}: {shown}"))
     return done.stdout
 
 

@@ -1,4 +1,4 @@
-"""The facts of this machine that a local plan depends on. Reading them asks nothing and nobody."""
+"""The facts of this machine that a local plan depends on: cores, GPUs, paths, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of many more processes than this machine has cores: it may, but is told before. Pure."""
+"""The warning for a job with many more processes than this machine has cores. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One running replica, as its supervisor sees it: a command, its output, its end."""
+"""A running replica: its command, its output and its exit."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import selectors
 import subprocess
 from pathlib import Path
 
-from rsctl.stream.events import LogEvent, Stream, now
+from rsctl.stream.events import Stream
 from rsctl.stream.journal import JournalWriter
-from rsctl.stream.metrics import MetricReader
 from rsctl.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import Command
 
@@ -17,7 +16,7 @@ _CHUNK = 256 * 1024
 
 
 class Replica:
-    """Starts the command at once; its output goes to the log and is looked through for news."""
+    """Starts the command at once; its output goes to the log and to its reader."""
 
     def __init__(
         self, name: str, command: Command, log: Path, selector: selectors.BaseSelector
@@ -74,12 +73,3 @@ class Replica:
             self._selector.unregister(pipe)
             pipe.close()
             self.open_pipes -= 1
-
-
-def lines_with_news(lines: bytes, replica: str, reader: MetricReader) -> list[LogEvent]:
-    """The lines of a block that may hold metrics, findings or exits; mostly none."""
-    text = lines.decode(errors="backslashreplace")
-    if not reader.may_hold_metrics(text):
-        return []
-    time = now()
-    return [LogEvent(time, replica, "", "stdout", line) for line in text.split("\n")]

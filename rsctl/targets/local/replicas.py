@@ -37,7 +37,7 @@ class Share:
 
     @property
     def accelerator(self) -> str | None:
-        """What a plan says of each worker's GPUs; None if it has none."""
+        """Each worker's GPUs as a plan shows them; None if it has none."""
         return f"gpu:{len(self.gpus[0])}" if self.gpus[0] else None
 
 
@@ -53,7 +53,7 @@ def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:
 
 
 def share_findings(job: Job, share: Share) -> Iterator[Finding]:
-    """What the plan says where this machine has fewer GPUs than the spec asks for."""
+    """A note where this machine has fewer GPUs than the spec asks for."""
     wanted = job.workers.accelerator
     each = len(share.gpus[0])
     if wanted and each < wanted.per_node:
@@ -79,14 +79,14 @@ def reducer_count(job: Job) -> int:
 
 
 def restart_findings(job: Job) -> Iterator[Finding]:
-    """What the plan says of restarts that are left to the target."""
+    """Findings on restarts that are left to the target."""
     if job.limits.restarts == "platform":
         message = "nothing but rsctl restarts a job on this machine, so it is not restarted"
         yield note("restarts", message, None, "limits.restarts")
 
 
 def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
-    """What the plan says of how gradients travel."""
+    """Findings on how gradients travel."""
     reducers = reducer_count(job)
     if job.reducers.count == "auto":
         why = "as many as workers, since all links here are equally fast"
@@ -95,7 +95,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
     if job.run.launcher == "none" and (reducers or comm_env(job, False)):
         yield error(
             "unsupported",
-            "reducers and comm: are the work of rsctl-launch, which launcher none leaves out",
+            "reducers and comm: need rsctl-launch, which launcher none leaves out",
             "use launcher torchrun or once",
             "reducers.count" if reducers else "comm",
         )
@@ -146,7 +146,7 @@ def secrets_of(job: Job) -> tuple[str, ...]:
 def identity_env(
     job: Job, run: str, target: str, role: str, replica: str
 ) -> dict[str, Optional[str]]:
-    """Who a replica is, and the secrets by which workers and reducers know each other."""
+    """The variables that identify a replica, and the secrets shared by workers and reducers."""
     return {
         "RSCTL_RUN": run,
         "RSCTL_TARGET": target,

@@ -15,16 +15,15 @@ from types import FrameType
 
 import msgspec
 
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.runs.failures import exit_report, first_failure, runtime_finding
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.versions import reported_versions
 from rsctl.stream.diagnosis import Killer
 from rsctl.stream.events import Attempt, Failure, now
-from rsctl.stream.metrics import MetricReader
 from rsctl.targets.local.backend import Backend, reap_orphans
-from rsctl.targets.local.replica import Replica, lines_with_news
+from rsctl.targets.local.output_scanner import OutputScanner
+from rsctl.targets.local.replica import Replica
 
 CANCEL_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 KEPT_SIGNALS = (*CANCEL_SIGNALS, signal.SIGHUP)
@@ -49,7 +48,7 @@ class Outcome(msgspec.Struct):
 
 
 class Supervisor:
-    """Runs what a run description says to its end."""
+    """Runs the job of a run description to its end."""
 
     def __init__(
         self, folder: RunFolder, description: RunDescription, backend: Backend, recorder: Recorder
@@ -58,13 +57,12 @@ class Supervisor:
         self._description = description
         self._backend = backend
         self._recorder = recorder
-        self._reader = MetricReader(description.metrics)
+        self._scanner = OutputScanner(description.metrics, recorder)
         self._selector = selectors.DefaultSelector()
         self._deadline = monotonic() + description.timeout if description.timeout else None
         self._cancel_asked = False
         self._is_preparing = False
         self._disk_full = False
-        self._findings: list[Finding] = []  # those told already: replicas tend to find the same
         self._stop_state: JobState | None = None
         self._begin_attempt()
         self._wake_on_signals()
@@ -91,7 +89,7 @@ class Supervisor:
             except _Cancelled:
                 return Outcome(JobState.CANCELLED)
             except RsctlError as problem:
-                return self._could_not_start(problem)
+                return self._start_failure(problem)
             if outcome.state is not JobState.FAILED:
                 break
             reason = f"{outcome.reason}; attempt {attempt + 1} of {last}"
@@ -108,11 +106,11 @@ class Supervisor:
             self._start(attempt)
             while self._running():
                 self._step()
-            self._note_endings()
+            self._record_exits()
             self._drain()
         finally:
             self._clear()
-        return self._conclusion()
+        return self._outcome()
 
     def _begin_attempt(self) -> None:
         self._replicas: dict[str, Replica] = {}
@@ -154,9 +152,9 @@ class Supervisor:
                 os.read(key.fd, 4096)
             else:
                 replica, stream = key.data
-                self._look_through(replica, replica.read(stream, key.fd))
+                self._scan(replica, replica.read(stream, key.fd))
                 self._check_clock()
-        self._note_endings()
+        self._record_exits()
         reap_orphans([replica.process.pid for replica in self._replicas.values()])
         self._check_clock()
         self._recorder.flush_if_due()
@@ -165,51 +163,37 @@ class Supervisor:
         times = [t - monotonic() for t in (self._deadline, self._kill_at) if t is not None]
         return max(0.0, min([_TICK_SECONDS, *times]))
 
-    def _look_through(self, replica: Replica, lines: bytes) -> None:
-        """Look for news in new lines of a replica."""
-        news = lines_with_news(lines, replica.name, self._reader)
-        for line in news:
-            report = exit_report(line)
-            if report:
-                self._reports.append(report)
-            finding = runtime_finding(line)
-            if finding and finding not in self._findings:
-                self._findings.append(finding)
-                self._recorder.finding(finding, replica.name)
-            if versions := reported_versions(line):
-                self._recorder.versions(replica.name, versions)
-        for metrics in self._reader.read_all(news):
-            self._recorder.metrics(metrics)
-        for finding in self._reader.take_findings():
-            self._recorder.finding(finding)
+    def _scan(self, replica: Replica, lines: bytes) -> None:
+        """Take what new lines of a replica show; note where they found no space on the disk."""
+        self._reports += self._scanner.scan(replica.name, lines)
         if replica.journal.full and not self._disk_full:
             self._disk_full = True
             for other in self._replicas.values():
                 other.journal.full = True
             self._recorder.disk_full()
 
-    def _note_endings(self) -> None:
+    def _record_exits(self) -> None:
         for name, replica in self._replicas.items():
             if name not in self._ended and not replica.running:
-                self._note_ending(replica)
+                self._record_exit(replica)
         workers = [name for name in self._replicas if name.startswith("worker-")]
         if self._failed or all(name in self._ended for name in workers):
             self._stop()
 
-    def _note_ending(self, replica: Replica) -> None:
-        ending = self._backend.ending(replica.name, replica.process.returncode)
-        code, self._ended[replica.name] = ending.exit_code, ending.exit_code
-        self._killers[replica.name] = ending.killer
+    def _record_exit(self, replica: Replica) -> None:
+        exited = self._backend.exit_of(replica.name, replica.process.returncode)
+        code, self._ended[replica.name] = exited.exit_code, exited.exit_code
+        self._killers[replica.name] = exited.killer
         if replica.stopped:
-            state, why = self._end_of_stopped(replica, code)
+            state, why = self._state_of_stopped(replica, code)
             self._recorder.state(state, replica.name, code, why)
         elif code == 0:
-            self._recorder.state(JobState.SUCCEEDED, replica.name, code, ending.reason)
+            self._recorder.state(JobState.SUCCEEDED, replica.name, code, exited.reason)
         elif self._description.may_lose_reducers and replica.name.startswith("reducer-"):
-            reason = ", ".join(filter(None, [ending.reason, "the workers go on without it"]))
+            reason = ", ".join(filter(None, [exited.reason, "the workers go on without it"]))
             self._recorder.state(JobState.FAILED, replica.name, code, reason)
         else:
-            self._recorder.state(JobState.FAILED, replica.name, code, ending.reason)
+            self._recorder.state(JobState.FAILED, replica.name, code, exited.reason)
             self._failed.append(replica.name)
             self._reports.append(Failure(replica=replica.name, time=now(), exit_code=code))
 
@@ -247,13 +231,13 @@ class Supervisor:
 
     def _clear(self) -> None:
         for replica in self._replicas.values():
-            self._look_through(replica, replica.close())
+            self._scan(replica, replica.close())
         try:
             self._backend.clear()
         except RsctlError as problem:
             self._report(problem)
 
-    def _conclusion(self) -> Outcome:
+    def _outcome(self) -> Outcome:
         if self._stop_state is JobState.EXPIRED:
             return Outcome(JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s")
         if self._stop_state:
@@ -270,7 +254,7 @@ class Supervisor:
         reason = f"{first.replica} failed with exit code {first.exit_code}"
         return Outcome(JobState.FAILED, reason, first)
 
-    def _could_not_start(self, problem: RsctlError) -> Outcome:
+    def _start_failure(self, problem: RsctlError) -> Outcome:
         self._report(problem)
         return Outcome(self._stop_state or JobState.FAILED, str(problem))
 
@@ -278,7 +262,7 @@ class Supervisor:
         for finding in problem.findings:
             self._recorder.finding(finding)
 
-    def _end_of_stopped(self, replica: Replica, code: int) -> tuple[JobState, str]:
+    def _state_of_stopped(self, replica: Replica, code: int) -> tuple[JobState, str]:
         """How a replica ended that had been asked to end, and why it was asked."""
         if self._stop_state:
             return JobState.CANCELLED, f"stopped: the job was {self._stop_state.value}"

@@ -33,7 +33,7 @@ def comm_findings(fleet: Fleet) -> Iterator[Finding]:
     if job.run.launcher == "none" and (fleet.reducers or comm_env(job, False)):
         yield error(
             "unsupported",
-            "reducers and comm: are the work of rsctl-launch, which launcher none leaves out",
+            "reducers and comm: need rsctl-launch, which launcher none leaves out",
             "use launcher torchrun or once",
             "reducers.count" if fleet.reducers else "comm",
         )

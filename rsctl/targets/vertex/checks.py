@@ -1,4 +1,4 @@
-"""What Vertex AI does not take, of images, work, disks, variables and numbers. Pure."""
+"""Checks of a job's image, launcher, disks, variables and quotas against Vertex AI. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECRETS = "keep it in Secret Manager, and let the script read it by the job's s
 def job_findings(job: Job) -> Iterator[Finding]:
     """What is wrong whatever machines the job gets."""
     yield from _image(job)
-    yield from _work(job)
+    yield from _launch(job)
     yield from _disk(job)
     yield from _mounts(job)
     yield from secret_findings(job, _SECRETS)
@@ -57,9 +57,9 @@ def _image(job: Job) -> Iterator[Finding]:
         yield error("image", message, remedy, "image.repository")
 
 
-def _work(job: Job) -> Iterator[Finding]:
+def _launch(job: Job) -> Iterator[Finding]:
     if job.run.launcher == "none" and comm_env(job, False):
-        message = "comm: is the work of rsctl-launch, which launcher none leaves out"
+        message = "comm: needs rsctl-launch, which launcher none leaves out"
         yield error("unsupported", message, "use launcher torchrun or once", "comm")
     if job.comm.backend == "nccl" and not job.workers.accelerator:
         message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
@@ -100,7 +100,7 @@ def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
     has_own = reducers is not None and reducers.kind == "rsctl"
     count = len(container_env(job, "run", has_own))
     for name in (name for name in rules().own_env if name in job.run.env):
-        message = f"{name} is set by Vertex AI, and says who a replica is"
+        message = f"{name} is set by Vertex AI, and identifies a replica"
         yield error("env", message, "choose another name", f"run.env.{name}")
     if count > rules().most_env:
         yield error(

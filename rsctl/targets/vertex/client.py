@@ -11,8 +11,9 @@ from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal
-from rsctl.targets.vertex.job import RUN_LABEL, VertexJob
+from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import Address, Place
+from rsctl.targets.vertex.names import RUN_LABEL
 
 _PAGES = 20
 _TRIES_OF_A_LOOK = 3

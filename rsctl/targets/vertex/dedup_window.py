@@ -1,7 +1,7 @@
 """Deduplication of log entries that are read again: which of the recent ones have been given.
 
 Entries may become visible later than others that are younger. So what is recent is read again, and
-told from what was given before by hashes of 64 bits.
+hashes of 64 bits distinguish it from what was given before.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class DedupWindow:
         """Whether another reader has noted entries that this one has not seen yet."""
         return _UNKNOWN in self._given.values()
 
-    def know_all(self) -> None:
+    def forget_unseen(self) -> None:
         """All has been read since `settled`: what another reader noted and nobody found is gone."""
         for key in [key for key, at in self._given.items() if at == _UNKNOWN]:
             del self._given[key]

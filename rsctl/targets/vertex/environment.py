@@ -1,4 +1,4 @@
-"""The variables of a job's containers, and where its data is in them. Pure."""
+"""The environment variables of a job's containers, and the paths of its data in them. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rsctl.targets.work import comm_env, reducers_env, user_env
 def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:
     """What every container finds, whatever its role; None for a secret.
 
-    All of a pool have one environment, so that rsctl-launch says who each of them is.
+    All of a pool have one environment, so that rsctl-launch finds out who each of them is.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers)}
     env |= {f"RSCTL_INPUT_{name.upper()}": mounted(at) for name, at in job.inputs.items()}
@@ -29,7 +29,7 @@ def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optio
 
 
 def outputs_of(job: Job, run: str) -> Optional[str]:
-    """Where results go, as a gs:// location without a slash at its end; None if nobody says."""
+    """Where results go, as a gs:// location without a slash at its end; None if unset."""
     if job.outputs:
         return str(job.outputs).rstrip("/")
     staging = job.targets.vertex.staging

@@ -1,4 +1,4 @@
-"""One custom job: how it is, what it is, its log, its measurements, its end."""
+"""One custom job: its status, description, log and measurements, and its cancellation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, 
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
+from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
 from rsctl.targets.vertex.replicas import has_googles_reducers, pools_of
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.status import status_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
-
-RUN_LABEL = "rsctl-run"
-"""The label of a job that has the run's id."""
 
 _REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
 _MEASURED_AFTER = 120.0
@@ -43,11 +41,11 @@ class VertexJob:
 
     def status(self) -> JobStatus:
         """How it is now."""
-        return status_of(self._look(), self._address, self._clock.now(), self._pace.factor)
+        return status_of(self._get(), self._address, self._clock.now(), self._pace.factor)
 
     def describe(self) -> Described:
-        """What it is, as far as it can be told from the job itself."""
-        job = self._look()
+        """What it is, as far as the job itself shows."""
+        job = self._get()
         body = {key: _without_secrets(job[key]) for key in _REQUESTED if key in job}
         labels = job.get("labels") or {}
         return Described(
@@ -66,7 +64,7 @@ class VertexJob:
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """What Cloud Monitoring has measured after a time."""
         del pools
-        job = self._job or self._look()
+        job = self._job or self._get()
         factor, ended = self._pace.factor, seconds_of(job.get("endTime"))
         end = self._clock.now() - _MEASURED_AFTER * factor
         if ended is not None:  # there may be no other time to ask
@@ -76,13 +74,13 @@ class VertexJob:
         return measure(self._measurements, self._address, span) if span else []
 
     def notice(self, line: LogEvent) -> Finding | None:
-        """What a line tells of NCCL's plugins."""
+        """What a line shows of NCCL's plugins."""
         return notice(line, has_googles_reducers(self._job))
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
-        """Whether Reduction Server is at work."""
+        """Whether Reduction Server is in use."""
         return reduction_server_facts(measured, plan, noticed)
 
     def cancel(self) -> None:
@@ -92,7 +90,7 @@ class VertexJob:
         if answer.status_code == 400 and not self.status().state.is_final:
             raise refused(answer)
 
-    def _look(self) -> dict[str, Any]:
+    def _get(self) -> dict[str, Any]:
         try:
             answer = self._google.ask("GET", self._address.resource)
             self._clock.correct(answer.headers.get("Date"))

@@ -1,4 +1,4 @@
-"""What only Vertex AI tells of a job: its page, its shells, how long it waited and ran."""
+"""Facts about a custom job: its console page, its shells, how long it waited and ran. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of Cloud Logging as the lines that were printed."""
+"""Turns entries of Cloud Logging into the lines that were printed. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
 
 _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
-_OF_THE_AGENT = frozenset(
+_AGENT_FIELDS = frozenset(
     {"message", "severity", "levelname", "lineno", "pathname", "created", "thread", "attrs"}
 )
 """What stands in a payload beside the text that was printed."""
@@ -23,7 +23,7 @@ _DEEPEST = 20
 
 
 def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
-    """The time, with nine digits, and the insert id, which together tell an entry from all others.
+    """The time, with nine digits, and the insert id, which together identify an entry.
 
     Raises ValueError for what is no entry.
     """
@@ -39,15 +39,15 @@ def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
 def lines_of(entry: dict[str, Any], time: str, insert_id: str) -> Iterator[Line]:
     """The lines of an entry, most often one.
 
-    What goes to stderr arrives with severity ERROR, progress bars included, so the severity says
-    which stream it was and nothing of a failure.
+    What goes to stderr arrives with severity ERROR, progress bars included, so the severity shows
+    which stream it was, and no failure.
     """
     resource = entry.get("resource")
     labels = resource.get("labels") if isinstance(resource, dict) else None
     replica = replica_of(labels.get("task_name")) if isinstance(labels, dict) else None
-    text, is_ours = _text(entry)
+    text, is_runtime = _text(entry)
     severity = str(entry.get("severity") or "DEFAULT")
-    stream: Stream = "stderr" if severity in _FROM_STDERR and not is_ours else "stdout"
+    stream: Stream = "stderr" if severity in _FROM_STDERR and not is_runtime else "stdout"
     short = event_time(time) or time
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         identity = f"{time}/{insert_id}" if number == 0 else f"{time}/{insert_id}/{number}"
@@ -59,9 +59,9 @@ def _text(entry: dict[str, Any]) -> tuple[str, bool]:
     payload = entry.get("jsonPayload")
     if isinstance(payload, dict):
         if isinstance(payload.get("rsctl"), str):
-            return _own_line(payload, str(entry.get("severity") or "")), True
+            return _runtime_line(payload, str(entry.get("severity") or "")), True
         message = payload.get("message")
-        if isinstance(message, str) and payload.keys() <= _OF_THE_AGENT:
+        if isinstance(message, str) and payload.keys() <= _AGENT_FIELDS:
             return message, False
         return json.dumps(payload), False
     if isinstance(entry.get("textPayload"), str):
@@ -70,25 +70,25 @@ def _text(entry: dict[str, Any]) -> tuple[str, bool]:
     return (json.dumps(other) if other is not None else ""), False
 
 
-def _own_line(payload: dict[str, Any], severity: str) -> str:
+def _runtime_line(payload: dict[str, Any], severity: str) -> str:
     """The line as the runtime printed it: Logging keeps no order, and lifts out the severity."""
     line = {"rsctl": payload["rsctl"]}
     if payload["rsctl"] == "finding":
         line["severity"] = _SEVERITIES.get(severity, "note")
-    line.update((key, _whole(value)) for key, value in payload.items() if key != "rsctl")
+    line.update((key, _with_integers(value)) for key, value in payload.items() if key != "rsctl")
     return json.dumps(line)
 
 
-def _whole(value: Any, depth: int = 0) -> Any:
+def _with_integers(value: Any, depth: int = 0) -> Any:
     """Integers, where a double came back for one."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2.0**53:
         return int(value)
     if depth > _DEEPEST:
         return value
     if isinstance(value, list):
-        return [_whole(item, depth + 1) for item in value]
+        return [_with_integers(item, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {key: _whole(item, depth + 1) for key, item in value.items()}
+        return {key: _with_integers(item, depth + 1) for key, item in value.items()}
     return value
 
 

@@ -1,4 +1,4 @@
-"""A job's log out of Cloud Logging, every line once.
+"""Reads a job's log from Cloud Logging, every line once.
 
 One page is read at a time, in rounds: a round begins at a time and follows the pages to the end of
 the log. Where little is recent a round begins before all of that, and so sees what came late.
@@ -28,7 +28,7 @@ _LEAST_SETTLED = 0.2
 """Seconds after which an entry that is not visible is not expected any more."""
 
 _CHEAP = PAGE // 2
-_PATIENCE = 120.0
+_REPORTED_AFTER = 120.0
 
 
 @dataclass
@@ -76,7 +76,7 @@ class VertexLog:
         self._project_limiter.spend(now)
         answer = self._ask(reading)
         if answer.status_code == 429:
-            self._make_way(answer)
+            self._back_off(answer)
             return None
         if answer.status_code == 400 and reading.token:  # it is good for a while only
             self._round = None
@@ -140,11 +140,11 @@ class VertexLog:
         self._clock.correct(answer.headers.get("Date"))
         return answer
 
-    def _make_way(self, answer: Any) -> None:
+    def _back_off(self, answer: Any) -> None:
         """Raises Unreachable if it has gone on for long."""
         now = self._clock.now()
         self._limiter.refused(now)
-        if now - self._limiter.served > _PATIENCE * self._factor:
+        if now - self._limiter.served > _REPORTED_AFTER * self._factor:
             raise Unreachable(f"Cloud Logging: {said_by(answer)}")
 
     def _take(self, page: dict[str, Any], reading: _Round) -> list[Line]:
@@ -161,7 +161,7 @@ class VertexLog:
         lines.sort(key=lambda line: line.time)
         reading.token = str(page.get("nextPageToken") or "")
         self._settle(reading, times)
-        self._go_on(reading, times, bool(lines))
+        self._schedule(reading, times, bool(lines))
         return lines
 
     def _settle(self, reading: _Round, times: list[str]) -> None:
@@ -173,8 +173,8 @@ class VertexLog:
             until = min(until, times[-1] if times == sorted(times) else min(times))
         self._window.settle(until)
 
-    def _go_on(self, reading: _Round, times: list[str], has_news: bool) -> None:
-        """What is read next, and when."""
+    def _schedule(self, reading: _Round, times: list[str], has_news: bool) -> None:
+        """Decide what is read next, and when."""
         now = self._clock.now()
         is_last = self._is_last(reading.started)
         is_recent = bool(times) and max(times) > timestamp(reading.started - self._settled_after)
@@ -184,7 +184,7 @@ class VertexLog:
         if not has_more:
             self._round = None
         if not reading.token and reading.is_whole:
-            self._window.know_all()
+            self._window.forget_unseen()
             self._is_complete = is_last
         if is_full:
             middle = min(seconds_of(self._window.middle) or now, now)

@@ -1,4 +1,4 @@
-"""Which machines a job runs on, and whether they are to be had with its accelerators. Pure."""
+"""Chooses a job's machines, and checks them against its accelerators and region. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Cloud Monitoring measures of a job's nodes, once a minute."""
+"""Cloud Monitoring's metrics of a job's nodes, one value a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that a job gives to Vertex AI: what they must look like, and their full form. Pure."""
+"""Resource names that a job has for Vertex AI: their checks and their full form. Pure."""
 
 from __future__ import annotations
 
@@ -151,9 +151,9 @@ def _companions(options: VertexOptions) -> Iterator[Finding]:
 def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
     """Resources that a full name puts into another region than the job's."""
     for key in ("tensorboard", "encryption_key"):
-        place = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
-        if place and options.region and place[1] != options.region:
-            message = f"it is in {place[1]}, and the job in {options.region}"
+        location = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
+        if location and options.region and location[1] != options.region:
+            message = f"it is in {location[1]}, and the job in {options.region}"
             remedy = f"take one in {options.region}"
             yield warning("region", message, remedy, f"targets.vertex.{key}")
 

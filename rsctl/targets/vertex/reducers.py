@@ -1,4 +1,4 @@
-"""The reducers of a job: whose they are, how many, on what. Pure.
+"""The reducer pool of a job: its kind, count and machine, with their checks. Pure.
 
 Reduction Server's own rules are from Google's documentation, "Distributed training"; that flex
 start wants one machine configuration for all pools is from "Schedule training jobs based on
@@ -94,9 +94,7 @@ def _one_worker(job: Job) -> Finding:
 
 def _useless(job: Job) -> Finding:
     if job.run.launcher == "none":
-        message = (
-            "reducers without GPUs are the work of rsctl-launch, which launcher none leaves out"
-        )
+        message = "reducers without GPUs need rsctl-launch, which launcher none leaves out"
         return error("reducers", message, "use launcher torchrun or once", _COUNT)
     return error(
         "reducers",

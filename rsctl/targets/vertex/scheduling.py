@@ -1,4 +1,4 @@
-"""When a job runs, for how long, and how often it is tried: `Scheduling` of a CustomJob. Pure.
+"""`Scheduling` of a CustomJob: capacity, time limits and restarts, with their checks. Pure.
 
 Flex start's rules are from Google's documentation, "Schedule training jobs based on resource
 availability"; how Vertex AI restarts is from "Understand the training service".

@@ -1,4 +1,4 @@
-"""What time it is for Google: this machine's clock may be wrong."""
+"""The time by Google's clock, as this machine's may be wrong."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ServerClock:
         return time.monotonic() + self._ahead
 
     def correct(self, date: str | None) -> None:
-        """An answer has come with this `Date`."""
+        """Correct it by an answer's `Date` header; one that is no date is left out."""
         try:
-            told = parsedate_to_datetime(date or "").timestamp()
+            server_time = parsedate_to_datetime(date or "").timestamp()
         except (TypeError, ValueError):
             return
-        if abs(told - self.now()) > _WORTH_CORRECTING:
-            self._ahead = told - time.monotonic()
+        if abs(server_time - self.now()) > _WORTH_CORRECTING:
+            self._ahead = server_time - time.monotonic()

@@ -1,4 +1,4 @@
-"""Which key of the spec a field of a CustomJob comes from, as Vertex AI's refusals name fields.
+"""Maps fields that Vertex AI's refusals name to the keys of the spec they come from. Pure.
 
     List of found errors: 1.Field: job_spec.worker_pool_specs[0].machine_spec.accelerator_type;
     Message: Both `accelerator_type` and `accelerator_count` should be specified or none.

@@ -1,4 +1,4 @@
-"""How a custom job is, from what the API shows of it. Pure."""
+"""The status of a job, from the CustomJob that the API returns. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _EXITED = re.compile(
     r"[Tt]he replicas? (?P<who>workerpool\d+-\d+(?:(?:,| and|, and) workerpool\d+-\d+)*) "
     r"(?P<memory>ran out[ -]of[ -]memory and )?exited with a non-zero status of (?P<code>\d{1,4})"
 )
-_LOW = re.compile(
+_LOW_MEMORY = re.compile(
     r"[Rr]eplicas low on memory: (?P<who>workerpool\d(?:-\d+)?"
     r"(?:(?:, ?| and |, and )workerpool\d(?:-\d+)?)*)"
 )
@@ -65,7 +65,7 @@ _QUEUE_REMEDY = (
 
 
 def status_of(job: dict[str, Any], address: Address, at: float, factor: float = 1.0) -> JobStatus:
-    """What a CustomJob says; `at` is the present in seconds since 1970, `factor` the pace's."""
+    """The status of a CustomJob; `at` is the present in seconds since 1970, `factor` the pace's."""
     raw = job.get("state")
     name = _BY_NUMBER.get(raw, "") if isinstance(raw, int) else str(raw or "JOB_STATE_QUEUED")
     known = _STATES.get(name, _State(JobState.RUNNING, f"its state is {name[:60]!r}"))
@@ -124,7 +124,7 @@ def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]
 
 def _low_on_memory(job: dict[str, Any], message: str) -> Iterator[tuple[str, list[str]]]:
     """The pools or replicas that the text names, with the replicas that may be meant."""
-    for found in _LOW.finditer(message):
+    for found in _LOW_MEMORY.finditer(message):
         for who in re.findall(r"workerpool\d(?:-\d+)?", found["who"]):
             name = replica_of(who)
             yield who, [name] if name else replicas_of_pool(job, int(who[-1]))
@@ -148,13 +148,13 @@ def _findings(
             who = ", ".join(filter(None, map(replica_of, found["who"].replace(",", "").split())))
             yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, "workers.machine")
     for pool, names in _low_on_memory(job, message):
-        told = (
+        who = (
             names[0]
             if len(names) == 1
             else f"one of {', '.join(names) or f'the replicas of {pool}'}"
         )
         path = "reducers.machine" if pool.startswith("workerpool2") else "workers.machine"
-        yield error("memory", f"{told} ran out of memory", _MEMORY_REMEDY, path)
+        yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, path)
     if state is JobState.QUEUED and not message and seconds > _LONG_QUEUE:
         yield warning("queue", "the job waits for more than five minutes", _QUEUE_REMEDY)
 

@@ -1,4 +1,4 @@
-"""Times as Google writes them, and as rsctl does.
+"""Conversions between Google's timestamps and those of events. Pure.
 
 Google's are RFC 3339 in UTC with none to nine digits of a second's fraction. Here they are written
 with all nine, 30 characters, so that they compare as text; an event's time has six, 27 characters.

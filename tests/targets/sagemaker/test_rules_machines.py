@@ -111,7 +111,7 @@ REDUCERS = {
     "reducers that a foreign image does not know": (
         reducers(2, run={"launcher": "none"}),
         [
-            "error reducers.count: reducers and comm: are the work of rsctl-launch, which launcher "
+            "error reducers.count: reducers and comm: need rsctl-launch, which launcher "
             "none leaves out -> use launcher torchrun or once"
         ],
     ),

@@ -1,0 +1,46 @@
+"""Reads metrics, exits, findings and versions out of the output of a local job's replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rsctl.findings import Finding
+from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.recorder import Recorder
+from rsctl.runs.versions import reported_versions
+from rsctl.stream.events import Failure, LogEvent, now
+from rsctl.stream.metrics import MetricReader, MetricSpec
+
+
+class OutputScanner:
+    """Records what it finds in new lines of output, each finding once."""
+
+    def __init__(self, metrics: Mapping[str, MetricSpec], recorder: Recorder) -> None:
+        self._reader = MetricReader(metrics)
+        self._recorder = recorder
+        self._findings: list[Finding] = []  # replicas tend to find the same
+
+    def scan(self, replica: str, lines: bytes) -> list[Failure]:
+        """Record what whole lines of a replica show; the exits that its ranks report in them."""
+        events = self._candidates(replica, lines)
+        failures = [failure for event in events if (failure := exit_report(event))]
+        for event in events:
+            finding = runtime_finding(event)
+            if finding and finding not in self._findings:
+                self._findings.append(finding)
+                self._recorder.finding(finding, replica)
+            if versions := reported_versions(event):
+                self._recorder.versions(replica, versions)
+        for metrics in self._reader.read_all(events):
+            self._recorder.metrics(metrics)
+        for finding in self._reader.take_findings():
+            self._recorder.finding(finding)
+        return failures
+
+    def _candidates(self, replica: str, lines: bytes) -> list[LogEvent]:
+        """The lines, if any of them may hold metrics, findings or exits; mostly none does."""
+        text = lines.decode(errors="backslashreplace")
+        if not self._reader.may_hold_metrics(text):
+            return []
+        time = now()
+        return [LogEvent(time, replica, "", "stdout", line) for line in text.split("\n")]
