@@ -1,4 +1,4 @@
-"""The data that travels with rsctl: beside the package in a checkout, inside it in a wheel."""
+"""The data files of rsctl: beside the package in a checkout, inside it in a wheel."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What rsctl tells its user about a problem, and the exit code it ends with.
+"""Findings, exit codes, job states, and the exception that carries findings.
 
 Every problem, from a misspelt key to a full quota, is one `Finding`: where it is, what is wrong,
-and what to do about it. Code that cannot go on raises `RsctlError` with the findings that say why.
+and what to do about it. Code that cannot go on raises `RsctlError` with its findings.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ExitCode(IntEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem or remark, with its place and its remedy.
+    """One problem or remark, with its position and its remedy.
 
     `path` is a key path of the spec (`workers.count`, `run.args[2]`), or None. `line` and `column`
     count from 1 and point into `file`.
@@ -50,17 +50,17 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_error(self) -> bool:
-        """Whether this finding stops the work."""
+        """Whether the command cannot go on."""
         return self.severity == "error"
 
 
 def error(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
-    """A finding that stops the work."""
+    """A finding for which the command cannot go on."""
     return Finding(severity="error", code=code, message=message, remedy=remedy, path=path)
 
 
 def warning(code: str, message: str, remedy: str | None = None, path: str | None = None) -> Finding:
-    """A finding that the user should act on; the work goes on."""
+    """A finding that the user should act on; the command goes on."""
     return Finding(severity="warning", code=code, message=message, remedy=remedy, path=path)
 
 
@@ -70,7 +70,7 @@ def note(code: str, message: str, remedy: str | None = None, path: str | None = 
 
 
 class RsctlError(Exception):
-    """The work cannot go on. Carries the findings to show and the exit code to end with."""
+    """The command cannot go on. Carries the findings to show and the exit code to end with."""
 
     def __init__(self, exit_code: ExitCode, *findings: Finding) -> None:
         super().__init__("; ".join(finding.message for finding in findings))
@@ -79,7 +79,7 @@ class RsctlError(Exception):
 
 
 class JobState(str, Enum):
-    """The one vocabulary for the state of a job or of a replica, on every target."""
+    """The state of a job or of a replica, the same on every target."""
 
     QUEUED = "queued"
     STARTING = "starting"

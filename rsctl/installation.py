@@ -1,4 +1,4 @@
-"""How packages that rsctl can do without are installed beside it."""
+"""The command that installs an optional extra of rsctl."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     `accelerators` are the counts a node that are possible; none at all is a CPU machine.
     `gbps` is the most that a node sends to others by TCP, in Gbit/s. `dollars` is an estimate for
     one hour on demand, with the accelerators unless they are attached.
-    `own_transport` names what the machine brings for gradients itself, by a plugin of its own, so
-    that reducers are pointless. `retired` says in words since when it cannot be had.
+    `own_transport` names the machine's own transport of gradients, with which reducers have no use.
+    `retired` is a text with the date since when it cannot be had.
 
     `attach` has the counts of each accelerator that can be added to the machine where that is a
     choice, and `attached_gbps` the bandwidth that `NAME:COUNT` of them bring. `regions` are where
@@ -77,8 +77,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """One kind of accelerator, under the name that a spec has for it.
 
     `enum` is its name in the cloud's API, `dollars` what one costs an hour where it is attached to
-    a machine, `regions` where it is to be had, empty if that is not known, `retired` in words
-    since when it is not.
+    a machine, `regions` where it is to be had, empty if that is not known, `retired` a text with
+    the date since when it is not.
     """
 
     enum: Optional[str] = None

@@ -1,4 +1,4 @@
-"""Which regions a cloud is known to have."""
+"""The known regions of the clouds, and a warning for an unknown one."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def regions() -> Regions:
 
 
 def unknown_region(target: str, region: str) -> Finding | None:
-    """A warning for a region that is well written and not known: misspelt, or new."""
+    """A warning for a region that has the right form and is not known: misspelt, or new."""
     known: list[str] = getattr(regions(), target)
     if region in known:
         return None
     from difflib import get_close_matches
 
     close = get_close_matches(region, known, n=2, cutoff=0.85)
-    remedy = f"did you mean {' or '.join(close)}?" if close else "see that it is written well"
+    remedy = f"did you mean {' or '.join(close)}?" if close else "check its spelling"
     message = f"{region!r} is no region that was known on {regions().as_of}"
     return warning("region", message, remedy, f"targets.{target}.region")

@@ -1,4 +1,4 @@
-"""What SageMaker's catalogue says beyond single machines."""
+"""SageMaker's machine families, their disks, and the machine for reducers."""
 
 from __future__ import annotations
 

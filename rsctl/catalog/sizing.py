@@ -1,4 +1,4 @@
-"""How many reducers a job needs. Pure."""
+"""The number of reducers that a job needs, by bandwidth. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Vertex AI allows beyond machines: regions, limits, default quotas, reducers' images."""
+"""Vertex AI's limits, default quotas, multi-regions and images of reducers."""
 
 from __future__ import annotations
 

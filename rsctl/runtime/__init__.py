@@ -1,4 +1,4 @@
-"""What runs inside a container or on a node, and the one call that training scripts may use.
+"""The runtime on a node or in a container, and `log_metrics` for training scripts.
 
     from rsctl.runtime import log_metrics
     log_metrics(step=10, loss=0.41, **{"eval/accuracy": 0.93})
@@ -48,7 +48,7 @@ def log_metrics(
 
         {"rsctl": "metrics", "step": 10, "loss": 0.41, "rank": 0}
 
-    `step` and `rank` may be left out; every other key is a metric. JSON has no word for numbers
+    `step` and `rank` may be left out; every other key is a metric. JSON has no form for numbers
     that are not finite, and a diverged loss must not stop the training that reports it: they are
     the strings "nan", "inf" and "-inf".
     """

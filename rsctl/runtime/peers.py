@@ -58,7 +58,7 @@ def wait_at_barrier(
     """Return when every node has called this; `directory` is one that all of them share.
 
     A node's name resolves only while it runs: without this, one that is soon done would be gone
-    before a slower one had looked for it. Raises LaunchError after `limit` seconds.
+    before a slower one had resolved it. Raises LaunchError after `limit` seconds.
     """
 
     def mark(name: str) -> str:

@@ -2,8 +2,8 @@
 
     python -I -S rank.py -- COMMAND...
 
-torchrun starts this once for each rank, in place of the training script. When one rank fails, its
-peers fail a moment later with connection errors, and torchrun looks at its ranks only now and
+torchrun starts this once for each rank, instead of the training script. When one rank fails, its
+peers fail a moment later with connection errors, and torchrun polls its ranks only now and
 then: which one failed FIRST would be lost. The line that this prints carries the time.
 
 It is the time at which the process ended. A rank that raises an exception prints its traceback,
@@ -33,7 +33,7 @@ LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""The signals that tell a job to stop. torchrun passes on the same four."""
+"""The signals that stop a job. torchrun passes on the same four."""
 
 FAILURE_FILE = "RSCTL_FAILURE_FILE"
 """The variable with the path of the file from which the platform reads why a node failed."""

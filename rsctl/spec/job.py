@@ -102,12 +102,12 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     command: Annotated[
         Optional[Annotated[list[str], Meta(min_length=1)]],
-        Meta(description="A command as a list of words; no shell is involved."),
+        Meta(description="A command as a list of arguments; no shell is involved."),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str]],
         Meta(
-            description="Arguments: a list of words, or a mapping in which `epochs: 3` becomes "
+            description="Arguments: a list, or a mapping in which `epochs: 3` becomes "
             "`--epochs 3`, `flag: true` becomes `--flag` and `flag: false` is left out. {outputs}, "
             "{checkpoints} and {inputs.NAME} stand for the run's own folders."
         ),

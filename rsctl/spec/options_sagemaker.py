@@ -83,7 +83,7 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[S3Folder],
         Meta(
             description="s3:// folder for staged files, such as what an image is built from, and "
-            "for outputs that have no place of their own."
+            "for outputs without a location of their own."
         ),
     ] = None
     build_role: Annotated[

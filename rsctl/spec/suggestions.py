@@ -125,7 +125,7 @@ def _with_unit(text: str, units: tuple[str, ...]) -> Iterator[str]:
 
 
 def _common(first: str, second: str) -> int:
-    """How many letters two words share at their beginning."""
+    """How many letters two texts share at their beginning."""
     return next((n for n in range(len(second), 0, -1) if first.startswith(second[:n])), 0)
 
 
@@ -207,10 +207,10 @@ def paths_ending_in(key: str, root: type[msgspec.Struct]) -> list[str]:
     return [path for path in found if path.count(".") == shortest]
 
 
-def close_match(word: str, known: list[str], cutoff: float = _SIMILAR) -> str | None:
-    """The known word that this one resembles most, whatever its case; None if there is none."""
-    if len(word) > _LONGEST:
+def close_match(name: str, known: list[str], cutoff: float = _SIMILAR) -> str | None:
+    """The known name that this one resembles most, whatever its case; None if there is none."""
+    if len(name) > _LONGEST:
         return None
     lowered = {name.lower(): name for name in known}
-    found = difflib.get_close_matches(word.lower().replace("-", "_"), lowered, 1, cutoff)
+    found = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, 1, cutoff)
     return lowered[found[0]] if found else None

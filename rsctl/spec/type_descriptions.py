@@ -46,7 +46,7 @@ def describe_type(spec_type: SpecType) -> str:
 
 
 def describe_pattern(spec_type: SpecType) -> str | None:
-    """What a text must look like, if its type says so."""
+    """The form that a text must have, if its type has a pattern."""
     pattern = spec_type.limit("pattern")
     return _PATTERNS.get(pattern, f"text that matches {pattern}") if pattern else None
 

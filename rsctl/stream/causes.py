@@ -83,7 +83,7 @@ CAUSES = (
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
         r"|client socket has timed out after \d+",
         "not all ranks came together at the start",
-        "look at the logs of the replicas that are missing",
+        "see the logs of the replicas that are missing",
     ),
     _cause(
         "mismatch",
@@ -103,7 +103,7 @@ CAUSES = (
         r"ncclSystemError|ncclInternalError|ncclUnhandledCudaError|ncclInvalidUsage"
         r"|NCCL error in: .*(?:unhandled \w+ error|internal error|invalid usage)",
         "NCCL failed",
-        "NCCL_DEBUG=INFO in run.env tells more",
+        "set NCCL_DEBUG=INFO in run.env to see more",
     ),
     _cause(
         "no-gpu",

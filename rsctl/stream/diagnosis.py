@@ -96,7 +96,7 @@ def _ended_by(command: str) -> Finding:
 
 
 def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
-    """What is known of a SIGKILL, which does not tell who sent it."""
+    """What is known of a SIGKILL, whose sender is not known."""
     if out_of_memory:
         how = "it was killed by SIGKILL, and " if is_killed else ""
         return note(

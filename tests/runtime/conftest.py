@@ -51,7 +51,7 @@ class Node:
 
         return str(wait_until(found)[0]).removeprefix(text).strip()
 
-    def told(self, text: str) -> None:
+    def wait_for_stderr(self, text: str) -> None:
         """Wait until stderr has this."""
         wait_until(lambda: text in self.err)
 
@@ -91,19 +91,22 @@ LaunchNode = Callable[..., Node]
 def launch(tmp_path: Path) -> Iterator[LaunchNode]:
     """Start a node with these arguments and environment variables.
 
-    `place` is its fields of RSCTL_CLUSTER, which a cloud's node does not have; `via` is put before
-    the command line, as `sudo` is.
+    `cluster_fields` are its fields of RSCTL_CLUSTER, which a cloud's node does not have; `via` is
+    put before the command line, as `sudo` is.
     """
     nodes: list[Node] = []
 
     def start(
-        *arguments: str, place: dict[str, Any] | None = None, via: Sequence[str] = (), **extra: str
+        *arguments: str,
+        cluster_fields: dict[str, Any] | None = None,
+        via: Sequence[str] = (),
+        **extra: str,
     ) -> Node:
         unset = {"RANK", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}
         environ = {name: value for name, value in os.environ.items() if name not in unset}
         environ |= {"PYTHONPATH": str(ROOT), "RSCTL_TELEMETRY_SECONDS": "0"}
         if extra.get("RSCTL_TARGET") not in ("vertex", "sagemaker"):
-            environ["RSCTL_CLUSTER"] = cluster(**(place or {}))
+            environ["RSCTL_CLUSTER"] = cluster(**(cluster_fields or {}))
         environ |= extra
         argv = [*via, sys.executable, "-m", "rsctl.runtime.launch", *arguments]
         nodes.append(Node(tmp_path / f"node-{len(nodes)}", argv, environ))

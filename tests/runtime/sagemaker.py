@@ -13,7 +13,7 @@ TOKEN = "0123456789abcdef" * 4
 class Job:
     """Hosts in groups, and the nodes that were started of them.
 
-    The numbers of the addresses go down, so that a host's rank is not its place in the list.
+    The numbers of the addresses go down, so that a host's rank is not its index in the list.
     """
 
     def __init__(

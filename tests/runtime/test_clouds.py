@@ -130,7 +130,7 @@ def vertex(pool: int, hosts: list[str], **extra: str) -> dict[str, str]:
     return {"RSCTL_TARGET": "vertex", "CLUSTER_SPEC": json.dumps(spec), **extra}
 
 
-def test_a_vertex_script_finds_its_place(
+def test_a_vertex_script_has_its_ranks(
     launch: Launch, script: Script, addresses: Addresses
 ) -> None:
     hosts = addresses(2)

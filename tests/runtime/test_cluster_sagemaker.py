@@ -1,4 +1,4 @@
-"""A node's place on SageMaker: resourceconfig.json in its real shapes, and all that it might be."""
+"""The cluster of a node on SageMaker: resourceconfig.json in its real forms."""
 
 from __future__ import annotations
 
@@ -150,13 +150,16 @@ def test_text_that_is_no_json(tmp_path: Path) -> None:
     "case", real("sagemaker_resourceconfig"), ids=lambda case: str(case["name"])
 )
 def test_files_of_the_real_service(tmp_path: Path, case: dict[str, Any]) -> None:
-    place = case["place"]
-    if place is None:
+    expected = case["cluster"]
+    if expected is None:
         assert "rsctl-launch knows workers and reducers" in error_message(tmp_path, case["value"])
         return
     cluster = read(tmp_path, case["value"])
     assert (f"{cluster.role}-{cluster.index}", cluster.interface) == (
-        place["replica"],
-        place["interface"],
+        expected["replica"],
+        expected["interface"],
     )
-    assert [list(cluster.workers), list(cluster.reducers)] == [place["workers"], place["reducers"]]
+    assert [list(cluster.workers), list(cluster.reducers)] == [
+        expected["workers"],
+        expected["reducers"],
+    ]

@@ -1,4 +1,4 @@
-"""A node's place on Vertex AI: CLUSTER_SPEC as it is documented, and all that it might be."""
+"""The cluster of a node on Vertex AI: CLUSTER_SPEC as it is documented."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_one_node() -> None:
 
 
 @pytest.mark.parametrize("one", real("vertex_cluster_spec"), ids=lambda one: one["name"])
-def test_what_the_real_service_says(one: dict[str, Any]) -> None:
+def test_real_values(one: dict[str, Any]) -> None:
     cluster = read(one["value"])
     assert {
         "replica": cluster.replica,
         "workers": list(cluster.workers),
         "reducers": list(cluster.reducers),
         "port": cluster.port,
-    } == one["place"]
+    } == one["cluster"]
 
 
 @pytest.mark.parametrize("kind", ["", "reduction-server"])

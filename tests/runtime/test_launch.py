@@ -49,10 +49,10 @@ def test_once_runs_the_command_and_ends_as_it_does(launch: Launch) -> None:
     assert (node.wait(), node.out, node.err) == (0, "out\n", "err\n")
 
 
-def test_once_tells_the_script_its_place(launch: Launch, script: Script) -> None:
+def test_once_sets_the_ranks(launch: Launch, script: Script) -> None:
     node = launch(
         *("--launcher", "once", "--python", "--", script(PRINT_ENVIRON)),
-        place={"workers": ["127.0.0.1", "localhost"], "index": 1, "interface": "lo"},
+        cluster_fields={"workers": ["127.0.0.1", "localhost"], "index": 1, "interface": "lo"},
         RSCTL_PORT="29511",
     )
     assert node.wait() == 0
@@ -72,7 +72,7 @@ def test_once_tells_the_script_its_place(launch: Launch, script: Script) -> None
 def test_what_the_user_sets_stays(launch: Launch, script: Script) -> None:
     node = launch(
         *("--launcher", "once", "--python", "--", script(PRINT_ENVIRON)),
-        place={"interface": "lo"},
+        cluster_fields={"interface": "lo"},
         NCCL_SOCKET_IFNAME="^docker0",
         PYTHONUNBUFFERED="0",
     )
@@ -102,7 +102,11 @@ def test_python_modules(launch: Launch) -> None:
 
 def test_a_failure_is_told_with_the_node_as_rank(launch: Launch) -> None:
     node = launch(
-        *ONCE, "sh", "-c", "exit 3", place={"workers": ["127.0.0.1", "localhost"], "index": 1}
+        *ONCE,
+        "sh",
+        "-c",
+        "exit 3",
+        cluster_fields={"workers": ["127.0.0.1", "localhost"], "index": 1},
     )
     assert node.wait() == 3
     (line,) = node.lines("exit")
@@ -199,9 +203,9 @@ def test_the_first_process_of_a_container_stops_though_it_still_waits(launch: La
         *ONCE,
         *("echo", "ran"),
         via=["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"],
-        place={"workers": ["127.0.0.1", "x" * 64]},
+        cluster_fields={"workers": ["127.0.0.1", "x" * 64]},
     )
-    node.told("rsctl: waiting for the names")
+    node.wait_for_stderr("rsctl: waiting for the names")
     (first,) = children(node.process.pid)
     os.kill(first, signal.SIGTERM)
     assert (node.wait(), node.out) == (143, "")
@@ -220,7 +224,7 @@ def test_no_cluster(launch: Launch) -> None:
 
 def test_a_reducer_runs_until_it_is_told_to_stop(launch: Launch, free_port: int) -> None:
     given = {"RSCTL_RUN": "r", "RSCTL_TOKEN": "0" * 32, "RSCTL_REDUCER_PORTS": str(free_port)}
-    node = launch(*ONCE, "true", place=REDUCER, **given)
+    node = launch(*ONCE, "true", cluster_fields=REDUCER, **given)
     assert node.next_line("reducer")["address"] == f"127.0.0.1:{free_port}"
     node.process.terminate()
     assert node.wait() == 0
@@ -230,7 +234,9 @@ def test_an_image_without_the_reducers_program(launch: Launch, tmp_path: Path) -
     (tmp_path / "rsctl").mkdir()
     for name in ("__init__.py", "runtime"):
         (tmp_path / "rsctl" / name).symlink_to(Path(rsctl.__file__).with_name(name))
-    node = launch(*ONCE, "true", place=REDUCER, PYTHONPATH=str(tmp_path), via=without_torch())
+    node = launch(
+        *ONCE, "true", cluster_fields=REDUCER, PYTHONPATH=str(tmp_path), via=without_torch()
+    )
     assert node.wait() == 3
     (finding,) = node.lines("finding")
     assert (finding["code"], finding["message"]) == (

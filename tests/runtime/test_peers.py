@@ -64,7 +64,7 @@ def test_gives_up_at_the_limit() -> None:
 def test_a_node_whose_peer_never_comes(launch: Callable[..., Any]) -> None:
     node = launch(
         *("--launcher", "once", "--", "echo", "ran"),
-        place={"workers": ["127.0.0.1", NO_NAME]},
+        cluster_fields={"workers": ["127.0.0.1", NO_NAME]},
         RSCTL_RESOLVE_SECONDS="0.5",
     )
     assert node.wait() == 75

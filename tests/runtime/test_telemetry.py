@@ -60,7 +60,7 @@ def telemetry_of(node: Any, enough: Callable[[dict[str, Any]], bool]) -> dict[st
 def test_a_container_tells_its_processor_memory_and_network(launch: Launch, script: Script) -> None:
     node = launch(
         *("--launcher", "once", "--python", "--", script(BUSY_UNTIL_STOPPED)),
-        place={"interface": "lo"},
+        cluster_fields={"interface": "lo"},
         RSCTL_TARGET="compose",
         RSCTL_TELEMETRY_SECONDS="0.2",
     )
@@ -75,7 +75,7 @@ def test_a_container_tells_its_processor_memory_and_network(launch: Launch, scri
 def test_a_process_does_not_tell_the_traffic_of_all(launch: Launch, script: Script) -> None:
     node = launch(
         *("--launcher", "once", "--python", "--", script(BUSY_UNTIL_STOPPED)),
-        place={"interface": "lo"},
+        cluster_fields={"interface": "lo"},
         RSCTL_TARGET="process",
         RSCTL_TELEMETRY_SECONDS="0.2",
     )

@@ -47,7 +47,11 @@ while True:
 def two_nodes(launch: Launch, port: int, *command: str) -> list[Any]:
     return [
         launch(
-            "--python", "--", *command, place={**TWO_NODES, "index": index}, RSCTL_PORT=str(port)
+            "--python",
+            "--",
+            *command,
+            cluster_fields={**TWO_NODES, "index": index},
+            RSCTL_PORT=str(port),
         )
         for index in range(2)
     ]

@@ -66,7 +66,7 @@ def refused(launch: Launch, tools: Path, **network: str) -> dict[str, Any]:
     """The finding of a node that has these tools and must shape its network."""
     node = launch(
         *("--launcher", "once", "--", sys.executable, "-c", ""),
-        place={"interface": "eth0"},
+        cluster_fields={"interface": "eth0"},
         PATH=str(tools),
         **network,
     )
@@ -198,7 +198,7 @@ def test_a_shaped_node_sends_and_receives_no_faster(launch: Launch, link: tuple[
     node = launch(
         *("--launcher", "once", "--", "true"),
         via=within(shaped),
-        place={"interface": "eth0"},
+        cluster_fields={"interface": "eth0"},
         RSCTL_NET_BANDWIDTH=str(BANDWIDTH),
     )
     assert (node.wait(), node.out, node.err) == (0, "", "")
@@ -216,7 +216,7 @@ def test_delay_is_real_or_refused(launch: Launch, link: tuple[str, str]) -> None
     node = launch(
         *("--launcher", "once", "--", "tc", "qdisc", "show", "dev", "eth0"),
         via=within(shaped),
-        place={"interface": "eth0"},
+        cluster_fields={"interface": "eth0"},
         RSCTL_NET_BANDWIDTH=str(BANDWIDTH),
         RSCTL_NET_DELAY="0.002",
     )

@@ -266,7 +266,7 @@ def test_without_a_message_the_way_it_ended_tells(
         ),
     ],
 )
-def test_of_a_kill_only_what_is_known_is_told(
+def test_a_kill_is_explained_as_far_as_it_is_known(
     out_of_memory: bool | None, code: str, message: str
 ) -> None:
     [cause] = known_causes([], 137, "SIGKILL", Killer(out_of_memory))
@@ -281,7 +281,7 @@ def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
     )
 
 
-def test_whose_command_ended_it_is_told_before_all_else() -> None:
+def test_the_command_that_ended_it_comes_first() -> None:
     killer = Killer(command="docker stop")
     first, second = known_causes(["Connection reset by peer"], 143, None, killer)
     assert (first.code, first.message, second.code) == (

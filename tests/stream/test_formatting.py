@@ -1,4 +1,4 @@
-"""Text of unknown origin on a terminal, and numbers in words."""
+"""Text of unknown origin on a terminal, and numbers formatted for people."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_replica_has_its_colour_whoever_speaks_first() -> None:
         ('{"rsctl": "metrics", "a": ' + "9" * 300 + "}", "a=" + "9" * 300),
     ],
 )
-def test_a_structured_line_is_put_into_words(text: str, shown: str) -> None:
+def test_structured_lines_are_formatted(text: str, shown: str) -> None:
     assert LineFormat(False, ["worker-0"]).lines([line(text)]) == f"worker-0 | {shown}\n"
 
 
@@ -129,7 +129,7 @@ def test_a_sparkline_of_anything_is_as_wide_as_asked(values: list[float]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "expected"),
     [
         (0.9, "0:00"),
         (7, "0:07"),
@@ -139,12 +139,12 @@ def test_a_sparkline_of_anything_is_as_wide_as_asked(values: list[float]) -> Non
         (-5, "0:00"),
     ],
 )
-def test_seconds_in_words(seconds: float, words: str) -> None:
-    assert format_duration(seconds) == words
+def test_durations(seconds: float, expected: str) -> None:
+    assert format_duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "expected"),
     [
         (0.123456, "0.1235"),
         (1234567.0, "1,234,567"),
@@ -155,8 +155,8 @@ def test_seconds_in_words(seconds: float, words: str) -> None:
         (9999.4, "9999"),
     ],
 )
-def test_numbers_in_words(value: float, words: str) -> None:
-    assert format_number(value) == words
+def test_numbers(value: float, expected: str) -> None:
+    assert format_number(value) == expected
 
 
 @pytest.mark.parametrize("kind", ["reducer", "metrics", "unknown"])

@@ -32,7 +32,7 @@ def figures(prefix: str, **lines: str) -> Figures:
     }
 
 
-def test_the_slowest_rank_and_the_latest_one_are_told() -> None:
+def test_the_slowest_rank_and_the_latest_one_are_shown() -> None:
     workers = figures(TRANSPORT, worker0=WORKER, worker1=SLOWER)
     reducers = figures(REDUCER, reducer0=LATE)
     made = gradients(workers, reducers, POOL)
@@ -94,7 +94,7 @@ def test_ranks_that_share_a_link_and_unknown_ones_are_not_compared_with_a_ring(p
     assert compared(1.25, pool) is None
 
 
-def test_nothing_is_told_of_a_run_without_reducers() -> None:
+def test_a_run_without_reducers_has_none() -> None:
     assert gradients({}, {}, POOL) is None
     assert gradients(figures(TRANSPORT, worker0=WORKER.replace("180", "0")), {}, POOL) is None
 

@@ -56,7 +56,7 @@ def test_no_plugin_ends_the_job(efa_node: Launch, gone: Callable[[int], None]) -
 
 
 def test_no_plugin_ends_a_node_that_still_waits_for_its_peers(efa_node: Launch) -> None:
-    node = efa_node(*FOREVER, place={"workers": ["127.0.0.1", "x" * 64]})
+    node = efa_node(*FOREVER, cluster_fields={"workers": ["127.0.0.1", "x" * 64]})
     assert node.wait() == 3
     assert [finding["code"] for finding in node.lines("finding")] == ["plugin-missing"]
     assert "up" not in node.out

@@ -47,7 +47,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "a region that is new, or none": (
         vertex(region="asia-hills17"),
-        ["warning targets.vertex.region: 'asia-hills17' -> see that it is written well"],
+        ["warning targets.vertex.region: 'asia-hills17' -> check its spelling"],
     ),
     "a secret": (
         {"run": {"env": {"HF_TOKEN": "${TOKEN}", "LR": "1"}}},
