@@ -16,7 +16,7 @@ from rsctl.findings import RsctlError
 from tests.bench.test_baseline import CELL, measured
 from tests.emulators.sagemaker.conftest import FakeRunner as AwsRunner
 from tests.emulators.vertex.conftest import FakeRunner as GoogleRunner
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 
 @pytest.fixture(params=["gs", "s3"])

@@ -12,7 +12,7 @@ from rsctl.doctor import Check
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 JobOf = Callable[[str], Job]
 

@@ -16,19 +16,12 @@ from typing import Any
 
 import pytest
 
-BASE = "rsctl-test-base:1"
+from tests.kit.docker import BASE, needs_docker
+
 REPOSITORY = Path(__file__).parents[2]
 
 
-def has_base() -> bool:
-    found = subprocess.run(["docker", "image", "inspect", BASE], capture_output=True)
-    return found.returncode == 0
-
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_base()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
+pytestmark = needs_docker
 
 
 @dataclass

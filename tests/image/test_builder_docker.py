@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,9 +22,9 @@ import pytest
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.builder import Builder, select_builder
 from rsctl.image.progress import Event, Output, Step
+from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
-BASE = "rsctl-test-base:1"
 DEADLINE = 60.0
 
 
@@ -33,14 +32,7 @@ def docker(*arguments: str) -> str:
     return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def has_docker() -> bool:
-    return subprocess.run(["docker", "image", "inspect", BASE], capture_output=True).returncode == 0
-
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_docker()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
+pytestmark = needs_docker
 
 
 @dataclass

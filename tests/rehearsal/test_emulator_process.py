@@ -22,7 +22,8 @@ from rsctl.rehearsal.start import start
 from rsctl.runs import emulator
 from rsctl.runs.home import home, run_directory
 from rsctl.targets.managed.surroundings import surroundings
-from tests.emulators.nodes.conftest import IMAGE, leftovers, needs_docker, owners
+from tests.emulators.nodes.conftest import IMAGE, leftovers, owners
+from tests.kit.docker import needs_docker
 from tests.kit.polling import wait_until
 
 RUN = "job-aaaaaa"

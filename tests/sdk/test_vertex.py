@@ -14,7 +14,7 @@ from google.cloud import aiplatform
 
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.sdk.vertex import code, custom_job
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 from ..emulators.vertex.conftest import FakeRunner
 from .conftest import RUN, VERTEX, PlanOf

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,20 +13,10 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.nodes import Node, Nodes, Program, Runner, make_runner
+from tests.kit.docker import BASE as IMAGE
+from tests.kit.docker import needs_docker
 
-IMAGE = "rsctl-test-base:1"
 DEADLINE = 60.0
-
-
-def has_docker() -> bool:
-    done = subprocess.run(["docker", "image", "inspect", IMAGE], capture_output=True)
-    return done.returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_docker()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
 
 
 class Heard:

@@ -11,8 +11,9 @@ import pytest
 
 from rsctl.emulators.nodes import Node, make_runner
 from rsctl.findings import RsctlError
+from tests.kit.docker import needs_docker
 
-from .conftest import IMAGE, Heard, Place, needs_docker
+from .conftest import IMAGE, Heard, Place
 
 
 @pytest.fixture

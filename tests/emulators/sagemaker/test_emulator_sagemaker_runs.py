@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,22 +13,13 @@ import pytest
 from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from tests.emulators.sagemaker.conftest import GROUP, Account, Answer, channel, client, groups
+from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
-BASE = "rsctl-test-base:1"
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
 LONG = 180.0
 
 
-def has_base() -> bool:
-    done = subprocess.run(["docker", "image", "inspect", BASE], capture_output=True)
-    return done.returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_base()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
 kinds = pytest.mark.parametrize("kind", ["process", pytest.param("docker", marks=needs_docker)])
 
 

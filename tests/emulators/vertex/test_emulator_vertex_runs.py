@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,22 +11,11 @@ import pytest
 from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
 from tests.emulators.vertex.conftest import REDUCER_IMAGE, Project, pool
+from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
-BASE = "rsctl-test-base:1"
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
 LONG = 120.0
-
-
-def has_base() -> bool:
-    done = subprocess.run(["docker", "image", "inspect", BASE], capture_output=True)
-    return done.returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_base()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from google.api_core.exceptions import MethodNotImplemented, NotFound
 from google.cloud import storage
 
 from tests.emulators.vertex.conftest import Project
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 
 @pytest.fixture

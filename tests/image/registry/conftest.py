@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -24,18 +23,6 @@ from rsctl.findings import RsctlError
 USER = "alice"
 PASSWORD = "wonder:land-8f2c"
 _HTPASSWD = f"{USER}:$2b$05$abcdefghijklmnopqrstuuyYksnKZihR1OW1e0mE0E48H/.Q59leW\n"
-
-
-def has_docker() -> bool:
-    if shutil.which("docker") is None or shutil.which("docker-registry") is None:
-        return False
-    return subprocess.run(["docker", "version"], capture_output=True).returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and not has_docker(),
-    reason="needs Docker and a registry: .ci/docker-engine, .ci/docker-registry",
-)
 
 
 @pytest.fixture(autouse=True)

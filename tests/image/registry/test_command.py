@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import Registry, needs_docker
+from tests.kit.docker import needs_registry
 
-pytestmark = needs_docker
+from .conftest import Registry
+
+pytestmark = needs_registry
 
 
 @pytest.fixture

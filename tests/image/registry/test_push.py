@@ -18,15 +18,16 @@ from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import at_digest
 from rsctl.image.registry.operations import ensure_repository, find_pushed
 from rsctl.image.registry.push import push
+from tests.kit.docker import needs_registry
 
-from .conftest import PASSWORD, USER, Proxy, Registry, needs_docker, refusal
+from .conftest import PASSWORD, USER, Proxy, Registry, refusal
 
 StartRegistry = Callable[..., Registry]
 MakeImage = Callable[..., None]
 StartProxy = Callable[[str, Callable[[bytes], bool]], Proxy]
 NO_PAUSES = (0.0, 0.0)
 
-pytestmark = needs_docker
+pytestmark = needs_registry
 
 
 def silent(_: str) -> None:

@@ -15,11 +15,12 @@ from rsctl.findings import RsctlError
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.operations import find_pushed
 from rsctl.image.registry.push import push
+from tests.kit.docker import needs_registry
 
-from .conftest import PASSWORD, USER, Registry, needs_docker, refusal
+from .conftest import PASSWORD, USER, Registry, refusal
 
 pytestmark = [
-    needs_docker,
+    needs_registry,
     pytest.mark.skipif(
         os.environ.get("CI") != "true" and shutil.which("podman") is None, reason="needs podman"
     ),

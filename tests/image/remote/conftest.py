@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import socket
 import subprocess
 import tarfile
@@ -25,22 +24,10 @@ from rsctl.image.remote.codebuild import CodeBuild
 from rsctl.spec.options import SageMakerOptions, VertexOptions
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 ROLE = "arn:aws:iam::123456789012:role/build"
 DIGEST = "sha256:" + "a1" * 32
-
-
-def has_docker() -> bool:
-    if shutil.which("docker") is None or shutil.which("docker-registry") is None:
-        return False
-    return subprocess.run(["docker", "version"], capture_output=True).returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and not has_docker(),
-    reason="needs Docker and a registry: .ci/docker-engine, .ci/docker-registry",
-)
 
 
 @pytest.fixture(autouse=True)

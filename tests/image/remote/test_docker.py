@@ -13,10 +13,11 @@ from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.events import Output, Step
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
+from tests.kit.docker import needs_registry
 
-from .conftest import Screen, Tiny, cloud_build, code_build, needs_docker
+from .conftest import Screen, Tiny, cloud_build, code_build
 
-pytestmark = needs_docker
+pytestmark = needs_registry
 
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+
+from tests.kit.docker import needs_docker
 
 from ..conftest import Rsctl
 
@@ -22,17 +23,7 @@ def docker(*arguments: str) -> str:
     return subprocess.run(["docker", *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def has_docker() -> bool:
-    done = subprocess.run(
-        ["docker", "image", "inspect", BASE["image"]["base"]], capture_output=True
-    )
-    return done.returncode == 0
-
-
-pytestmark = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_docker()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
+pytestmark = needs_docker
 
 
 def leftovers(run: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,21 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.kit.docker import BASE, needs_docker
+
 from ..conftest import Rsctl
 
-BASE = "rsctl-test-base:1"
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "train.py"
-
-
-def has_base() -> bool:
-    done = subprocess.run(["docker", "image", "inspect", BASE], capture_output=True)
-    return done.returncode == 0
-
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and (shutil.which("docker") is None or not has_base()),
-    reason="needs Docker and the test base: .ci/docker-engine, .ci/test-base",
-)
 
 
 def rehearse(rsctl: Rsctl, kind: str, **keys: Any) -> Any:

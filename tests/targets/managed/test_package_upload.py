@@ -22,7 +22,7 @@ from rsctl.targets.managed.provide import provide_package
 from rsctl.targets.planned_image import PlannedImage
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 from .packages import make_job
 

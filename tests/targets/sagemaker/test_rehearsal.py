@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from tests.kit.docker import needs_docker
 from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl
@@ -39,10 +38,6 @@ while begun < 7:
     time.sleep(0.05)
 print("done", flush=True)
 """
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and shutil.which("docker") is None, reason="needs Docker"
-)
 
 
 def write_training(rsctl: Rsctl, **keys: Any) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.clients.pace import PACE
-from tests.loopback import keep_google_auth_here
+from tests.kit.loopback import keep_google_auth_here
 
 from .fake_google import FakeGoogle
 

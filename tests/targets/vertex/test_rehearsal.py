@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,8 +14,9 @@ import google.auth
 import pytest
 from google.cloud import aiplatform_v1
 
+from tests.kit.docker import needs_docker
+from tests.kit.loopback import keep_google_auth_here
 from tests.kit.polling import wait_until
-from tests.loopback import keep_google_auth_here
 
 from ..conftest import Rsctl
 
@@ -25,10 +25,6 @@ QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
 REHEARSE = ("-t", "vertex", "--rehearse", "--rehearse-with", "process")
 PLACE = {"project": "rehearsal", "region": "us-central1"}
 PARENT = "projects/rehearsal/locations/us-central1"
-
-needs_docker = pytest.mark.skipif(
-    os.environ.get("CI") != "true" and shutil.which("docker") is None, reason="needs Docker"
-)
 
 
 def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
