@@ -113,7 +113,7 @@ def test_faults_in_words() -> None:
         (("--behaviour", "moods"), "is not NAME=VALUE"),
         (("--fault", "a.b:tmies=3"), "no field 'tmies'; there are times"),
         (("--fault", "a.b:times=x"), "times"),
-        (("--port", "70000"), "70000"),
+        (("--port", "70000"), "'--port'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(rsctl: Cli, option: tuple[str, str], why: str) -> None:
