@@ -40,7 +40,7 @@ PANELS = {
     },
     "Clouds and this machine": {
         "doctor": "Check what a submission needs; change nothing.",
-        "emulate": "Play a cloud on this machine, for its own clients too.",
+        "emulate": "Emulate a cloud on this machine, for its own clients too.",
         "schema": "Print the JSON Schema of the job file.",
         "completion": "Print a shell completion script.",
     },
@@ -54,8 +54,8 @@ class Commands(LazyGroup):
     panels = PANELS
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
         typer.echo(f"{PROGRAM}, version {__version__}")
         raise typer.Exit
 

@@ -7,7 +7,7 @@ from rsctl.bench.records import Benches
 from rsctl.cli import options
 from rsctl.cli.bench_common import how_to_go_on, shown
 from rsctl.cli.command import make_command
-from rsctl.cli.show import print_json, say
+from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Store
 
@@ -24,10 +24,10 @@ def command(bench: options.Bench, output: options.Output = "text") -> int:
     store = Store()
     known = Benches(store).find(bench)
     if known.state.is_final:
-        say(f"{known.bench} has ended already: {known.state.value}")
+        print_message(f"{known.bench} has ended already: {known.state.value}")
     else:
         known = cancel_bench(store, known, _WAIT_SECONDS)
-        say(f"{known.bench} {known.state.value}; go on with it: {how_to_go_on(known)}")
+        print_message(f"{known.bench} {known.state.value}; go on with it: {how_to_go_on(known)}")
     if output == "json":
         print_json(shown(known))
     return int(ExitCode.SUCCEEDED)

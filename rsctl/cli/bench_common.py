@@ -46,14 +46,14 @@ def shown(bench: Bench) -> dict[str, Any]:
 
 def how_to_go_on(bench: Bench) -> str:
     """The command that runs what is missing of a bench."""
-    words = ["rsctl", "bench", "run", bench.file]
-    words += ["-t", bench.target] if bench.target != bench.spec.get("target", "process") else []
-    words += [word for setting in bench.settings for word in ("--set", setting)]
-    return shlex.join([*words, *(["--repeat", str(bench.repeat)] if bench.repeat > 1 else [])])
+    arguments = ["rsctl", "bench", "run", bench.file]
+    arguments += ["-t", bench.target] if bench.target != bench.spec.get("target", "process") else []
+    arguments += [part for setting in bench.settings for part in ("--set", setting)]
+    return shlex.join([*arguments, *(["--repeat", str(bench.repeat)] if bench.repeat > 1 else [])])
 
 
 def state_of(bench: Bench) -> str:
-    """Its state in words: one that nobody drives does not run, whatever was written down."""
+    """Its state; `incomplete` where no driver runs it, whatever was written down."""
     if bench.state.is_final or BenchFolder(bench.bench).is_driven():
         return bench.state.value
     return "incomplete"
@@ -64,7 +64,7 @@ def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
     names = metric_names(cells)
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
-        figures = [figure_in_words(cell.metrics.get(name)) for name in names]
+        figures = [format_figure(cell.metrics.get(name)) for name in names]
         rows.append([format_cell(cell.values), _runs(bench, index), *figures])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -76,16 +76,16 @@ def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
 def metric_names(cells: list[CellSummary]) -> list[str]:
     """The metrics worth a column: the job's own first, then time and money where they are known."""
     names = dict.fromkeys(name for cell in cells for name in cell.metrics)
-    own = [name for name in names if not name.startswith("run.")]
+    declared = [name for name in names if not name.startswith("run.")]
     more = [
         name
         for name in ("run.time", "run.cost")
         if any(cell.metrics.get(name, CellFigure()).n for cell in cells)
     ]
-    return [*own[: _COLUMNS - len(more)], *more]
+    return [*declared[: _COLUMNS - len(more)], *more]
 
 
-def figure_in_words(figure: CellFigure | None) -> str:
+def format_figure(figure: CellFigure | None) -> str:
     """`123 samples/s (120 … 125)`, or `no data`."""
     if figure is None or figure.value is None:
         return "no data"

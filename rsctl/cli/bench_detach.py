@@ -1,4 +1,4 @@
-"""`rsctl bench run --detach`: the same command in a session of its own."""
+"""`rsctl bench run --detach`: the same command in a session that outlives the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench, Benches
 from rsctl.cli.bench_views import print_result
-from rsctl.cli.show import say
+from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
@@ -30,15 +30,15 @@ def detach_bench(
     """Start a driver that outlives this command. Raises RsctlError if it does not begin."""
     folder = BenchFolder(bench.bench)
     folder.path.mkdir(parents=True, mode=0o700, exist_ok=True)
-    words = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", bench.file]
-    words += ["--detach-on-interrupt", "--repeat", str(bench.repeat)]
-    words += [word for setting in bench.settings for word in ("--set", setting)]
-    words += ["--target", target] if target else []
-    words += ["--parallel", str(parallel)] if parallel else []
-    words += ["--fail-fast"] if fail_fast else []
+    arguments = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", bench.file]
+    arguments += ["--detach-on-interrupt", "--repeat", str(bench.repeat)]
+    arguments += [part for setting in bench.settings for part in ("--set", setting)]
+    arguments += ["--target", target] if target else []
+    arguments += ["--parallel", str(parallel)] if parallel else []
+    arguments += ["--fail-fast"] if fail_fast else []
     with folder.log.open("ab") as log:
         driver = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
     if not folder.is_driven():
         _wait_for(driver, folder, Benches(store), bench)
@@ -48,7 +48,7 @@ def detach_bench(
     else:
         typer.echo(bench.bench)
         name = bench.bench
-        say(f"see it: rsctl bench status -w {name}   end it: rsctl bench cancel {name}")
+        print_message(f"see it: rsctl bench status -w {name}   end it: rsctl bench cancel {name}")
     return int(ExitCode.SUCCEEDED)
 
 

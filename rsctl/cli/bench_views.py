@@ -1,4 +1,4 @@
-"""How a bench looks to the one who watches it: as NDJSON, as plain lines, or as a live table."""
+"""Views of a bench that runs: NDJSON, plain lines, or a live table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rsctl.bench.summary import CellSummary, format_cell, summarize
 from rsctl.cli.bench_common import how_to_go_on, table
 from rsctl.cli.build_view import make_build_view
 from rsctl.cli.follow import make_result, with_metrics
-from rsctl.cli.show import say, show_findings, tell
+from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.cli.views import failure_block, state_in_color
 from rsctl.findings import ExitCode, Finding, JobState
 from rsctl.image.events import Event as BuildEvent
@@ -79,14 +79,14 @@ class JsonBenchView:
         self._readers: dict[str, tuple[MetricReader, Tally]] = {}
 
     def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
-        """Nothing is told before something happens."""
+        """Nothing is printed before the first event."""
         del todo, is_driven
         self._bench = bench
 
     building = staticmethod(_built)
 
     def submitted(self, trial: Trial) -> None:
-        """Its states tell that."""
+        """Its states are events."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
         """The events of a run, with the metrics that its lines hold."""
@@ -167,13 +167,13 @@ class PlainBenchView:
         """How much there is to do."""
         self._bench, self._todo = bench, todo
         for line in opening(bench, todo, is_driven):
-            self.say(line)
+            self.print_message(line)
 
     building = staticmethod(_built)
 
     def submitted(self, trial: Trial) -> None:
         """A run has started."""
-        self.say(f"{self._place(trial)}  started    {trial.run}")
+        self.print_message(f"{self._position(trial)}  started    {trial.run}")
 
     def events(self, trial: Trial, events: list[Event]) -> None:
         """What is wrong; logs are to be had by `rsctl logs RUN`."""
@@ -182,12 +182,12 @@ class PlainBenchView:
                 show_findings([event.finding])
 
     def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
-        """A run has ended; a failure is told with its first failure at once."""
+        """A run has ended; a failure is shown with its first failure at once."""
         self._number += 1
-        speak = self.say if trial.state is JobState.SUCCEEDED else self.tell
-        speak(f"{self._place(trial)}  {ended_in_words(trial, run, figures)}")
+        write = self.print_message if trial.state is JobState.SUCCEEDED else self.print_important
+        write(f"{self._position(trial)}  {format_ended(trial, run, figures)}")
         for line in failure_block(run) if run and run.first_failure else []:
-            self.tell(f"  {line}")
+            self.print_important(f"  {line}")
 
     def finding(self, finding: Finding) -> None:
         """Something about the bench."""
@@ -200,20 +200,20 @@ class PlainBenchView:
         """The table of all cells, and how to see it again."""
         print_table(bench)
         for line in closing(bench, exit_code):
-            self.say(line)
+            self.print_message(line)
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def say(self, line: str) -> None:
-        """A line of talk."""
-        say(line)
+    def print_message(self, line: str) -> None:
+        """A message; --quiet leaves it out."""
+        print_message(line)
 
-    def tell(self, line: str) -> None:
+    def print_important(self, line: str) -> None:
         """A line that --quiet does not leave out."""
-        tell(line)
+        print_important(line)
 
-    def _place(self, trial: Trial) -> str:
+    def _position(self, trial: Trial) -> str:
         cell = format_cell(self._bench.cells[trial.cell]) if self._bench else ""
         return f"[{self._number}/{max(self._todo, self._number)}] {cell} #{trial.repetition + 1}"
 
@@ -232,20 +232,20 @@ def opening(bench: Bench, todo: int, is_driven: bool) -> list[str]:
     return lines
 
 
-def ended_in_words(trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> str:
+def format_ended(trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> str:
     """`succeeded after 12s  throughput 123 samples/s`."""
     took = ""
     if run and run.ended:
         took = f" after {format_duration(seconds_between(run.created, run.ended))}"
     why = f": {trial.reason}" if trial.reason and trial.state is not JobState.SUCCEEDED else ""
-    own = [(name, f) for name, f in figures.items() if not name.startswith("run.")]
-    told = [
+    declared = [(name, f) for name, f in figures.items() if not name.startswith("run.")]
+    metrics = [
         f"{name} {format_number(f.value)}{f' {f.unit}' if f.unit else ''}"
         if f.value is not None
         else f"{name} no data ({f.reason})"
-        for name, f in own[:_MAX_METRICS]
+        for name, f in declared[:_MAX_METRICS]
     ]
-    return "  ".join([f"{state_in_color(trial.state)}{took}{why}", *told])
+    return "  ".join([f"{state_in_color(trial.state)}{took}{why}", *metrics])
 
 
 def closing(bench: Bench, exit_code: int) -> list[str]:

@@ -8,9 +8,9 @@ import msgspec
 import typer
 
 from rsctl.cli import options
-from rsctl.cli.build_view import make_build_view, took_in_words
+from rsctl.cli.build_view import format_seconds, make_build_view
 from rsctl.cli.command import make_command
-from rsctl.cli.show import print_json, say, show_findings
+from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.findings import ExitCode, error
 from rsctl.image.ensure import ImageResult, ensure_image, ensure_image_remotely
 from rsctl.image.findings import image_findings, recipe_of
@@ -47,12 +47,12 @@ def command(
     Exit code: 0 if the image is there, built now or before.
     """
     document = read(job, settings)
-    place = target or (document.job.target if document.job else "process")
-    recipe = _recipe(document, place, push or builder == "cloud")
+    chosen = target or (document.job.target if document.job else "process")
+    recipe = _recipe(document, chosen, push or builder == "cloud")
     if print_only:
         _print_recipe(recipe, document, output)
     else:
-        _build(recipe, document, place, builder, push, output)
+        _build(recipe, document, chosen, builder, push, output)
     return int(ExitCode.SUCCEEDED)
 
 
@@ -98,23 +98,23 @@ def _build(
     if output == "json":
         print_json({**msgspec.to_builtins(result), "findings": document.findings})
     else:
-        say(_in_words(result))
+        print_message(_in_words(result))
         typer.echo(result.reference)
 
 
 def _in_words(result: ImageResult) -> str:
-    """What was done, and what it is."""
+    """What was done, and the image that there is now."""
     did = ["built"] if result.built else []
     did += ["pushed"] if result.pushed else []
-    done = " and ".join(did) + f" in {took_in_words(result.seconds)}" if did else "unchanged"
+    done = " and ".join(did) + f" in {format_seconds(result.seconds)}" if did else "unchanged"
     facts = [done, f"transport {result.transport}"]
     if result.size is not None:
         layers = sum(1 for layer in result.layers if layer.size)
         facts.insert(1, f"{format_bytes(result.size)} in {layers} layers")
-    return "; ".join([", ".join(facts), *_changes_in_words(result.changes)])
+    return "; ".join([", ".join(facts), *_format_changes(result.changes)])
 
 
-def _changes_in_words(changes: list[Change] | None) -> list[str]:
+def _format_changes(changes: list[Change] | None) -> list[str]:
     if not changes:
         return []
     shown = ", ".join(f"{change.path} {change.change}" for change in changes[:_SHOWN])

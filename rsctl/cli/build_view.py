@@ -1,4 +1,4 @@
-"""How a build looks to the one who watches it, on standard error: as plain lines, or live."""
+"""Views of an image build on standard error: plain lines, or live."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from typing import Protocol
 
 from rsctl.cli.output import is_quiet
-from rsctl.cli.show import format_finding, remedy_line, say, styled, tell
+from rsctl.cli.show import format_finding, print_important, print_message, remedy_line, styled
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step
 from rsctl.stream.formatting import format_duration
@@ -16,7 +16,7 @@ _MAX_INSTRUCTION = 160  # characters
 
 
 class BuildView(Protocol):
-    """Shows what a build tells. Nothing else may write to standard error until it is finished."""
+    """Shows the events of a build; nothing else may write to standard error meanwhile."""
 
     def show(self, event: Event) -> None:
         """Show an event."""
@@ -44,14 +44,14 @@ class QuietBuildView:
     def show(self, event: Event) -> None:
         """Say errors."""
         if isinstance(event, Finding) and event.is_error:
-            tell(finding_in_words(event))
+            print_important(format_build_finding(event))
 
     def finish(self) -> None:
         """There is nothing to take away."""
 
 
 class PlainBuildView:
-    """Lines that each tell their step, for a log, in which steps may overlap.
+    """Lines that each name their step, for a log, in which steps may overlap.
 
     What the builder does besides the steps is named once it has taken a while.
     """
@@ -62,13 +62,13 @@ class PlainBuildView:
     def show(self, event: Event) -> None:
         """Write the event."""
         if isinstance(event, Finding):
-            say(finding_in_words(event))
+            print_message(format_build_finding(event))
         elif isinstance(event, Output):
-            say(f"{self._label(event.step)}   {event.line}")
+            print_message(f"{self._label(event.step)}   {event.line}")
         else:
             self._total = event.total or self._total
-            if text := _step_in_words(event):
-                say(f"{self._label(event.number)} {text}")
+            if text := _format_step(event):
+                print_message(f"{self._label(event.number)} {text}")
 
     def finish(self) -> None:
         """There is nothing to take away."""
@@ -78,8 +78,8 @@ class PlainBuildView:
         return f"build {number}/{self._total} |" if number else "build |"
 
 
-def _step_in_words(step: Step) -> str | None:
-    """What is said of a step, None if it is not worth a line."""
+def _format_step(step: Step) -> str | None:
+    """The line of a step, None if it is not worth one."""
     text = step.instruction
     if len(text) > _MAX_INSTRUCTION:
         text = text[: _MAX_INSTRUCTION - 1] + "…"
@@ -89,23 +89,23 @@ def _step_in_words(step: Step) -> str | None:
         return f"{text} (cached)"
     if not is_notable(step):
         return None
-    took = took_in_words(step.seconds)
+    took = format_seconds(step.seconds)
     if step.failed:
         return styled(f"failed after {took}", fg="red")
     return f"done in {took}" if step.number else f"{text} (done in {took})"
 
 
 def is_notable(step: Step) -> bool:
-    """Whether a step that ended, or work that is in no Dockerfile, is worth a line of its own."""
+    """Whether a step that ended, or what is in no Dockerfile, is worth a line of its own."""
     return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
 
 
-def took_in_words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """`1.2 s`, or `1:30` of a minute and more."""
     return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
 
 
-def finding_in_words(finding: Finding) -> str:
+def format_build_finding(finding: Finding) -> str:
     """A finding with its remedy below."""
     remedy = f"\n{remedy_line(finding.remedy)}" if finding.remedy else ""
     return format_finding(finding) + remedy

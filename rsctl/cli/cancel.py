@@ -6,8 +6,8 @@ from time import monotonic, sleep
 
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.runs import find_run, look_again, shown
-from rsctl.cli.show import print_json, say
+from rsctl.cli.runs import find_run, refresh_run, shown
+from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Run, Store
 from rsctl.targets.base import Target
@@ -27,10 +27,10 @@ def command(run: options.Run, output: options.Output = "text") -> int:
     store = Store()
     known, target = find_run(store, run)
     if known.state.is_final:
-        say(f"{known.run} has ended already: {known.state.value}")
+        print_message(f"{known.run} has ended already: {known.state.value}")
     else:
         known = _cancel(store, target, known)
-        say(f"{known.run} {known.state.value}")
+        print_message(f"{known.run} {known.state.value}")
     if output == "json":
         print_json(shown(store, known))
     return int(ExitCode.SUCCEEDED)
@@ -43,7 +43,7 @@ def _cancel(store: Store, target: Target, run: Run) -> Run:
         if monotonic() >= ask_at:  # a supervisor that is just being started may miss the first
             target.cancel(run.run)
             ask_at = monotonic() + _ASK_SECONDS
-        run = look_again(store, run)
+        run = refresh_run(store, run)
         if run.state.is_final:
             return run
         sleep(_POLL_SECONDS)

@@ -16,7 +16,7 @@ from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import bring_up_to_date
-from rsctl.cli.show import print_json, say
+from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Store
@@ -84,13 +84,15 @@ def load(store: Store, reference: str, folder: str = ".") -> Results:
 
 def _print(comparison: Comparison) -> None:
     for number, side in enumerate(comparison.sides, 1):
-        say(f"{number}  {side.kind} {side.label}" + (f"  {side.made[:19]}" if side.made else ""))
+        print_message(
+            f"{number}  {side.kind} {side.label}" + (f"  {side.made[:19]}" if side.made else "")
+        )
     if comparison.differences:
-        say("they differ in")
+        print_message("they differ in")
         for difference in comparison.differences:
-            say(f"  {difference}")
+            print_message(f"  {difference}")
     if not comparison.metrics:
-        say("no metric has data on any side")
+        print_message("no metric has data on any side")
         return
     several = len(comparison.sides) > 1
     head = ["METRIC", "CELL", *(str(n) for n, _ in enumerate(comparison.sides, 1))]
@@ -98,7 +100,7 @@ def _print(comparison: Comparison) -> None:
     rows += [_row(metric, several) for metric in comparison.metrics]
     write_table(rows)
     for remark in _remarks(comparison):
-        say(remark)
+        print_message(remark)
 
 
 def _row(metric: Compared, several: bool) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
-from rsctl.cli.show import print_json, remedy_line, say, show_findings
+from rsctl.cli.show import print_json, print_message, remedy_line, show_findings
 from rsctl.doctor import Check, Verdict
 from rsctl.findings import ExitCode
 from rsctl.plan import choose_target, make_plan, name_of
@@ -45,12 +45,12 @@ def command(
     Exit code: 0 if nothing that is needed is missing, else 3; 2 for a wrong JOB.
     """
     checks = _checks_of(job, target, settings) if job else _checks(target)
-    seen = list(checks) if output == "json" else list(_shown(checks))
+    done = list(checks) if output == "json" else list(_shown(checks))
     if output == "json":
-        print_json({"checks": seen})
-    elif not job and not target and any(check.verdict == "skipped" for check in seen):
-        say("what was skipped is looked at for a target: rsctl doctor [JOB] -t TARGET")
-    is_well = not any(check.verdict == "error" for check in seen)
+        print_json({"checks": done})
+    elif not job and not target and any(check.verdict == "skipped" for check in done):
+        print_message("what was skipped is checked for a target: rsctl doctor [JOB] -t TARGET")
+    is_well = not any(check.verdict == "error" for check in done)
     return int(ExitCode.SUCCEEDED if is_well else ExitCode.ENVIRONMENT)
 
 
@@ -72,13 +72,13 @@ def _checks_of(path: str, target: str | None, settings: Sequence[str]) -> Iterat
     from rsctl.doctor.machine import machine_checks
 
     document = read(path, settings)
-    place = choose_target(document, target)
+    chosen = choose_target(document, target)
     document.require_job()
-    submission = make_plan(document, place, placeholder(name_of(document)))
+    submission = make_plan(document, chosen, placeholder(name_of(document)))
     plan = submission.plan
     show_findings(finding for finding in plan.findings if finding.severity == "warning")
-    yield from machine_checks(place.name)
-    yield from _cloud_checks(place.name, submission.job, plan)
+    yield from machine_checks(chosen.name)
+    yield from _cloud_checks(chosen.name, submission.job, plan)
 
 
 def _cloud_checks(target: str, job: Job, plan: Plan) -> Iterator[Check]:

@@ -15,7 +15,7 @@ import typer
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.rehearse import BEHAVIOURS, parse_behaviour
-from rsctl.cli.show import print_json, say
+from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def command(
     ] = [],
     output: options.Output = "text",
 ) -> int:
-    """Play a cloud on this machine, for its own clients too.
+    """Emulate a cloud on this machine, for its own clients too.
 
     It serves until Ctrl-C, and exits with 0 then.
     """
@@ -107,15 +107,15 @@ def command(
     to_come = [parse_fault(text) for text in faults]
     nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
     try:
-        with closing(ScratchFolder()) as own:
-            place = (folder or own.path).absolute()
-            place.mkdir(parents=True, exist_ok=True)
-            emulator = _make(cloud, place, nodes, wanted)
+        with closing(ScratchFolder()) as scratch:
+            root = (folder or scratch.path).absolute()
+            root.mkdir(parents=True, exist_ok=True)
+            emulator = _make(cloud, root, nodes, wanted)
             for fault in to_come:
                 emulator.faults.add(fault)
             _listen(emulator, port)
             with emulator:
-                _serve(cloud, emulator, nodes.kind, place, pace, output)
+                _serve(cloud, emulator, nodes.kind, root, pace, output)
     finally:
         nodes.close()
     return int(ExitCode.SUCCEEDED)
@@ -152,25 +152,25 @@ def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: interrupted.set())
     environment = client_environment(emulator.environment(), pace)
-    place = {key: getattr(emulator, key) for key in ("project", "region") if hasattr(emulator, key)}
+    names = {key: getattr(emulator, key) for key in ("project", "region") if hasattr(emulator, key)}
     if output == "json":
         shown = {
             "cloud": cloud,
             "url": emulator.url,
             "runner": kind,
             "folder": str(folder),
-            **place,
+            **names,
         }
         print_json({**shown, "environment": environment})
     else:
         for name, value in environment.items():
             typer.echo(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
-    say(f"{NOTICE}: {cloud} at {emulator.url}, nodes by {kind}, buckets in {folder}")
-    say(
-        f"It is {' and '.join(f'{key} {name}' for key, name in place.items())}, and knows no other."
+    print_message(f"{NOTICE}: {cloud} at {emulator.url}, nodes by {kind}, buckets in {folder}")
+    print_message(
+        f"It is {' and '.join(f'{key} {name}' for key, name in names.items())}, and knows no other."
     )
-    say("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
+    print_message("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
     interrupted.wait()
 
 

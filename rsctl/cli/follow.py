@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from rsctl.cli.interrupts import Cancel, Interrupts
 from rsctl.cli.results import results_of
-from rsctl.cli.show import say
+from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.store import Run, Store
@@ -68,7 +68,7 @@ def follow(
         if cancel_on_interrupt:
             cancel.ask()
             cancel.wait()
-        say(_how_it_ends(run) if cancel_on_interrupt else _how_to_attach(run))
+        print_message(_how_it_ends(run) if cancel_on_interrupt else _how_to_attach(run))
         return int(ExitCode.INTERRUPTED)
     finally:
         interrupts.hold()
@@ -79,7 +79,7 @@ def follow(
 def with_metrics(events: list[Event], reader: MetricReader, tally: Tally) -> list[Event]:
     """The events, with those metrics that their log lines hold after each line.
 
-    Whoever looks after the run tells of metrics that cannot be read.
+    Metrics that cannot be read are findings of the run's supervisor or collector.
     """
     lines = [event for event in events if isinstance(event, LogEvent)]
     found = iter(reader.read_all(lines))
@@ -110,7 +110,7 @@ def _finish(run: str, view: View, tally: Tally) -> int:
     if known:
         view.finish(make_result(run, known, tally.summary(), exit_code), known)
     if not ended:
-        say(f"{run} is gone, and how it ended was not written down")
+        print_message(f"{run} is gone, and how it ended was not written down")
     return exit_code
 
 
@@ -145,7 +145,7 @@ def _detach(run: str, view: View, tally: Tally, is_cancelled: bool = False) -> i
             if problem.errno not in OUTPUT_LOST:
                 raise
             abandon_stdout()
-    say(_how_it_ends(run) if is_cancelled else _how_to_attach(run))
+    print_message(_how_it_ends(run) if is_cancelled else _how_to_attach(run))
     return result.exit_code
 
 

@@ -9,7 +9,7 @@ import typer
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import bring_up_to_date
-from rsctl.cli.show import print_json, say, show_findings
+from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.runs.forget import forget
 from rsctl.runs.store import Run, Store, StoreError
@@ -39,16 +39,18 @@ def command(
             raise RsctlError(ExitCode.USAGE, _goes_on(known))
         if in_cloud(known.url):
             remedy = "end it there, if it still runs"
-            show_findings([warning("run", f"nobody looks after {known.url} any more", remedy)])
+            show_findings([warning("run", f"rsctl does not follow {known.url} any more", remedy)])
     kept = [str(path) for path in forget(store, name)]
-    say(f"{name} is forgotten" + (f"; its files stay in {' and '.join(kept)}" if kept else ""))
+    print_message(
+        f"{name} is forgotten" + (f"; its files stay in {' and '.join(kept)}" if kept else "")
+    )
     if output == "json":
         print_json({"run": name, "kept": kept})
     return int(ExitCode.SUCCEEDED)
 
 
 def _unfinished(store: Store, name: str) -> Run | None:
-    """The run if it has not ended, as far as can be told here; None also if it is damaged."""
+    """The run if it has not ended, as far as is known here; None also if it is damaged."""
     try:
         known = store.get(name)
         if known and not known.state.is_final and not in_cloud(known.url):

@@ -21,14 +21,14 @@ from rsctl.cli.gate_run import How, Source, open_source
 from rsctl.cli.gate_views import (
     REPORTS,
     Report,
+    annotate_github,
     announce,
     exit_code,
     parse_report,
     print_gate,
-    tell_github,
     write_reports,
 )
-from rsctl.cli.show import say
+from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
@@ -119,8 +119,7 @@ def command(
         typer.Option(
             "--allow-inconclusive",
             rich_help_panel=_DECISION,
-            help="Exit with 0 where the gate cannot tell, but not for a baseline of something "
-            "else.",
+            help="Exit with 0 where there is no verdict, but not for a baseline of something else.",
         ),
     ] = False,
     update_baseline: Annotated[
@@ -159,13 +158,13 @@ def command(
     _say_forecast(source, rules, known)
     candidate = source.measure(store, rules.repeat)
     if candidate.label in (known.label, known.of):
-        say(f"the baseline is of {candidate.label} itself: nothing can differ")
+        print_message(f"the baseline is of {candidate.label} itself: nothing can differ")
     gate = evaluate(known, candidate, rules.floors)
     if rules.confirm and gate.suspects:
         gate, candidate = _confirmed(store, source, rules, gate, known, candidate)
     print_gate(gate, output)
     write_reports(reports, name, gate, candidate, allow_inconclusive)
-    tell_github(gate, source.file)
+    annotate_github(gate, source.file)
     return exit_code(gate, allow_inconclusive)
 
 
@@ -176,7 +175,7 @@ def _baseline(store: Store, rules: Rules, source: Source) -> Results:
         raise RsctlError(ExitCode.USAGE, finding)
     if not rules.floors:
         remedy = "give --max-regression METRIC=5%, or gate.max_regression in the job file"
-        finding = error("gate", "nothing says which metrics are to be judged", remedy)
+        finding = error("gate", "no metric is named to be judged", remedy)
         raise RsctlError(ExitCode.USAGE, finding)
     known = load(store, rules.baseline, source.folder if rules.is_from_file else ".")
     source.require_goals(rules.floors, known)
@@ -187,9 +186,9 @@ def _say_forecast(source: Source, rules: Rules, known: Results) -> None:
     """Before anything runs: what the repetitions can detect, and what they cost."""
     repeat = source.repeat(rules.repeat)
     for metric in forecast(known, rules.floors, source.cells, repeat, rules.confirm):
-        say(metric.in_words())
+        print_message(metric.in_words())
     if source.will_run:
-        say(format_cost(known, source.cells, repeat))
+        print_message(format_cost(known, source.cells, repeat))
 
 
 def _confirmed(
@@ -205,24 +204,28 @@ def _confirmed(
     if any(check.cell is None for check in gate.suspects):
         cells = [runs.cell for runs in candidate.cells]
     times = f"{rules.confirm} times" if rules.confirm > 1 else "once"
-    say(f"suspected: {', '.join(check.title for check in gate.suspects)}; run {times} again")
+    print_message(
+        f"suspected: {', '.join(check.title for check in gate.suspects)}; run {times} again"
+    )
     fresh = source.again(store, cells, rules.confirm)
     return confirm(gate, known, candidate, fresh, rules.floors), candidate
 
 
 def _update(store: Store, source: Source, rules: Rules) -> int:
     """Write the baseline of what is measured now."""
-    place = rules.baseline
-    if place is None or not (is_location(place) or place.endswith(".json")):
+    location = rules.baseline
+    if location is None or not (is_location(location) or location.endswith(".json")):
         remedy = "give --baseline FILE.json, gs://… or s3://…"
         raise RsctlError(ExitCode.USAGE, error("baseline", "nowhere to write it to", remedy))
     folder = source.folder if rules.is_from_file else "."
     candidate = source.measure(store, rules.repeat)
     made = make_baseline(candidate, list(rules.floors))
-    written = write_baseline(made, place, folder)
+    written = write_baseline(made, location, folder)
     runs = min((len(m.values) for m in made.metrics), default=0)
     cells = "cell" if len(candidate.cells) == 1 else "cells"
-    say(f"{written}: {len(candidate.cells)} {cells}, {runs} runs each, of {candidate.label}")
+    print_message(
+        f"{written}: {len(candidate.cells)} {cells}, {runs} runs each, of {candidate.label}"
+    )
     if runs < 3:
-        say("fewer than 3 runs a cell can show nothing: --repeat 5 is a good beginning")
+        print_message("fewer than 3 runs a cell can show nothing: --repeat 5 is a good beginning")
     return int(ExitCode.SUCCEEDED)

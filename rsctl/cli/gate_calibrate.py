@@ -13,7 +13,7 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.gate_run import REPEAT, How, open_source
 from rsctl.cli.gate_write import write_floors
-from rsctl.cli.show import print_json, say
+from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.store import Store
 
@@ -88,7 +88,7 @@ def command(
             finding = error("gate", "there is no job file to write to", "give the file, not -")
             raise RsctlError(ExitCode.USAGE, finding)
         write_floors(source.file, floors)
-        say(f"{source.file}: gate.max_regression is written")
+        print_message(f"{source.file}: gate.max_regression is written")
     return int(ExitCode.SUCCEEDED if len(floors) == len(found) > 0 else ExitCode.INCONCLUSIVE)
 
 
@@ -101,15 +101,15 @@ def _judgeable(results: Results) -> list[str]:
 def _print(found: list[Calibration], floors: dict[str, str]) -> None:
     for metric in found:
         if metric.floor is None or metric.noise is None or metric.passes is None:
-            say(f"{metric.metric}: {metric.reason}")
+            print_message(f"{metric.metric}: {metric.reason}")
             continue
-        say(
+        print_message(
             f"{metric.metric}: noise {100 * metric.noise:.2g} % of a run ({metric.runs} runs a "
             f"cell); with {metric.repeat}+{metric.repeat} runs an unchanged program passes a "
             f"floor of {_percent(metric.floor)} in {100 * metric.passes:.0f} % of cases"
         )
     if not found:
-        say("no metric has a goal: set metrics.NAME.goal to max or min")
+        print_message("no metric has a goal: set metrics.NAME.goal to max or min")
     if floors:
         typer.echo("gate:\n  max_regression:")
         for name, floor in floors.items():

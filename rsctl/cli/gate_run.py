@@ -22,7 +22,7 @@ from rsctl.runs.store import Store
 from rsctl.spec.document import read
 
 REPEAT = 5
-"""How often a cell is run unless somebody says so."""
+"""How often a cell is run by default."""
 
 _ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED)
 

@@ -1,4 +1,4 @@
-"""How a gate looks: a table on a terminal, JSON, and the files that CI systems read."""
+"""A gate's verdict: a table on a terminal, JSON, and the files that CI systems read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rsctl.bench.formats.text import (
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import Results
 from rsctl.bench.verdict import Verdict
-from rsctl.cli.show import print_json, say, tell
+from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.stream.sanitize import sanitize_line
@@ -60,15 +60,15 @@ def print_gate(gate: Gate, output: str) -> None:
         print_json(gate)
         return
     for difference in gate.differences:
-        say(f"differs: {difference}")
+        print_message(f"differs: {difference}")
     if gate.checks:
         rows = [["VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P"]]
         write_table([*rows, *map(_row, worst_first(gate))])
     for check in worst_first(gate):
         if check.reason:
-            say(sanitize_line(f"{check.title}: {check.reason}"))
+            print_message(sanitize_line(f"{check.title}: {check.reason}"))
     for difference in gate.refused:
-        tell(f"the baseline is of another measurement: {difference}")
+        print_important(f"the baseline is of another measurement: {difference}")
     typer.echo(headline(gate))
 
 
@@ -122,7 +122,7 @@ def write_reports(
             _write_github_benchmark(report.path, candidate, metrics)
 
 
-def tell_github(gate: Gate, file: str | None) -> None:
+def annotate_github(gate: Gate, file: str | None) -> None:
     """Annotations and the step's summary, where GitHub Actions runs this."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return

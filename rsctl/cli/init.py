@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rsctl.cli.command import make_command
-from rsctl.cli.show import say
+from rsctl.cli.show import print_message
 from rsctl.data import template_names, templates_folder
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -87,4 +87,4 @@ def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
         raise RsctlError(ExitCode.USAGE, error("write", message)) from None
     for name in files:
         typer.echo(str(directory / name))
-    say(f"now: rsctl {command}")
+    print_message(f"now: rsctl {command}")

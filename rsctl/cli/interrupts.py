@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from rsctl.cli.show import say
+from rsctl.cli.show import print_message
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
 
@@ -21,7 +21,7 @@ class Interrupts:
     """The signals that ask a command to end, from its first step to its last.
 
     The first raises KeyboardInterrupt in the main thread; those after it are only counted, so that
-    they cannot cut short what the first one made necessary. A command that follows a run says by
+    they cannot cut short what the first one made necessary. A command that follows a run sets by
     `follow` what they do instead.
     """
 
@@ -91,7 +91,7 @@ class Interrupts:
 
 
 class Cancel:
-    """The cancel of a run: sent once, from a thread of its own, so that nothing holds it up."""
+    """The cancel of a run: sent once, from a thread of its own, so that nothing delays it."""
 
     def __init__(self, target: Target, run: str) -> None:
         self.is_asked = False
@@ -107,18 +107,20 @@ class Cancel:
                 return
             self.is_asked = True
             threading.Thread(target=self._send, daemon=True).start()
-        say("cancelling; interrupt once more to stop waiting for the end")
+        print_message("cancelling; interrupt once more to stop waiting for the end")
 
     def check(self) -> None:
-        """Raise what came in place of an answer, if anything did."""
+        """Raise the error that came instead of an answer, if any."""
         if self._problem is not None:
             raise self._problem
 
     def wait(self) -> None:
-        """Wait for the target's answer, if it was asked. Raises what came in its place."""
+        """Wait for the target's answer, if it was asked. Raises the error that came instead."""
         if self.is_asked:
             if not self._answered.is_set():
-                say(f"waiting until {self._run} is known to be cancelled; Ctrl-\\ leaves at once")
+                print_message(
+                    f"waiting until {self._run} is known to be cancelled; Ctrl-\\ leaves at once"
+                )
             self._answered.wait()
             self.check()
 

@@ -9,7 +9,7 @@ import typer
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import bring_all_up_to_date, shown
-from rsctl.cli.show import print_json, say, show_findings
+from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.views import state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.final_state import with_final_state
@@ -37,7 +37,7 @@ def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
     elif runs:
         _print_table(runs, {run.run: store.last_values(run.run) for run in runs})
     if older:
-        say(f"there are older runs: rsctl list -n {2 * limit}, or -n 0 for all")
+        print_message(f"there are older runs: rsctl list -n {2 * limit}, or -n 0 for all")
     return int(ExitCode.SUCCEEDED)
 
 

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rsctl.cli.output import in_color
-from rsctl.cli.views import ending, talk
+from rsctl.cli.views import format_event, summary_lines
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run
@@ -46,16 +46,16 @@ class LiveView:
     def show(self, events: list[Event], tally: Tally) -> None:
         """Print the lines above the status line and redraw it, at most ten times a second."""
         for is_log, group in groupby(events, lambda event: isinstance(event, LogEvent)):
-            told = list(group)
-            self._print(self._lines(told) if is_log else self._talk(told))
+            batch = list(group)
+            self._print(self._lines(batch) if is_log else self._messages(batch))
         if monotonic() - self._drawn > _REDRAW_SECONDS:
             self._drawn = monotonic()
             self._live.update(self._status(tally), refresh=True)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Take the status line away and say how it ended."""
+        """Take the status line away and show how it ended."""
         self._live.stop()
-        for line in ending(result, run):
+        for line in summary_lines(result, run):
             self._print(sanitize(line))
 
     def close(self) -> None:
@@ -66,11 +66,11 @@ class LiveView:
         lines = [event for event in events if isinstance(event, LogEvent)]
         return self._format.lines(lines).rstrip("\n")
 
-    def _talk(self, events: list[Event]) -> str:
+    def _messages(self, events: list[Event]) -> str:
         for event in events:
             if isinstance(event, StateEvent):
                 self._note(event)
-        return sanitize("\n".join(filter(None, map(talk, events))))
+        return sanitize("\n".join(filter(None, map(format_event, events))))
 
     def _print(self, text: str) -> None:
         if text:

@@ -15,7 +15,7 @@ from rsctl.bench.cost import cost_of
 from rsctl.bench.figures import Figure
 from rsctl.bench.records import Bench, Trial
 from rsctl.bench.summary import CellFigure, cell_figures, counts, done, format_cell, summarize
-from rsctl.cli.bench_common import figure_in_words
+from rsctl.cli.bench_common import format_figure
 from rsctl.cli.bench_views import PlainBenchView
 from rsctl.cli.follow import with_metrics
 from rsctl.cli.output import in_color
@@ -72,7 +72,7 @@ class LiveBenchView(PlainBenchView):
             with_metrics(events, reader, tally)
 
     def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
-        """A failure is told at once, a success by the table alone."""
+        """A failure is printed at once, a success is in the table."""
         self._running.pop(trial.run, None)
         if run is not None:
             self._count(trial.cell, run)
@@ -84,9 +84,9 @@ class LiveBenchView(PlainBenchView):
 
     def finding(self, finding: Finding) -> None:
         """Above the table."""
-        self.say(format_finding(finding))
+        self.print_message(format_finding(finding))
         if finding.remedy:
-            self.say(remedy_line(finding.remedy))
+            self.print_message(remedy_line(finding.remedy))
 
     def tick(self, bench: Bench) -> None:
         """Draw the table again, a few times a second."""
@@ -103,13 +103,13 @@ class LiveBenchView(PlainBenchView):
         """Give the terminal its cursor back, if `finish` has not."""
         self._live.stop()
 
-    def say(self, line: str) -> None:
+    def print_message(self, line: str) -> None:
         """Above the table."""
         self._console.print(Text.from_ansi(sanitize(line)), soft_wrap=True)
 
-    def tell(self, line: str) -> None:
+    def print_important(self, line: str) -> None:
         """Above the table."""
-        self.say(line)
+        self.print_message(line)
 
     def _count(self, cell: int, run: Run) -> None:
         cost, _ = cost_of(run)
@@ -166,7 +166,7 @@ class LiveBenchView(PlainBenchView):
         """The figure of what has ended; before that the latest value."""
         figure = cell_figures(self._figures.get(cell, [])).get(name)
         if figure is not None and figure.n:
-            return figure_in_words(figure)
+            return format_figure(figure)
         for trial, _, tally in self._running.values():
             if trial.cell == cell and name in tally.recent and not name.startswith(MACHINES):
                 return f"{format_number(tally.recent[name][-1])} …"

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rsctl.cli.build_view import finding_in_words, is_notable, took_in_words
+from rsctl.cli.build_view import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import in_color
 from rsctl.findings import Finding
 from rsctl.image.events import Event, Output, Step
@@ -48,7 +48,9 @@ class LiveBuildView:
     def show(self, event: Event) -> None:
         """Print what stays and note what goes on."""
         if isinstance(event, Finding):
-            self._console.print(Text.from_ansi(sanitize(finding_in_words(event))), soft_wrap=True)
+            self._console.print(
+                Text.from_ansi(sanitize(format_build_finding(event))), soft_wrap=True
+            )
         elif isinstance(event, Output):
             self._line = sanitize_line(event.line) or self._line
         elif event.seconds is None:
@@ -89,7 +91,7 @@ class LiveBuildView:
 def _ended(step: Step) -> Table:
     mark, style = ("✗", "bold red") if step.failed else ("✓", "green")
     number = f"{step.number:>{len(str(step.total))}}/{step.total} " if step.number else ""
-    took = "cached" if step.cached else took_in_words(step.seconds or 0.0)
+    took = "cached" if step.cached else format_seconds(step.seconds or 0.0)
     return _row(
         Text.assemble((f"{mark} ", style), (number, "bold")),
         Text(sanitize_line(step.instruction), "dim" if step.cached else ""),

@@ -16,7 +16,7 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
-from rsctl.cli.show import print_events, say, show_findings
+from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
 from rsctl.runs.store import Run, Store
@@ -106,7 +106,7 @@ def command(
 def _last(target: Target, run: str, tests: list[Keep], count: int) -> tuple[list[LogEvent], Cursor]:
     """The last matching lines of what is there by now, and the cursor behind them.
 
-    So many lines back from the end there may be too few that match; then it looks further back.
+    So many lines back from the end there may be too few that match; then it goes further back.
     """
     back = count
     while True:
@@ -152,7 +152,7 @@ def _chosen(
     chosen = [n for n in named or known if not role or n.startswith(f"{role}-")]
     if failed:
         if run.first_failure is None:
-            say(f"{run.run} has no failure")
+            print_message(f"{run.run} has no failure")
             return []
         chosen = [name for name in chosen if name == run.first_failure.replica]
     return chosen

@@ -11,8 +11,8 @@ import typer
 
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.runs import find_run, look_again
-from rsctl.cli.views import metric_in_words
+from rsctl.cli.runs import find_run, refresh_run
+from rsctl.cli.views import format_metric
 from rsctl.findings import ExitCode
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import MetricEvent
@@ -48,20 +48,20 @@ def command(
     known, target = find_run(store, run)
     target.collect(known.run)
     values = _values(store, known, follow)
-    wanted = (m for m in values if _is_wanted(m, name, nodes))
+    shown = (m for m in values if _is_shown(m, name, nodes))
     if output == "json" or follow:
-        for metric in wanted:
+        for metric in shown:
             _print_one(metric, output)
     elif plot:
         from rsctl.cli.plot import plot_metrics
 
-        plot_metrics(wanted, known.metrics_spec)
+        plot_metrics(shown, known.metrics_spec)
     else:
-        _print_table(wanted, known, nodes)
+        _print_table(shown, known, nodes)
     return int(ExitCode.SUCCEEDED)
 
 
-def _is_wanted(metric: MetricEvent, names: Sequence[str], nodes: bool) -> bool:
+def _is_shown(metric: MetricEvent, names: Sequence[str], nodes: bool) -> bool:
     if names:
         return metric.name in names
     return nodes or not metric.name.startswith(MACHINES)
@@ -77,7 +77,7 @@ def _values(store: Store, run: Run, follow: bool) -> Iterator[MetricEvent]:
         if run.state.is_final or not follow:
             return
         sleep(_POLL_SECONDS)
-        run = look_again(store, run)
+        run = refresh_run(store, run)
 
 
 def _print_one(metric: MetricEvent, output: str) -> None:
@@ -102,5 +102,5 @@ def _print_table(metrics: Iterator[MetricEvent], run: Run, nodes: bool) -> None:
     width = max(map(len, figures))
     for name, figure in figures.items():
         bars = sparkline(list(tally.recent[name]), 24)
-        line = f"{name:<{width}}  {bars:<24}  {metric_in_words(figure)}  of {figure['count']}"
+        line = f"{name:<{width}}  {bars:<24}  {format_metric(figure)}  of {figure['count']}"
         typer.echo(sanitize(line))

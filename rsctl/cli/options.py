@@ -122,9 +122,9 @@ Watch = Annotated[
     ),
 ]
 Runner = Literal["auto", "docker", "process"]
-"""What runs the nodes of a cloud that this machine plays."""
+"""What runs the nodes of an emulated cloud."""
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", metavar="N", min=0, help="At most so many; 0: all.")
+    int, typer.Option("--limit", "-n", metavar="N", min=0, help="How many at most; 0 for all.")
 ]
 Output = Annotated[
     Literal["text", "json"],

@@ -47,14 +47,14 @@ def command(
     Exit code: 0, or 2 if the job cannot be planned.
     """
     document = read(job, settings)
-    place = choose_target(document, target)
+    chosen = choose_target(document, target)
     name = name_of(document)
     if run_id is not None:
         run = require_run_id(run_id)
     else:
         # Code is to be run, by several people perhaps: each gets an id of their own.
         run = new_run_id(name) if output == "python" else placeholder(name)
-    submission = make_plan(document, place, run)
+    submission = make_plan(document, chosen, run)
     plan = submission.plan
     cells = _cells(document)
     if output == "json":
@@ -123,7 +123,7 @@ def _request(request: dict[str, Any]) -> str:
 
 
 def _first_of_each(replicas: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The first replica of each role, and a comment that says of the others how they differ."""
+    """The first replica of each role, and a comment on how the others differ."""
     first: dict[str, dict[str, Any]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for replica in replicas:

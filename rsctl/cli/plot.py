@@ -55,12 +55,12 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     figure.set_y_limits(*round_limits(min(values), max(values), _HEIGHT))
     replicas = sorted({event.replica for event in events})
     for index, replica in enumerate(replicas):
-        own = [event for event in events if event.replica == replica]
-        x = [_position(event, events[0].time, by_step) for event in own]
-        look = {"lc": _COLORS[index % len(_COLORS)]}
+        points = [event for event in events if event.replica == replica]
+        x = [_position(event, events[0].time, by_step) for event in points]
+        style = {"lc": _COLORS[index % len(_COLORS)]}
         if not figure.with_colors:
-            look = {"marker": _MARKERS[index % len(_MARKERS)]} if len(replicas) > 1 else {}
-        figure.plot(x, [event.value for event in own], label=replica, **look)
+            style = {"marker": _MARKERS[index % len(_MARKERS)]} if len(replicas) > 1 else {}
+        figure.plot(x, [event.value for event in points], label=replica, **style)
     chart = figure.show(legend=len(replicas) > 1)
     return f"{sanitize_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
 

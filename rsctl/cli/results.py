@@ -1,4 +1,4 @@
-"""Where a run's results are, for the commands that tell it."""
+"""The locations of a run's results."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def results_of(run: Run) -> dict[str, str]:
     return {name: str(bucket_folder(location)) for name, location in found.items()}
 
 
-def in_words(location: str) -> str:
+def format_location(location: str) -> str:
     """The location; of one on this machine also whether there is nothing."""
     return f"{location}  (nothing there)" if is_empty(location) else location
 
 
 def is_empty(location: str) -> bool:
-    """Whether a path on this machine has no file; what cannot be looked at is not said to be so."""
+    """Whether a path on this machine has no file; False where that cannot be read."""
     if "://" in location:
         return False
     try:

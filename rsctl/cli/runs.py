@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.cli.results import results_of
-from rsctl.cli.show import say, show_findings
+from rsctl.cli.show import print_message, show_findings
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.final_state import with_final_state
@@ -46,7 +46,7 @@ def bring_all_up_to_date(runs: Iterable[Run]) -> None:
     for run in runs:
         is_elsewhere = in_cloud(run.url) is not None and not is_rehearsed(run.run)
         if is_elsewhere and run.target in lost:
-            say(f"{run.run} may be out of date too")
+            print_message(f"{run.run} may be out of date too")
         elif bring_up_to_date(run) is ExitCode.ENVIRONMENT and is_elsewhere:
             lost.add(run.target)
 
@@ -63,15 +63,15 @@ def bring_up_to_date(run: Run) -> ExitCode:
         return ExitCode.SUCCEEDED
     except Exception as problem:  # noqa: BLE001 - a damaged folder may raise anything
         failure = problem if isinstance(problem, RsctlError) else _unforeseen(problem)
-    say(f"{run.run} may be out of date:")
+    print_message(f"{run.run} may be out of date:")
     show_findings(replace(finding, severity="warning") for finding in failure.findings)
     return failure.exit_code
 
 
 def _unforeseen(problem: Exception) -> RsctlError:
     if isinstance(problem, OSError):
-        place = f"{problem.filename}: " if problem.filename else ""
-        message = f"{place}{problem.strerror or problem}"
+        file = f"{problem.filename}: " if problem.filename else ""
+        message = f"{file}{problem.strerror or problem}"
     else:
         message = f"{type(problem).__name__}: {problem}"
     return RsctlError(ExitCode.REFUSED, error("run", message, "rsctl forget gives it up"))
@@ -84,10 +84,10 @@ def clear_dead_emulators() -> None:
     clear_dead()
 
 
-def look_again(store: Store, run: Run) -> Run:
-    """A run that was found before, as it is now."""
+def refresh_run(store: Store, run: Run) -> Run:
+    """A run of the store, brought up to date quietly."""
     if not run.state.is_final:
-        with suppress(RsctlError):  # it was told when the run was found
+        with suppress(RsctlError):  # shown when the run was found
             get(run.target).reconcile(run.run)
     return with_final_state(store.get(run.run) or run)
 

@@ -44,10 +44,10 @@ def _location(finding: Finding) -> dict[str, Any] | None:
     """Where it is; what was read from --set or standard input is in no file."""
     if not finding.file or finding.file == "-" or finding.file.startswith("--set "):
         return None
-    place: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}
+    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}
     if finding.line:
-        place["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
-    return {"physicalLocation": place}
+        location["region"] = {"startLine": finding.line, "startColumn": finding.column or 1}
+    return {"physicalLocation": location}
 
 
 def _uri(path: str) -> str:

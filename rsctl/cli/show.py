@@ -1,4 +1,4 @@
-"""Findings and talk on standard error."""
+"""What commands print: findings and messages on standard error, JSON on standard output."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _KEY = re.compile(r"([\w-]+):(?=\s|$)")
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
-def say(line: str = "") -> None:
-    """A line of talk on stderr, unless --quiet."""
+def print_message(line: str = "") -> None:
+    """A message on stderr, unless --quiet."""
     if not is_quiet():
-        tell(line)
+        print_important(line)
 
 
-def tell(line: str) -> None:
-    """A line on stderr that --quiet does not leave out; lost if nobody listens."""
+def print_important(line: str) -> None:
+    """A message on stderr, with --quiet too; lost if nobody reads it."""
     with suppress(OSError):  # a pipe whose reader has gone, or a terminal that was closed
         typer.echo(sanitize(line), err=True)
 
@@ -43,7 +43,7 @@ def styled(text: str, **style: object) -> str:
 
 
 def show_findings(findings: Iterable[Finding], document: Document | None = None) -> None:
-    """Print findings with their place and the line they point at; only errors if --quiet.
+    """Print findings with their position and the line they point at; only errors if --quiet.
 
     The text of `document` is the one that was read; other files are read again.
     """
@@ -51,13 +51,13 @@ def show_findings(findings: Iterable[Finding], document: Document | None = None)
     for finding in findings:
         if is_quiet() and not finding.is_error:
             continue
-        tell(format_finding(finding))
+        print_important(format_finding(finding))
         if finding.file and finding.line and finding.column and finding.code != SECRET:
             if finding.file not in sources:
                 sources[finding.file] = _lines(finding.file)
             _show_line(sources[finding.file], finding)
         if finding.remedy:
-            tell(remedy_line(finding.remedy))
+            print_important(remedy_line(finding.remedy))
 
 
 def remedy_line(remedy: str) -> str:
@@ -67,12 +67,14 @@ def remedy_line(remedy: str) -> str:
 
 def format_finding(finding: Finding) -> str:
     """`job.yaml:3:10: error: workers.count: message`."""
-    place = ""
+    position = ""
     if finding.file:
-        place = finding.file + (f":{finding.line}:{finding.column}" if finding.line else "") + ": "
+        position = (
+            finding.file + (f":{finding.line}:{finding.column}" if finding.line else "") + ": "
+        )
     label = styled(finding.severity, fg=_COLORS[finding.severity], bold=True)
     key = f"{finding.path}: " if finding.path else ""
-    return f"{place}{label}: {key}{finding.message}"
+    return f"{position}{label}: {key}{finding.message}"
 
 
 def print_json(value: object) -> None:
@@ -101,17 +103,17 @@ def _lines(file: str) -> list[str]:
 
 
 def _show_line(lines: list[str], finding: Finding) -> None:
-    """The line with a caret below the place; not where the file has another key in that place."""
+    """The line with a caret below the position; not where the file has another key there."""
     number, column = finding.line or 0, finding.column or 0
     if number > len(lines) or not lines[number - 1].strip():
         return
     key = _KEY.match(lines[number - 1], column - 1)
     if key and finding.path and key[1] not in re.split(r"[.\[]", finding.path):
         return  # the key is missing: what is pointed at is the first one that is there
-    start = max(0, column - 60)  # a very long line is shown around the place
+    start = max(0, column - 60)  # of a very long line what is around the position
     shown = lines[number - 1][start : start + 100].replace("\t", " ")
     caret = " " * _width(shown[: column - 1 - start]) + styled("^", fg="green", bold=True)
-    tell(f"    {sanitize(shown)}\n    {caret}")
+    print_important(f"    {sanitize(shown)}\n    {caret}")
 
 
 def _width(text: str) -> int:

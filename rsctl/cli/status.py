@@ -9,10 +9,10 @@ import typer
 
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.results import in_words, results_of
-from rsctl.cli.runs import find_run, look_again, shown
+from rsctl.cli.results import format_location, results_of
+from rsctl.cli.runs import find_run, refresh_run, shown
 from rsctl.cli.show import format_finding, print_json, remedy_line
-from rsctl.cli.views import attempt_in_words, failure_block, state_on
+from rsctl.cli.views import failure_block, format_attempt, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.findings import findings_of
 from rsctl.runs.gradients import gradients_of
@@ -40,7 +40,7 @@ def command(run: options.Run, watch: options.Watch = False, output: options.Outp
         return int(ExitCode.SUCCEEDED)
     while not known.state.is_final:
         sleep(_WATCH_SECONDS)
-        before, known = known, look_again(store, known)
+        before, known = known, refresh_run(store, known)
         if known != before:
             _print(store, known, output)
     return int(known.state.exit_code)
@@ -66,9 +66,9 @@ def _lines(run: Run, travel: Gradients | None) -> list[str]:
     ]
     table = [(replica.replica, _replica(replica)) for replica in run.replicas]
     table += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
-    table += [(name, in_words(location)) for name, location in results_of(run).items()]
+    table += [(name, format_location(location)) for name, location in results_of(run).items()]
     table += [("gradients", travel.format())] if travel else []
-    table += [(f"attempt {each.attempt}", attempt_in_words(each)) for each in run.attempts]
+    table += [(f"attempt {each.attempt}", format_attempt(each)) for each in run.attempts]
     width = max([12, *(len(name) + 2 for name, _ in table)])
     lines += [f"  {name:<{width}}{text}".rstrip() for name, text in table]
     for finding in findings_of(run.run):

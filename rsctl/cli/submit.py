@@ -16,7 +16,7 @@ from rsctl.cli.follow import follow, make_result
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.rehearse import Rehearse
 from rsctl.cli.runs import bring_all_up_to_date
-from rsctl.cli.show import print_events, say, show_findings
+from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, note
 from rsctl.plan import choose_target, make_plan, name_of
@@ -120,7 +120,7 @@ def command(
     if detach and is_wanted:
         return _detached(plan, store, output)
     noun = "replica" if len(replicas) == 1 else "replicas"
-    say(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
+    print_message(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
     cancels = cancel_on_interrupt or not is_wanted
     with _errors_as_events(output, plan):
         exit_code = follow(place, plan.run, metric_specs(submission.job), view, interrupts, cancels)
@@ -139,7 +139,7 @@ def _errors_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
             caught if isinstance(caught, RsctlError) else _interrupted("nothing was submitted")
         )
         if output == "json":
-            print_events([*_told(problem.findings), _result(problem, plan)])
+            print_events([*_finding_events(problem.findings), _result(problem, plan)])
         raise problem from None
 
 
@@ -160,7 +160,7 @@ def _result(problem: RsctlError, plan: Plan | None) -> ResultEvent:
     )
 
 
-def _told(findings: Iterable[Finding]) -> list[FindingEvent]:
+def _finding_events(findings: Iterable[Finding]) -> list[FindingEvent]:
     return [FindingEvent(time=now(), finding=finding) for finding in findings]
 
 
@@ -179,7 +179,7 @@ def _planned(
     findings += [finding for finding in [*made_up, *lacking] if not finding.is_error]
     show_findings(findings, document)
     if output == "json":
-        print_events(_told(findings))
+        print_events(_finding_events(findings))
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
     return submission
@@ -243,5 +243,5 @@ def _detached(plan: Plan, store: Store, output: str) -> int:
         print_events([make_result(plan.run, store.get(plan.run), {}, int(ExitCode.SUCCEEDED))])
     else:
         typer.echo(plan.run)
-        say(f"watch it: rsctl logs -f {plan.run}   end it: rsctl cancel {plan.run}")
+        print_message(f"watch it: rsctl logs -f {plan.run}   end it: rsctl cancel {plan.run}")
     return int(ExitCode.SUCCEEDED)

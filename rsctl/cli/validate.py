@@ -59,11 +59,11 @@ def command(
 def _checked(job: str, target: str | None, settings: Sequence[str]) -> Document:
     """The file with all that planning it finds, of each cell of its matrix too."""
     document = read(job, settings)
-    place = choose_target(document, target)
-    _plan(document, place)
+    chosen = choose_target(document, target)
+    _plan(document, chosen)
     if document.job is not None and document.job.matrix and not document.has_errors:
         for _, cell in cells_of(document):
-            _plan(cell, place)
+            _plan(cell, chosen)
             document.findings += [f for f in cell.findings if f not in document.findings]
     return document
 

@@ -1,4 +1,4 @@
-"""How a run looks to the one who watches it: as NDJSON, as plain lines, or live in a terminal."""
+"""Views of a run that is followed: NDJSON, plain lines, or live in a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from rsctl.cli.follow import View
 from rsctl.cli.output import in_color
 from rsctl.cli.results import is_empty
-from rsctl.cli.show import format_finding, print_events, remedy_line, say, styled, tell
+from rsctl.cli.show import (
+    format_finding,
+    print_events,
+    print_important,
+    print_message,
+    remedy_line,
+    styled,
+)
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
@@ -80,17 +87,17 @@ class PlainView:
         for event in events:
             if isinstance(event, LogEvent):
                 lines.append(event)
-            elif text := talk(event):
+            elif text := format_event(event):
                 self._write(lines)
                 lines = []
-                say(text)
+                print_message(text)
         self._write(lines)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
         """Say how it ended; --quiet does not leave out why it failed."""
-        speak = say if result.exit_code == ExitCode.SUCCEEDED else tell
-        for line in ending(result, run):
-            speak(line)
+        write = print_message if result.exit_code == ExitCode.SUCCEEDED else print_important
+        for line in summary_lines(result, run):
+            write(line)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -101,14 +108,14 @@ class PlainView:
             self._out.flush()
 
 
-def talk(event: Event) -> str | None:
-    """What is said of an event that is no log line; None if nothing."""
+def format_event(event: Event) -> str | None:
+    """The message for an event that is no log line, if there is one."""
     if isinstance(event, FindingEvent):
         remedy = event.finding.remedy
         who = f"{sanitize_line(event.replica)}: " if event.replica else ""
         message = sanitize_line(event.finding.message)
-        told = who + format_finding(replace(event.finding, message=message))
-        return told + (f"\n{remedy_line(sanitize_line(remedy))}" if remedy else "")
+        text = who + format_finding(replace(event.finding, message=message))
+        return text + (f"\n{remedy_line(sanitize_line(remedy))}" if remedy else "")
     if not isinstance(event, StateEvent):
         return None
     if event.replica is None and not event.state.is_final:
@@ -136,7 +143,7 @@ def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
     )
 
 
-def ending(result: ResultEvent, run: Run) -> list[str]:
+def summary_lines(result: ResultEvent, run: Run) -> list[str]:
     """The last lines about a run: its first failure if there is one, its state, its metrics."""
     lines = failure_block(run) if run.first_failure else []
     if not run.state.is_final:
@@ -144,18 +151,18 @@ def ending(result: ResultEvent, run: Run) -> list[str]:
     took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
     why = f": {run.reason}" if run.reason and not run.first_failure else ""
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
-    lines += [f"  attempt {each.attempt}: {attempt_in_words(each)}" for each in run.attempts]
+    lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
     for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
-        lines.append(f"  {name} {metric_in_words(figures)}")
-    kept = [(name, place) for name, place in result.results.items() if not is_empty(place)]
-    lines += [f"  {name}: {sanitize_line(place)}" for name, place in kept]
+        lines.append(f"  {name} {format_metric(figures)}")
+    kept = [(name, at) for name, at in result.results.items() if not is_empty(at)]
+    lines += [f"  {name}: {sanitize_line(at)}" for name, at in kept]
     if run.plan.get("image", {}).get("transport") == "rsctl":
         travel = gradients_of(Store(), run)
         lines += [f"  gradients: {travel.format()}"] if travel else []
     return lines
 
 
-def attempt_in_words(attempt: Attempt) -> str:
+def format_attempt(attempt: Attempt) -> str:
     """Why an attempt ended that was followed by another one."""
     failure = attempt.failure
     if failure is None:
@@ -165,7 +172,7 @@ def attempt_in_words(attempt: Attempt) -> str:
     return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
 
 
-def metric_in_words(figures: dict[str, Any]) -> str:
+def format_metric(figures: dict[str, Any]) -> str:
     """`0.97 (best 0.98)`, with the unit."""
     unit = f" {figures['unit']}" if "unit" in figures else ""
     last, best = figures["last"], figures.get("best")
@@ -195,7 +202,7 @@ def _failure_headline(failure: Failure, run: Run) -> str:
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     when = sanitize_line(failure.time[11:19])
     after = ""
-    with suppress(ValueError):  # the time is the runtime's own word
+    with suppress(ValueError):  # the time is as the runtime has reported it
         seconds = seconds_between(run.started or run.created, failure.time)
         after = f", {seconds:.1f} s after the start"
     who = styled(f"{failure.replica}{rank} failed first", fg="red", bold=True)

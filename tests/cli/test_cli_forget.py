@@ -68,7 +68,7 @@ def test_a_lost_job_of_a_cloud_is_forgotten_by_force(rsctl: Cli, make_run: Make)
     done = rsctl("forget", "@last", "--force")
     assert (done.code, done.err) == (
         0,
-        "warning: nobody looks after vertex://job-aaaaaa any more\n"
+        "warning: rsctl does not follow vertex://job-aaaaaa any more\n"
         "    -> end it there, if it still runs\njob-aaaaaa is forgotten\n",
     )
 

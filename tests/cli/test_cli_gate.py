@@ -179,7 +179,7 @@ def test_a_bench_as_baseline(rsctl: Cli) -> None:
     ("arguments", "message"),
     [
         ([], "there is no baseline to compare with"),
-        (["--baseline", "steady"], "nothing says which metrics are to be judged"),
+        (["--baseline", "steady"], "no metric is named to be judged"),
         (["--baseline", "none.json", *LIMIT], "cannot read the baseline none.json: "),
         (["--baseline", "steady", "--max-regression", "throughput=5"], ""),
         (["--baseline", "steady", "--max-regression", "throughput"], "expected a part of the"),
