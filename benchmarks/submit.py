@@ -16,7 +16,7 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import StateEvent, parse_time
-from rsctl.targets.local.replicas import cluster_json
+from rsctl.targets.local.rendering import cluster_json
 
 RUNS = 11
 _PARTS = [

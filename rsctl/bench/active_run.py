@@ -55,7 +55,7 @@ class ActiveRun:
         """Ask its target for its state; returns what prevents an answer, each problem once."""
         problems: list[Finding] = []
         try:
-            self.is_over = self._target.look(self.trial.run)
+            self.is_over = self._target.poll(self.trial.run)
         except RsctlError as problem:
             problems = [f for f in problem.findings if f.message not in self._reported]
             self._reported |= {finding.message for finding in problems}

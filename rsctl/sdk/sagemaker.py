@@ -30,7 +30,7 @@ from rsctl.sdk.source_code import is_package, source_code
 from rsctl.spec.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.sagemaker.carried import NAME, arguments_in, carried_in_full
+from rsctl.targets.sagemaker.long_arguments import NAME, as_hyperparameters, decode_arguments
 from rsctl.targets.work import secret_values
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[s
     """The job's; an image of ours finds in them what it is to start."""
     given = {n: v for n, v in body.get("HyperParameters", {}).items() if not n.startswith(NAME)}
     if not is_started and job.run.launcher != "none":
-        given |= carried_in_full(arguments_in(body))
+        given |= as_hyperparameters(decode_arguments(body))
     return {"hyperparameters": given} if given else {}
 
 

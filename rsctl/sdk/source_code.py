@@ -16,8 +16,8 @@ from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
-from rsctl.targets.sagemaker.carried import arguments_in
 from rsctl.targets.sagemaker.channels import PACKAGE
+from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.work import comm_env, ranks_in, user_command
 
 _TORCHRUN = (
@@ -34,7 +34,7 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     """
     plan, job = submission.plan, submission.job
     algorithm = body["AlgorithmSpecification"]
-    entry, arguments = algorithm.get("ContainerEntrypoint"), arguments_in(body)
+    entry, arguments = algorithm.get("ContainerEntrypoint"), decode_arguments(body)
     if not job.image.uri and job.run.launcher != "none":
         return None  # an image of ours, whose entrypoint reads its arguments
     if submission.package is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rsctl.targets.base import Target
 
 if TYPE_CHECKING:
-    from rsctl.targets.managed.run import CloudRun
+    from rsctl.targets.managed.target import ManagedTarget
 
 MODULES = {
     "process": "rsctl.targets.local.process",
@@ -25,10 +25,10 @@ def get(name: str) -> Target:
     return target
 
 
-def in_cloud(url: str) -> CloudRun | None:
+def in_cloud(url: str) -> ManagedTarget | None:
     """The cloud's target that a URL such as `vertex://PROJECT/REGION/ID` is of, if it is of one."""
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in CLOUDS:
         return None
-    target: CloudRun = import_module(MODULES[scheme]).TARGET
+    target: ManagedTarget = import_module(MODULES[scheme]).TARGET
     return target

@@ -178,7 +178,7 @@ class Target(Protocol):
     def reconcile(self, run: str) -> None:
         """Bring the store up to date with the job, and clear away what a killed run left."""
 
-    def look(self, run: str) -> bool:
+    def poll(self, run: str) -> bool:
         """Bring what is known of the run up to date without waiting; whether that is all of it.
 
         It is for who watches many runs in one thread; the run's folder has what came of it.

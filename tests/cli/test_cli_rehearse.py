@@ -20,7 +20,7 @@ from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission, Unanswered
-from rsctl.targets.managed.run import CloudRun
+from rsctl.targets.managed.target import ManagedTarget
 from tests.emulators.fake_cloud import FakeBehaviour
 from tests.kit.polling import wait_until
 
@@ -60,7 +60,7 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     found = Seen()
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     monkeypatch.setitem(EMULATORS, "vertex", "tests.cli.test_cli_rehearse:make_cloud")
-    monkeypatch.setattr(CloudRun, "submit", lambda _, *arguments: found.submit(*arguments))
+    monkeypatch.setattr(ManagedTarget, "submit", lambda _, *arguments: found.submit(*arguments))
     rsctl.write(JOB)
     yield found
     if found.plan:

@@ -18,7 +18,7 @@ from rsctl.rehearsal.settings import Rehearsal
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission
-from rsctl.targets.managed.provide import provide_image
+from rsctl.targets.managed.ensure import ensure_planned_image
 
 ACCOUNT = "123456789012"
 REGISTRY = f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com"
@@ -143,7 +143,7 @@ def test_an_image_that_is_used_as_it_is_stays(tmp_path: Path) -> None:
     submission = rehearsed_submission(Submission(plan, job), "docker")
     made = make_settings(submission, "docker", {})
     assert (made.image, made.entrypoint) == ("mine:1", [])
-    assert provide_image(submission, print) == "mine:1"
+    assert ensure_planned_image(submission, print) == "mine:1"
     [_, refused] = rehearsal_findings(Submission(plan, job), "process")
     assert (refused.severity, refused.path) == ("error", "image.uri")
 

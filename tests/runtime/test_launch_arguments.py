@@ -12,7 +12,7 @@ import pytest
 
 from rsctl.runtime import launch_arguments
 from rsctl.runtime.errors import LaunchError
-from rsctl.targets.sagemaker.carried import carry
+from rsctl.targets.sagemaker.long_arguments import encode_arguments
 
 REFERENCE = ["--arguments-from", "hyperparameters"]
 
@@ -34,7 +34,7 @@ def hyperparameters(root: Path, text: str) -> dict[str, str]:
     ],
 )
 def test_what_was_carried_arrives(arguments: list[str], tmp_path: Path) -> None:
-    sent = carry(arguments)
+    sent = encode_arguments(arguments)
     environ = hyperparameters(tmp_path, json.dumps({"mine": "x", **sent.hyperparameters}))
     assert sent.arguments == REFERENCE
     assert launch_arguments.read_arguments(["train"], environ) == arguments  # SageMaker's call
@@ -44,7 +44,7 @@ def test_what_was_carried_arrives(arguments: list[str], tmp_path: Path) -> None:
 
 def test_what_is_short_is_not_carried() -> None:
     arguments = ["--launcher", "once", "--", *["x" * 256] * 97]
-    assert carry(arguments) == (arguments, {})
+    assert encode_arguments(arguments) == (arguments, {})
     assert launch_arguments.read_arguments(arguments, {}) == arguments
 
 
@@ -69,7 +69,7 @@ def test_a_file_that_makes_no_sense(text: str, problem: str, tmp_path: Path) -> 
 
 def test_rsctl_launch_reads_them(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; print(len(sys.argv[1]))", "x" * 3000]
-    sent = carry(["--launcher", "once", "--", *command])
+    sent = encode_arguments(["--launcher", "once", "--", *command])
     config = tmp_path / "opt/ml/input/config"
     environ = {**os.environ, **hyperparameters(tmp_path, json.dumps(sent.hyperparameters))}
     resources = {

@@ -10,19 +10,19 @@ from rsctl.image.events import Show
 from rsctl.image.findings import image_findings
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
-from rsctl.targets.local import docker, replicas
+from rsctl.targets.local import docker, rendering
 from rsctl.targets.local.composefile import common_env, compose_file, mounted_results
 from rsctl.targets.local.oversubscription import oversubscription
-from rsctl.targets.local.run import LocalRun, make_open_folder, make_run_folders
+from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
 from rsctl.targets.planned_image import plan_image
 
 
-class ComposeTarget(LocalRun):
+class ComposeTarget(LocalTarget):
     """docker compose on this machine."""
 
     name = "compose"
     supports = Capabilities(
-        refused=replicas.REFUSED, unused=replicas.UNUSED, schemes=frozenset({"file"})
+        refused=rendering.REFUSED, unused=rendering.UNUSED, schemes=frozenset({"file"})
     )
 
     def render(self, job: Job, run: str) -> Submission:
@@ -30,12 +30,12 @@ class ComposeTarget(LocalRun):
         options = job.targets.compose
         gpus = self.host.gpus if options.gpus == "auto" else options.gpus
         cpus = options.cpus * job.workers.count if options.cpus else self.host.cpus
-        share = replicas.share_out(job, gpus, cpus)
+        share = rendering.share_out(job, gpus, cpus)
         findings = [
             *image_findings(job, self.name),
-            *replicas.share_findings(job, share),
-            *replicas.comm_findings(job, share),
-            *replicas.restart_findings(job),
+            *rendering.share_findings(job, share),
+            *rendering.comm_findings(job, share),
+            *rendering.restart_findings(job),
             *self._too_many(job, share),
             *_foreign_findings(job),
             *_source_findings(job),
@@ -45,21 +45,21 @@ class ComposeTarget(LocalRun):
             return Submission(self._plan(job, run, share, nothing, findings), job)
         image = plan_image(job, self.name)
         plan = self._plan(job, run, share, image.plan, [*findings, *image.findings])
-        return Submission(plan, job, image.recipe, secrets=replicas.secrets_of(job))
+        return Submission(plan, job, image.recipe, secrets=rendering.secrets_of(job))
 
-    def _too_many(self, job: Job, share: replicas.Share) -> Iterator[Finding]:
+    def _too_many(self, job: Job, share: rendering.Share) -> Iterator[Finding]:
         ranks = job.workers.count * share.processes
-        return oversubscription(job, replicas.pools(job, share), ranks, self.host.cpus)
+        return oversubscription(job, rendering.pools(job, share), ranks, self.host.cpus)
 
     def _plan(
-        self, job: Job, run: str, share: replicas.Share, image: ImagePlan, findings: list[Finding]
+        self, job: Job, run: str, share: rendering.Share, image: ImagePlan, findings: list[Finding]
     ) -> Plan:
         bandwidth = job.targets.compose.network.bandwidth
         return Plan(
             run=run,
             target=self.name,
             image=image,
-            pools=replicas.pools(job, share, bandwidth / 1e9 if bandwidth else None),
+            pools=rendering.pools(job, share, bandwidth / 1e9 if bandwidth else None),
             world_size=job.workers.count * share.processes,
             env=common_env(job, share),
             request={

@@ -7,7 +7,7 @@ from typing import Any, Optional
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets import work
-from rsctl.targets.local import replicas
+from rsctl.targets.local import rendering
 
 NETWORK = "cluster"
 _INSIDE = "/rsctl"
@@ -26,7 +26,7 @@ def container_name(run: str, replica: str) -> str:
 
 
 def compose_file(
-    job: Job, run: str, image: str, share: replicas.Share, lock_memory: bool
+    job: Job, run: str, image: str, share: rendering.Share, lock_memory: bool
 ) -> dict[str, Any]:
     """One service a replica, on a network of its own. `$` is doubled, as compose wants it."""
     limits = {"core": 0, **({"memlock": -1} if lock_memory else {})}
@@ -36,7 +36,7 @@ def compose_file(
     }
     services |= {
         f"reducer-{index}": _reducer(job, run, image, share, index)
-        for index in range(replicas.reducer_count(job))
+        for index in range(rendering.reducer_count(job))
     }
     escaped = _escaped({name: {**s, "ulimits": limits} for name, s in services.items()})
     return {
@@ -46,9 +46,9 @@ def compose_file(
     }
 
 
-def common_env(job: Job, share: replicas.Share) -> dict[str, Optional[str]]:
+def common_env(job: Job, share: rendering.Share) -> dict[str, Optional[str]]:
     """What the script finds in every container."""
-    env = replicas.script_env(job, share)
+    env = rendering.script_env(job, share)
     env |= {f"RSCTL_INPUT_{n.upper()}": f"{_INSIDE}/inputs/{n}" for n in job.inputs}
     env["RSCTL_OUTPUT_DIR"] = f"{_INSIDE}/outputs"
     env["RSCTL_CHECKPOINT_DIR"] = f"{_INSIDE}/checkpoints"
@@ -73,7 +73,7 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
     return env
 
 
-def _worker(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
+def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
     env = {**common_env(job, share), **_identity(job, run, "worker", index)}
     service = {
         **_service(job, run, image, share, "worker", index),
@@ -86,7 +86,7 @@ def _worker(job: Job, run: str, image: str, share: replicas.Share, index: int) -
     return service
 
 
-def _reducer(job: Job, run: str, image: str, share: replicas.Share, index: int) -> dict[str, Any]:
+def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
     """Neither the script's environment nor its data are a reducer's affair."""
     return {
         **_service(job, run, image, share, "reducer", index),
@@ -97,17 +97,17 @@ def _reducer(job: Job, run: str, image: str, share: replicas.Share, index: int) 
 
 def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
     """The variables that identify a container and its peers."""
-    hosts = replicas.worker_names(job), replicas.reducer_names(job)
+    hosts = rendering.worker_names(job), rendering.reducer_names(job)
     return {
-        **replicas.identity_env(job, run, "compose", role, f"{role}-{index}"),
-        "RSCTL_CLUSTER": replicas.cluster_json(role, index, *hosts, "eth0"),
+        **rendering.identity_env(job, run, "compose", role, f"{role}-{index}"),
+        "RSCTL_CLUSTER": rendering.cluster_json(role, index, *hosts, "eth0"),
         "RSCTL_ATTEMPT": None,  # known only when the containers are created
         "RSCTL_READY": f"{_INSIDE}/ready",
     }
 
 
 def _service(
-    job: Job, run: str, image: str, share: replicas.Share, role: str, index: int
+    job: Job, run: str, image: str, share: rendering.Share, role: str, index: int
 ) -> dict[str, Any]:
     """What all containers have alike; rsctl-launch knows by its role what to start."""
     options = job.targets.compose
@@ -133,7 +133,7 @@ def _service(
     return service
 
 
-def _entry(job: Job, share: replicas.Share) -> dict[str, Any]:
+def _entry(job: Job, share: rendering.Share) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher == "none":
         entry: dict[str, Any] = {}

@@ -12,21 +12,21 @@ from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets import work
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
-from rsctl.targets.local import replicas
+from rsctl.targets.local import rendering
 from rsctl.targets.local.oversubscription import oversubscription
-from rsctl.targets.local.run import LocalRun
+from rsctl.targets.local.target import LocalTarget
 
 _NO_IMAGE = "processes run in this Python, with no image"
 
 
-class ProcessTarget(LocalRun):
+class ProcessTarget(LocalTarget):
     """Plain processes on this machine."""
 
     name = "process"
     supports = Capabilities(
-        refused=replicas.REFUSED,
+        refused=rendering.REFUSED,
         unused={
-            **replicas.UNUSED,
+            **rendering.UNUSED,
             "image.uri": _NO_IMAGE,
             "image.base": _NO_IMAGE,
             "image.python": f"{_NO_IMAGE}; install the requirements into it",
@@ -38,39 +38,41 @@ class ProcessTarget(LocalRun):
 
     def render(self, job: Job, run: str) -> Submission:
         """The commands and environments of all replicas."""
-        share = replicas.share_out(job, self.host.gpus, self.host.cpus)
-        common = {**replicas.script_env(job, share), **_locations(job, run)}
+        share = rendering.share_out(job, self.host.gpus, self.host.cpus)
+        common = {**rendering.script_env(job, share), **_locations(job, run)}
         commands = [
             *(self._worker(job, run, index, share, common) for index in range(job.workers.count)),
             *(
                 self._reducer(job, run, index, share)
-                for index in range(replicas.reducer_count(job))
+                for index in range(rendering.reducer_count(job))
             ),
         ]
-        pools, world_size = replicas.pools(job, share), job.workers.count * share.processes
+        pools, world_size = rendering.pools(job, share), job.workers.count * share.processes
         plan = Plan(
             run=run,
             target=self.name,
-            image=ImagePlan(tag=None, transport="rsctl" if replicas.reducer_count(job) else "none"),
+            image=ImagePlan(
+                tag=None, transport="rsctl" if rendering.reducer_count(job) else "none"
+            ),
             pools=pools,
             world_size=world_size,
             env=common,
             request={"commands": commands},
             findings=[
-                *replicas.share_findings(job, share),
-                *replicas.comm_findings(job, share),
-                *replicas.restart_findings(job),
+                *rendering.share_findings(job, share),
+                *rendering.comm_findings(job, share),
+                *rendering.restart_findings(job),
                 *oversubscription(job, pools, world_size, self.host.cpus),
             ],
         )
-        return Submission(plan, job, secrets=replicas.secrets_of(job))
+        return Submission(plan, job, secrets=rendering.secrets_of(job))
 
     def _worker(
         self,
         job: Job,
         run: str,
         index: int,
-        share: replicas.Share,
+        share: rendering.Share,
         common: dict[str, Optional[str]],
     ) -> dict[str, Any]:
         env = {**common, **self._place(job, run, "worker", index)}
@@ -85,7 +87,7 @@ class ProcessTarget(LocalRun):
             "env": env,
         }
 
-    def _reducer(self, job: Job, run: str, index: int, share: replicas.Share) -> dict[str, Any]:
+    def _reducer(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
         """rsctl-launch knows by its role what to start."""
         return {
             "replica": f"reducer-{index}",
@@ -97,12 +99,12 @@ class ProcessTarget(LocalRun):
 
     def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
         workers = ["127.0.0.1"] * job.workers.count
-        reducers = ["127.0.0.1"] * replicas.reducer_count(job)
-        env = replicas.identity_env(job, run, self.name, role, f"{role}-{index}")
-        contract = replicas.cluster_json(role, index, workers, reducers, self.host.loopback)
+        reducers = ["127.0.0.1"] * rendering.reducer_count(job)
+        env = rendering.identity_env(job, run, self.name, role, f"{role}-{index}")
+        contract = rendering.cluster_json(role, index, workers, reducers, self.host.loopback)
         return {**env, "RSCTL_CLUSTER": contract}
 
-    def _argv(self, job: Job, share: replicas.Share) -> list[str]:
+    def _argv(self, job: Job, share: rendering.Share) -> list[str]:
         if job.run.launcher == "none":
             return work.user_command(job)
         launch = [self.host.python, "-m", "rsctl.runtime.launch"]

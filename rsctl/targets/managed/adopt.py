@@ -1,4 +1,4 @@
-"""A job that was submitted elsewhere becomes a run of the store."""
+"""Makes a run of a job that was submitted elsewhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.ids import ALPHABET, SUFFIX_LENGTH
 from rsctl.runs.store import Run
-from rsctl.targets.managed.service import Described
+from rsctl.targets.managed.service import JobDescription
 
 _LONGEST_NAME = 40
 
 
-def adopted(target: str, url: str, job: Described) -> Run:
+def adopted_run(target: str, url: str, job: JobDescription) -> Run:
     """The run of a job, not stored yet. The same URL gives the same id on every machine."""
     plan: dict[str, Any] = {
         "run": job.run,

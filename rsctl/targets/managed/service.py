@@ -1,7 +1,7 @@
-"""What a cloud tells of a job, and what one asks of it: the part that differs from cloud to cloud.
+"""The contract of a cloud's job service: the part that differs from cloud to cloud.
 
-`run.CloudRun` does the rest: it keeps the log and the states in the run's folder, the metrics in
-the store, and sees to it that only one process a run asks the cloud.
+`target.ManagedTarget` does the rest: it keeps the log and the states in the run's folder, the
+metrics in the store, and sees to it that only one process a run asks the cloud.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_FOUND = "not-found"
 class Unreachable(Exception):
     """The cloud gave no answer, or asks to be asked later: nothing is wrong with the job.
 
-    Text: who, and what happened, in words. Whoever collects tries again later, and says so.
+    Text: who gave none, and what happened. Whoever collects tries again later, and says so.
     """
 
 
@@ -73,13 +73,13 @@ class JobLog(Protocol):
 
 
 class JobStatus(msgspec.Struct, kw_only=True):
-    """What the cloud says of a job now.
+    """The status of a job by the cloud.
 
-    `time` is since when the state is so. `reason` is in words for people, such as why it is still
+    `time` is since when the state is so. `reason` is a text for people, such as why it is still
     queued. `failed` are the replicas that the cloud itself says have failed, not those that were
-    stopped in their wake; their `lines` and `causes` are filled in by others. `findings` are told
-    once each, such as a quota that is full. A job that has ended is not `is_settled` while the
-    cloud has yet to say why.
+    stopped in their wake; their `lines` and `causes` are filled in by others. `findings` are
+    reported once each, such as a quota that is full. A job that has ended is not `is_settled`
+    while the cloud has yet to say why.
     """
 
     state: JobState
@@ -92,8 +92,8 @@ class JobStatus(msgspec.Struct, kw_only=True):
     is_settled: bool = True
 
 
-class Described(msgspec.Struct, kw_only=True):
-    """A job that was submitted elsewhere, as far as the cloud can tell. `run` is ours, if any."""
+class JobDescription(msgspec.Struct, kw_only=True):
+    """A job that was submitted elsewhere, as far as the cloud knows. `run` is ours, if any."""
 
     name: str
     created: str
@@ -110,7 +110,7 @@ class CloudJob(Protocol):
     def status(self) -> JobStatus:
         """How it is now. One request, or a few."""
 
-    def describe(self) -> Described:
+    def describe(self) -> JobDescription:
         """What it is."""
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> JobLog:
@@ -120,14 +120,14 @@ class CloudJob(Protocol):
         """What the cloud itself has measured after a time; names begin with `cloud.`."""
 
     def notice(self, line: LogEvent) -> Finding | None:
-        """What a line of the log tells beyond its text, such as that the wrong plugin is loaded."""
+        """What a line of the log shows beyond its text, such as that the wrong plugin is loaded."""
 
     def facts(
         self, measured: Measured, plan: Mapping[str, Any], noticed: list[Finding]
     ) -> list[Fact]:
         """What follows from all that is known, such as whether Reduction Server is at work.
 
-        `plan` is the run's stored plan, `noticed` what `notice` has told so far.
+        `plan` is the run's stored plan, `noticed` what `notice` has found so far.
         """
 
     def cancel(self) -> None:

@@ -10,7 +10,7 @@ from rsctl.image.registry.names import Kind
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
 from rsctl.targets.sagemaker.account import uri_repository
-from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.work import comm_env, tls_findings
 
 _SMDDP_MACHINES = ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
@@ -26,18 +26,18 @@ _AWS_ACCOUNTS = frozenset({"763104351884", "658645717510"})
 """Those of AWS's deep-learning containers and of its model-parallel images."""
 
 
-def comm_findings(fleet: Fleet) -> Iterator[Finding]:
+def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
-    job = fleet.job
-    yield from tls_findings(job, bool(fleet.reducers))
-    if job.run.launcher == "none" and (fleet.reducers or comm_env(job, False)):
+    job = resolved.job
+    yield from tls_findings(job, bool(resolved.reducers))
+    if job.run.launcher == "none" and (resolved.reducers or comm_env(job, False)):
         yield error(
             "unsupported",
             "reducers and comm: need rsctl-launch, which launcher none leaves out",
             "use launcher torchrun or once",
-            "reducers.count" if fleet.reducers else "comm",
+            "reducers.count" if resolved.reducers else "comm",
         )
-    elif fleet.reducers:
+    elif resolved.reducers:
         yield from _reducer_findings(job)
     elif job.comm.backend == "rsctl":
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
@@ -45,7 +45,7 @@ def comm_findings(fleet: Fleet) -> Iterator[Finding]:
         message = "backend nccl needs GPUs, and workers.accelerator names none"
         yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
     if job.comm.backend == "smddp":
-        yield from _smddp_findings(fleet)
+        yield from _smddp_findings(resolved)
 
 
 def _reducer_findings(job: Job) -> Iterator[Finding]:
@@ -79,15 +79,15 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
         )
 
 
-def _smddp_findings(fleet: Fleet) -> Iterator[Finding]:
+def _smddp_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """Release notes of the SMDDP library: 2.5.0 for PyTorch 2.4.1 is its last."""
-    job, path = fleet.job, "comm.backend"
-    if fleet.reducers:
+    job, path = resolved.job, "comm.backend"
+    if resolved.reducers:
         message = "smddp sums on the workers' own CPUs, and uses no reducers"
         yield error("comm", message, "set reducers.count: 0", path)
     image = job.image.uri or job.image.base
-    if fleet.worker and fleet.worker.name not in _SMDDP_MACHINES:
-        yield from _smddp_machine_findings(fleet.worker.name, image or "", path)
+    if resolved.worker and resolved.worker.name not in _SMDDP_MACHINES:
+        yield from _smddp_machine_findings(resolved.worker.name, image or "", path)
     if image:
         yield from _smddp_image_findings(image, path)
 

@@ -10,7 +10,7 @@ from rsctl.clients.aws_calls import Aws, Refused
 from rsctl.findings import RsctlError
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import now
-from rsctl.targets.managed.service import Described
+from rsctl.targets.managed.service import JobDescription
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.work import TOKEN
 
@@ -36,13 +36,13 @@ def event_time(value: Any) -> str:
     return value.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def describe_job(answer: Answer, region: str, run: str | None) -> Described:
+def describe_job(answer: Answer, region: str, run: str | None) -> JobDescription:
     """The job. What its request has under the name of a secret is left out."""
     body = {key: answer[key] for key in _OF_REQUEST if key in answer}
     for key in ("Environment", "HyperParameters"):
         if key in body:
             body[key] = {name: _shown(name, value) for name, value in body[key].items()}
-    return Described(
+    return JobDescription(
         name=str(answer.get("TrainingJobName", "")),
         created=event_time(answer.get("CreationTime")),
         pools=pools_of(answer),

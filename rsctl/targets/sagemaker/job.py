@@ -9,7 +9,7 @@ from rsctl.clients.aws_calls import Aws, Lost, Refused
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
+from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
 from rsctl.targets.sagemaker import efa_status
 from rsctl.targets.sagemaker.cloudwatch_metrics import CloudWatchMetrics
 from rsctl.targets.sagemaker.description import describe_job, run_of
@@ -51,7 +51,7 @@ class SageMakerJob:
         self._has_ended = status.state.is_final
         return status
 
-    def describe(self) -> Described:
+    def describe(self) -> JobDescription:
         """See CloudJob.describe."""
         try:
             answer = self._aws.call("sagemaker", "describe_training_job", **self._name())

@@ -8,9 +8,9 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
-from rsctl.targets.sagemaker.carried import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.channels import PACKAGE
-from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
+from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
 from rsctl.targets.work import secret_findings
 
@@ -20,21 +20,21 @@ _TAGS = ("rsctl:run", "rsctl:job")
 _SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the job's role"
 
 
-def job_findings(fleet: Fleet) -> Iterator[Finding]:
+def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """What is to be said of a job's limits, data and options."""
-    yield from _limits(fleet)
-    yield from _data(fleet)
-    yield from secret_findings(fleet.job, _SECRETS)
-    yield from _machines_together(fleet)
-    yield from _options(fleet.job.targets.sagemaker)
+    yield from _limits(resolved)
+    yield from _data(resolved)
+    yield from secret_findings(resolved.job, _SECRETS)
+    yield from _machines_together(resolved)
+    yield from _options(resolved.job.targets.sagemaker)
 
 
-def _machines_together(fleet: Fleet) -> Iterator[Finding]:
-    job, options = fleet.job, fleet.job.targets.sagemaker
-    if job.workers.count + fleet.reducers > 1 and options.security_groups:
+def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
+    job, options = resolved.job, resolved.job.targets.sagemaker
+    if job.workers.count + resolved.reducers > 1 and options.security_groups:
         message = "the machines reach each other only if the security groups allow all TCP within"
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
-    if options.keep_alive and not fleet.reducers and not job.limits.spot:
+    if options.keep_alive and not resolved.reducers and not job.limits.spot:
         message = "the default quota of machines that are kept warm is 0 for each type"
         remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
@@ -55,8 +55,8 @@ def _options(options: SageMakerOptions) -> Iterator[Finding]:
         yield error("image", message, remedy, f"{_OPTIONS}.registry_credentials")
 
 
-def _limits(fleet: Fleet) -> Iterator[Finding]:
-    limits = fleet.job.limits
+def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
+    limits = resolved.job.limits
     if limits.timeout is None:
         message = f"SageMaker ends the job after {DEFAULT_TIMEOUT // _DAY} day, its default"
         yield note("timeout", message, "set limits.timeout", "limits")
@@ -72,8 +72,8 @@ def _limits(fleet: Fleet) -> Iterator[Finding]:
             f"limits.{'retries' if limits.restarts is None else 'restarts'}",
         )
     if limits.spot:
-        yield from _spot(fleet.job)
-    elif limits.queue and fleet.worker and not fleet.worker.accelerators:
+        yield from _spot(resolved.job)
+    elif limits.queue and resolved.worker and not resolved.worker.accelerators:
         yield error(
             "unsupported",
             "SageMaker limits the wait for machines with accelerators only, and for spot ones",
@@ -91,8 +91,8 @@ def _spot(job: Job) -> Iterator[Finding]:
         yield note("spot", message, "set limits.queue", "limits.spot")
 
 
-def _data(fleet: Fleet) -> Iterator[Finding]:
-    job, options = fleet.job, fleet.job.targets.sagemaker
+def _data(resolved: ResolvedPools) -> Iterator[Finding]:
+    job, options = resolved.job, resolved.job.targets.sagemaker
     for name in options.channels:
         if name not in job.inputs:
             message = f"there is no input {name!r}"
@@ -104,7 +104,7 @@ def _data(fleet: Fleet) -> Iterator[Finding]:
             message = f"{taken[name.upper()]} is the name of another input"
             path = f"{_OPTIONS}.file_systems.{name}"
             yield error("inputs", message, "rename one of the two", path)
-    if options.file_systems and fleet.reducers and job.inputs:
+    if options.file_systems and resolved.reducers and job.inputs:
         message = (
             "inputs reach the reducers too: beside a file system they cannot be kept from them"
         )

@@ -1,4 +1,4 @@
-"""Which machines a job gets on SageMaker, and how many reducers. Pure."""
+"""Resolves a job's pools: its machines on SageMaker and the number of reducers. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rsctl.spec.job import Job, PerTarget
 _EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
 
 
-class Fleet(NamedTuple):
-    """A job whose `auto`s are settled, its machines, and what is to be said of them.
+class ResolvedPools(NamedTuple):
+    """A job whose `auto`s are settled, its machines, and the findings about them.
 
     `worker` is None if there is none that fits, `reducer` also if there are no reducers; then an
     error is among the findings. `job.reducers.count` is a number.
@@ -40,7 +40,7 @@ class Fleet(NamedTuple):
         return [machine for machine in (self.worker, self.reducer) if machine is not None]
 
 
-def make_fleet(job: Job) -> Fleet:
+def resolve_pools(job: Job) -> ResolvedPools:
     """Choose what the job leaves open."""
     catalog = load("sagemaker")
     worker, findings = _worker(job, catalog)
@@ -48,8 +48,8 @@ def make_fleet(job: Job) -> Fleet:
     findings += more
     count, sizing = _count(job, catalog, worker, machine)
     settled = replace(job, reducers=replace(job.reducers, count=count))
-    fleet = Fleet(settled, worker, machine if count else None, findings + sizing)
-    return fleet._replace(findings=[*fleet.findings, *_disk_findings(fleet)])
+    resolved = ResolvedPools(settled, worker, machine if count else None, findings + sizing)
+    return resolved._replace(findings=[*resolved.findings, *_disk_findings(resolved)])
 
 
 def named_machine(value: str | PerTarget | None, key: str) -> tuple[str | None, str]:
@@ -153,11 +153,11 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
     )
 
 
-def _disk_findings(fleet: Fleet) -> Iterator[Finding]:
-    if fleet.job.workers.disk and fleet.worker and has_own_disks(fleet.worker.name):
+def _disk_findings(resolved: ResolvedPools) -> Iterator[Finding]:
+    if resolved.job.workers.disk and resolved.worker and has_own_disks(resolved.worker.name):
         yield warning(
             "disk",
-            f"{fleet.worker.name} has disks of its own, whose size is fixed: SageMaker attaches "
+            f"{resolved.worker.name} has disks of its own, whose size is fixed: SageMaker attaches "
             "no volume to it",
             "remove workers.disk",
             "workers.disk",

@@ -1,6 +1,6 @@
 """The body of CreateTrainingJob for a job. Pure, without AWS's libraries.
 
-Without reducers it has InstanceType and InstanceCount, so that warm pools work; with reducers it
+Without reducers it has InstanceType and InstanceCount, so that warm resolved work; with reducers it
 is a heterogeneous cluster of the groups `workers` and `reducers`, which run the same image with
 the same arguments. What the spec does not say is left out, but for `DEFAULT_TIMEOUT`, the volume
 that machines without disks must have, and where outputs go.
@@ -17,7 +17,6 @@ from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.spec.job import Job
 from rsctl.targets import work
-from rsctl.targets.sagemaker.carried import Carried, carry
 from rsctl.targets.sagemaker.channels import (
     PACKAGE_PATH,
     REDUCERS,
@@ -25,7 +24,8 @@ from rsctl.targets.sagemaker.channels import (
     channels,
     input_env,
 )
-from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
+from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
 
 DEFAULT_TIMEOUT = 86_400
@@ -51,23 +51,23 @@ class Rendered(NamedTuple):
 
 
 def render_body(
-    fleet: Fleet, run: str, image: str, processes: int, package: Optional[Package] = None
+    resolved: ResolvedPools, run: str, image: str, processes: int, package: Optional[Package] = None
 ) -> Rendered:
     """The body for a run with an image and so many ranks a node."""
-    job = fleet.job
-    carried = _arguments(job, processes)
-    algorithm, findings = _algorithm(job, image, carried, package)
+    job = resolved.job
+    arguments = _arguments(job, processes)
+    algorithm, findings = _algorithm(job, image, arguments, package)
     body = {
         "TrainingJobName": run,
         "RoleArn": job.targets.sagemaker.role,
         "AlgorithmSpecification": algorithm,
-        "HyperParameters": {**job.targets.sagemaker.hyperparameters, **carried.hyperparameters},
-        "Environment": environment(fleet, run),
-        "InputDataConfig": channels(job, bool(fleet.reducers), package),
+        "HyperParameters": {**job.targets.sagemaker.hyperparameters, **arguments.hyperparameters},
+        "Environment": environment(resolved, run),
+        "InputDataConfig": channels(job, bool(resolved.reducers), package),
         "OutputDataConfig": _outputs(job, run),
         "CheckpointConfig": _without_empty({"S3Uri": _text(job.checkpoints)}),
-        "ResourceConfig": _resources(fleet),
-        "StoppingCondition": _stopping(fleet),
+        "ResourceConfig": _resources(resolved),
+        "StoppingCondition": _stopping(resolved),
         "EnableManagedSpotTraining": job.limits.spot or None,
         "RetryStrategy": _without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
         **_network(job),
@@ -77,12 +77,12 @@ def render_body(
     return Rendered(_without_empty(body), findings)
 
 
-def environment(fleet: Fleet, run: str) -> Env:
+def environment(resolved: ResolvedPools, run: str) -> Env:
     """What the script finds in every container; None for a secret, which a plan does not show.
 
     All machines share it, so it cannot say who a container is: rsctl-launch finds out.
     """
-    job, has_reducers = fleet.job, bool(fleet.reducers)
+    job, has_reducers = resolved.job, bool(resolved.reducers)
     env: Env = {**work.user_env(job), **work.comm_env(job, has_reducers)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
@@ -92,15 +92,15 @@ def environment(fleet: Fleet, run: str) -> Env:
     return env
 
 
-def _arguments(job: Job, processes: int) -> Carried:
+def _arguments(job: Job, processes: int) -> ContainerArguments:
     """With launcher none they are passed as they are, since nobody in there would read a file."""
     if job.run.launcher == "none":
-        return Carried(work.argument_words(job), {})
-    return carry(work.launch_arguments(job, processes))
+        return ContainerArguments(work.argument_words(job), {})
+    return encode_arguments(work.launch_arguments(job, processes))
 
 
 def _algorithm(
-    job: Job, image: str, carried: Carried, package: Optional[Package]
+    job: Job, image: str, arguments: ContainerArguments, package: Optional[Package]
 ) -> tuple[dict[str, Any], list[Finding]]:
     options = job.targets.sagemaker
     definitions, findings = metric_definitions(job)
@@ -113,7 +113,7 @@ def _algorithm(
         "TrainingImage": image,
         "TrainingInputMode": options.input_mode,
         "ContainerEntrypoint": _entrypoint(job, package),
-        "ContainerArguments": carried.arguments,
+        "ContainerArguments": arguments.arguments,
         "MetricDefinitions": definitions,
         "TrainingImageConfig": _without_empty(access) if options.registry_access == "Vpc" else None,
     }
@@ -137,16 +137,16 @@ def _outputs(job: Job, run: str) -> dict[str, Any]:
     return _without_empty(outputs)
 
 
-def _resources(fleet: Fleet) -> dict[str, Any]:
-    job, options = fleet.job, fleet.job.targets.sagemaker
-    worker = fleet.worker.name if fleet.worker else None
+def _resources(resolved: ResolvedPools) -> dict[str, Any]:
+    job, options = resolved.job, resolved.job.targets.sagemaker
+    worker = resolved.worker.name if resolved.worker else None
     resources: dict[str, Any] = {"InstanceType": worker, "InstanceCount": job.workers.count}
-    if fleet.reducers and fleet.reducer:
+    if resolved.reducers and resolved.reducer:
         groups = [_group(WORKERS, worker, job.workers.count)]
-        groups += [_group(REDUCERS, fleet.reducer.name, fleet.reducers)]
+        groups += [_group(REDUCERS, resolved.reducer.name, resolved.reducers)]
         resources = {"InstanceGroups": groups}
     resources |= {
-        "VolumeSizeInGB": _volume(fleet),
+        "VolumeSizeInGB": _volume(resolved),
         "VolumeKmsKeyId": options.volume_kms_key,
         "KeepAlivePeriodInSeconds": _seconds(options.keep_alive) or None,
         "TrainingPlanArn": options.training_plan,
@@ -159,11 +159,11 @@ def _group(name: str, machine: str | None, count: int) -> dict[str, Any]:
     return {"InstanceGroupName": name, "InstanceType": machine, "InstanceCount": count}
 
 
-def _volume(fleet: Fleet) -> int | None:
+def _volume(resolved: ResolvedPools) -> int | None:
     """Gigabytes of each machine's volume; a machine that has disks of its own gets none."""
-    if fleet.job.workers.disk:
-        return math.ceil(fleet.job.workers.disk / 1e9)
-    needed = any(not has_own_disks(machine.name) for machine in fleet.machines)
+    if resolved.job.workers.disk:
+        return math.ceil(resolved.job.workers.disk / 1e9)
+    needed = any(not has_own_disks(machine.name) for machine in resolved.machines)
     return DEFAULT_VOLUME_GB if needed else None
 
 
@@ -179,9 +179,9 @@ def _placement(job: Job) -> dict[str, Any] | None:
     return {**config, "PlacementSpecifications": servers} if servers else config
 
 
-def _stopping(fleet: Fleet) -> dict[str, Any]:
+def _stopping(resolved: ResolvedPools) -> dict[str, Any]:
     """For spot, `limits.queue` is what the job waits for capacity beyond its running time."""
-    limits = fleet.job.limits
+    limits = resolved.job.limits
     timeout = _seconds(limits.timeout) or DEFAULT_TIMEOUT
     queue = _seconds(limits.queue)
     stopping: dict[str, Any] = {"MaxRuntimeInSeconds": timeout}

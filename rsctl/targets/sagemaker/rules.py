@@ -23,7 +23,7 @@ _SET_VPC = "set targets.sagemaker.subnets and security_groups"
 _ACCELERATED = ("ml.p", "ml.g", "ml.trn")
 
 
-def broken_rules(body: dict[str, Any]) -> Iterator[Problem]:
+def rule_problems(body: dict[str, Any]) -> Iterator[Problem]:
     """What SageMaker would refuse, or take and not do. The body's types are right already."""
     resources = body.get("ResourceConfig", {})
     if "ServerlessJobConfig" not in body:

@@ -20,18 +20,18 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.placeholders import Image, Variable, make_submission
-from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
+from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
-from rsctl.targets.sagemaker.carried import arguments_in
-from rsctl.targets.sagemaker.check import body_findings, overlaid
 from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.job_checks import job_findings
-from rsctl.targets.sagemaker.machines import make_fleet
-from rsctl.targets.sagemaker.patched import patch_findings
+from rsctl.targets.sagemaker.long_arguments import decode_arguments
+from rsctl.targets.sagemaker.machines import resolve_pools
+from rsctl.targets.sagemaker.overlay_checks import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
+from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
 from rsctl.targets.sagemaker.results import results_of
 from rsctl.targets.work import TOKEN, ranks_in, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
@@ -39,7 +39,7 @@ from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 _NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))
 
 
-class SageMakerTarget(CloudRun):
+class SageMakerTarget(ManagedTarget):
     """Amazon SageMaker."""
 
     name = "sagemaker"
@@ -47,31 +47,31 @@ class SageMakerTarget(CloudRun):
 
     def render(self, job: Job, run: str) -> Submission:
         """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
-        fleet = make_fleet(job)
+        resolved = resolve_pools(job)
         findings = [
-            *image_findings(fleet.job, self.name),
-            *package_findings(fleet.job, self.name),
-            *account_findings(fleet.job),
-            *fleet.findings,
-            *architecture_findings(fleet.job, fleet.worker, fleet.reducer),
-            *comm_findings(fleet),
-            *job_findings(fleet),
+            *image_findings(resolved.job, self.name),
+            *package_findings(resolved.job, self.name),
+            *account_findings(resolved.job),
+            *resolved.findings,
+            *architecture_findings(resolved.job, resolved.worker, resolved.reducer),
+            *comm_findings(resolved),
+            *job_findings(resolved),
         ]
         image, package = _NO_IMAGE, None
         if not any(finding.is_error for finding in findings):
-            transport = "rsctl" if fleet.reducers else "none"
-            image = plan_image(fleet.job, self.name, transport)
-            package, left_out = _package(fleet.job)
+            transport = "rsctl" if resolved.reducers else "none"
+            image = plan_image(resolved.job, self.name, transport)
+            package, left_out = _package(resolved.job)
             findings += [*image.findings, *left_out]
-        processes = _processes(fleet.job)
-        rendered = render_body(fleet, run, image.plan.tag or "none", processes, package)
+        processes = _processes(resolved.job)
+        rendered = render_body(resolved, run, image.plan.tag or "none", processes, package)
         findings += rendered.findings
-        body = overlaid(rendered.body, job)
-        wrong = body_findings(rendered.body, body, job, _hidden(job))
+        body = with_overlay(rendered.body, job)
+        wrong = body_findings(rendered.body, body, job, _secret_values(job))
         findings += [finding for finding in wrong if not _follows(finding, findings)]
         if not any(finding.is_error for finding in findings):
-            pools, ranks = pools_of(body), ranks_in(arguments_in(body)) or processes
-            findings += patch_findings(rendered.body, body, fleet, pools, ranks)
+            pools, ranks = pools_of(body), ranks_in(decode_arguments(body)) or processes
+            findings += patch_findings(rendered.body, body, resolved, pools, ranks)
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
         plan = Plan(
@@ -89,7 +89,7 @@ class SageMakerTarget(CloudRun):
             findings=findings,
         )
         images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
-        return make_submission(plan, fleet.job, image, package, images, _variables_in(body))
+        return make_submission(plan, resolved.job, image, package, images, _variables_in(body))
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
@@ -148,7 +148,7 @@ def _variables_in(body: dict[str, Any]) -> Iterator[Variable]:
         yield Variable(("body", "Environment", name), name, value)
 
 
-def _hidden(job: Job) -> dict[str, str]:
+def _secret_values(job: Job) -> dict[str, str]:
     """The values of secrets, to see whether SageMaker takes them; and a token's length."""
     values = {name: str(job.run.env[name]) for name, v in user_env(job).items() if v is None}
     return {TOKEN: "0" * 64, IDENTITY_VARIABLE: "0" * 512, **values}

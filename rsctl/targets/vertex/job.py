@@ -12,16 +12,16 @@ from rsctl.findings import Finding
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import Described, Fact, JobStatus, Measured, Unreachable
+from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
-from rsctl.targets.vertex.replicas import has_googles_reducers, pools_of
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.status import status_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
+from rsctl.targets.vertex.worker_pools import has_googles_reducers, pools_of
 
 _REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
 _MEASURED_AFTER = 120.0
@@ -43,12 +43,12 @@ class VertexJob:
         """How it is now."""
         return status_of(self._get(), self._address, self._clock.now(), self._pace.factor)
 
-    def describe(self) -> Described:
+    def describe(self) -> JobDescription:
         """What it is, as far as the job itself shows."""
         job = self._get()
         body = {key: _without_secrets(job[key]) for key in _REQUESTED if key in job}
         labels = job.get("labels") or {}
-        return Described(
+        return JobDescription(
             name=str(job.get("displayName") or self._address.id),
             created=event_time(job.get("createTime")) or now(),
             pools=pools_of(job),

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.job_address import Address
-from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.timestamps import seconds_of
+from rsctl.targets.vertex.worker_pools import replica_of
 
 
 def facts_of(job: dict[str, Any], address: Address, at: float) -> list[Fact]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from rsctl.stream.events import Stream
 from rsctl.targets.managed.service import Line
-from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
+from rsctl.targets.vertex.worker_pools import replica_of
 
 _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _AGENT_FIELDS = frozenset(

@@ -9,8 +9,8 @@ from urllib.parse import quote
 from rsctl.clients.google import endpoint
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.vertex.job_address import Address
-from rsctl.targets.vertex.replicas import replica_of
 from rsctl.targets.vertex.timestamps import event_time, timestamp
+from rsctl.targets.vertex.worker_pools import replica_of
 
 Ask = Callable[[str, dict[str, str]], dict[str, Any]]
 """GET of an address with a query; the answer's JSON, {} where there is no such thing."""

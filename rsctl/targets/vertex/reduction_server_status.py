@@ -13,7 +13,7 @@ from rsctl.findings import Finding, note, warning
 from rsctl.stream.events import LogEvent
 from rsctl.stream.formatting import format_bytes
 from rsctl.targets.managed.service import Fact, Measured
-from rsctl.targets.vertex.replicas import has_googles_reducers
+from rsctl.targets.vertex.worker_pools import has_googles_reducers
 
 NAME = "reduction_server"
 

@@ -15,15 +15,15 @@ from rsctl.targets.vertex.environment import container_env, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
 from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.resolved_pools import ResolvedPools
 from rsctl.targets.vertex.scheduling import scheduling
-from rsctl.targets.vertex.shape import Shape
 
 _AFFINITIES = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION"}
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
-class Start(NamedTuple):
-    """An image, and what its containers begin with; nothing where the image says so itself."""
+class Entrypoint(NamedTuple):
+    """An image, and the command of its containers; none where the image has its own."""
 
     image: str
     command: list[str]
@@ -38,27 +38,27 @@ def url_of(job: Job) -> str:
     )
 
 
-def custom_job(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
+def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     """The body. A variable whose value is a secret has a None, and the image its tag."""
     body: dict[str, Any] = {
         "displayName": run,
         "labels": labels_of(job, run),
-        "jobSpec": _job_spec(job, run, shape, start),
+        "jobSpec": _job_spec(job, run, resolved, entry),
     }
     if job.targets.vertex.encryption_key:
         body["encryptionSpec"] = {"kmsKeyName": job.targets.vertex.encryption_key}
     return body
 
 
-def env_of(job: Job, run: str, shape: Shape) -> dict[str, Optional[str]]:
+def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
     """The variables of every container but those of Reduction Server."""
-    return container_env(job, run, shape.has_own_reducers)
+    return container_env(job, run, resolved.has_own_reducers)
 
 
-def _job_spec(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
+def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     options = job.targets.vertex
     spec: dict[str, Any] = {
-        "workerPoolSpecs": _pools(job, run, shape, start),
+        "workerPoolSpecs": _pools(job, run, resolved, entry),
         "scheduling": scheduling(job),
         "serviceAccount": options.service_account,
         "network": options.network,
@@ -77,25 +77,27 @@ def _job_spec(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
     return {name: value for name, value in spec.items() if value}
 
 
-def _pools(job: Job, run: str, shape: Shape, start: Start) -> list[dict[str, Any]]:
+def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> list[dict[str, Any]]:
     def container() -> dict[str, Any]:
-        return _container(job, run, shape, start)
+        return _container(job, run, resolved, entry)
 
     others = job.workers.count - 1
     pools = [
-        _worker_pool(job, shape, 1, container()),
-        _worker_pool(job, shape, others, container()) if others else {},
-        _reducer_pool(job, shape.reducers, container()) if shape.reducers else {},
+        _worker_pool(job, resolved, 1, container()),
+        _worker_pool(job, resolved, others, container()) if others else {},
+        _reducer_pool(job, resolved.reducers, container()) if resolved.reducers else {},
     ]
     while not pools[-1]:
         pools.pop()
     return pools
 
 
-def _worker_pool(job: Job, shape: Shape, count: int, container: dict[str, Any]) -> dict[str, Any]:
+def _worker_pool(
+    job: Job, resolved: ResolvedPools, count: int, container: dict[str, Any]
+) -> dict[str, Any]:
     options = job.targets.vertex
     pool = {
-        "machineSpec": _machine_spec(job, shape),
+        "machineSpec": _machine_spec(job, resolved),
         "replicaCount": str(count),
         "containerSpec": container,
         "diskSpec": _disk_spec(job),
@@ -127,32 +129,32 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
     }
 
 
-def _container(job: Job, run: str, shape: Shape, start: Start) -> dict[str, Any]:
+def _container(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     """One for all roles: rsctl-launch knows by its role what to start."""
-    container: dict[str, Any] = {"imageUri": start.image, **_entry(job, shape, start)}
-    env = env_of(job, run, shape)
+    container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, resolved, entry)}
+    env = env_of(job, run, resolved)
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
     return container
 
 
-def _entry(job: Job, shape: Shape, start: Start) -> dict[str, Any]:
+def _entry(job: Job, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher != "none":
-        command = {"command": list(start.command)} if start.command else {}
-        return {**command, "args": work.launch_arguments(job, shape.processes)}
-    entry: dict[str, Any] = {}
+        command = {"command": list(entry.command)} if entry.command else {}
+        return {**command, "args": work.launch_arguments(job, resolved.processes)}
+    fields: dict[str, Any] = {}
     if job.run.command is not None:
-        entry["command"] = list(job.run.command)
+        fields["command"] = list(job.run.command)
     if job.run.args:
-        entry["args"] = work.argument_words(job)
-    return entry
+        fields["args"] = work.argument_words(job)
+    return fields
 
 
-def _machine_spec(job: Job, shape: Shape) -> dict[str, Any]:
-    spec: dict[str, Any] = {"machineType": shape.machine.name}
+def _machine_spec(job: Job, resolved: ResolvedPools) -> dict[str, Any]:
+    spec: dict[str, Any] = {"machineType": resolved.machine.name}
     accelerator = job.workers.accelerator
     if accelerator:
-        spec["acceleratorType"] = gpus_of(shape.machine, accelerator).enum
+        spec["acceleratorType"] = gpus_of(resolved.machine, accelerator).enum
         spec["acceleratorCount"] = accelerator.per_node
     reservation = job.targets.vertex.reservation
     if isinstance(reservation, list) and reservation:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.targets.vertex.patched import chief_of, variables_of
+from rsctl.targets.vertex.overlay_checks import chief_of, variables_of
 
 _MOUNT = "/gcs/"
 

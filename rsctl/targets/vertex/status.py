@@ -13,8 +13,8 @@ from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.job_facts import facts_of
-from rsctl.targets.vertex.replicas import replica_of, replicas_of_pool
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
+from rsctl.targets.vertex.worker_pools import replica_of, replicas_of_pool
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
 _LONG_QUEUE = 300.0

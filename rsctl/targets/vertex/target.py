@@ -16,11 +16,11 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission, Unsupported
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.managed.placeholders import make_submission
-from rsctl.targets.managed.run import CloudRun
 from rsctl.targets.managed.service import JobService
+from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import plan_image
 from rsctl.targets.vertex.names import RUN_LABEL
-from rsctl.targets.vertex.patched import (
+from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
     chief_of,
     images_in,
@@ -29,14 +29,14 @@ from rsctl.targets.vertex.patched import (
     variables_of,
     world_size,
 )
-from rsctl.targets.vertex.replicas import pools_of
-from rsctl.targets.vertex.request import Start, custom_job, url_of
+from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
+from rsctl.targets.vertex.resolved_pools import resolve_pools
 from rsctl.targets.vertex.results import results_of
 from rsctl.targets.vertex.scheduling import restart_limit
-from rsctl.targets.vertex.shape import shape_of
+from rsctl.targets.vertex.worker_pools import pools_of
 
 
-class VertexTarget(CloudRun):
+class VertexTarget(ManagedTarget):
     """Vertex AI."""
 
     name = "vertex"
@@ -54,18 +54,18 @@ class VertexTarget(CloudRun):
 
     def render(self, job: Job, run: str) -> Submission:
         """The CustomJob. Raises RsctlError with all that is wrong with the job."""
-        shape, findings = shape_of(job)
-        if shape is None:
+        resolved, findings = resolve_pools(job)
+        if resolved is None:
             raise RsctlError(ExitCode.USAGE, *findings)
-        transport = shape.reducers.transport if shape.reducers else "none"
+        transport = resolved.reducers.transport if resolved.reducers else "none"
         image = plan_image(job, self.name, transport)
-        start, package, notes = _start(job, image.plan)
-        before = custom_job(job, run, shape, start)
+        entry, package, notes = _entrypoint(job, image.plan)
+        before = custom_job(job, run, resolved, entry)
         body = _patched(before, job, run)
         findings += [
             *image.findings,
             *notes,
-            *patch_findings(before, body, shape.has_own_reducers, shape.processes),
+            *patch_findings(before, body, resolved.has_own_reducers, resolved.processes),
         ]
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
@@ -75,7 +75,7 @@ class VertexTarget(CloudRun):
             target=self.name,
             image=replace(image.plan, tag=chief.get("imageUri")),
             pools=pools_of(body),
-            world_size=world_size(body, shape.processes),
+            world_size=world_size(body, resolved.processes),
             env=variables_of(chief),
             request={"method": "POST", "url": url_of(job), "body": body},
             findings=findings,
@@ -103,7 +103,7 @@ class VertexTarget(CloudRun):
         return results_of(plan.get("request", {}).get("body", {}))
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
-        """See CloudRun: the API has a switch for restarts and no number."""
+        """See ManagedTarget: the API has a switch for restarts and no number."""
         return restart_limit(submission.job, submission.plan.request)
 
     def service(self) -> JobService:
@@ -114,13 +114,13 @@ class VertexTarget(CloudRun):
         return shared_service(VertexService)
 
 
-def _start(job: Job, image: ImagePlan) -> tuple[Start, Optional[Package], list[Finding]]:
-    """An image of ours begins with rsctl-launch by itself; of another one nobody knows."""
+def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Package], list[Finding]]:
+    """An image of ours starts rsctl-launch by itself; another one has to be given the command."""
     if not is_packaged(job):
-        return Start(str(image.tag), ["rsctl-launch"] if job.image.uri else []), None, []
+        return Entrypoint(str(image.tag), ["rsctl-launch"] if job.image.uri else []), None, []
     package, staging = make_package(job), parse_staging(job.targets.vertex.staging or "")
     path = f"/gcs/{staging.bucket}/{staging.folder}{package.folder}{FILE}"
-    return Start(str(image.tag), package.command(path)), package, list(package_notes(package))
+    return Entrypoint(str(image.tag), package.command(path)), package, list(package_notes(package))
 
 
 def _patched(body: dict[str, Any], job: Job, run: str) -> dict[str, Any]:

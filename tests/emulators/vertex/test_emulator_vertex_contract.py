@@ -88,13 +88,13 @@ def test_cluster_spec_is_as_on_the_real_service(project: Project, pools: int, na
     chief = nodes.node("workerpool0-0")
     made = json.loads(chief.env["CLUSTER_SPEC"])
     (real,) = [json.loads(one["value"]) for one in REAL if one["name"] == name]
-    assert shape_of(made) == shape_of(real)
+    assert resolve_pools(made) == resolve_pools(real)
     (host,) = made["cluster"][made["task"]["type"]]
     assert host == f"{chief.name}:2222"
     assert chief.hostname not in ("", chief.name)
 
 
-def shape_of(contract: dict[str, Any]) -> dict[str, Any]:
+def resolve_pools(contract: dict[str, Any]) -> dict[str, Any]:
     """A CLUSTER_SPEC without what differs from job to job."""
     cluster = {pool: len(hosts) for pool, hosts in contract["cluster"].items()}
     job = sorted(json.loads(contract["job"]))

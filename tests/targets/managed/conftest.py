@@ -15,8 +15,8 @@ from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import Event, LogEvent, MetricEvent
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Plan, Pool, replica_names
-from rsctl.targets.managed.run import CloudRun
-from rsctl.targets.managed.service import Described, JobStatus, Line, Unreachable
+from rsctl.targets.managed.service import JobDescription, JobStatus, Line, Unreachable
+from rsctl.targets.managed.target import ManagedTarget
 
 URL = "vertex://p/r/7"
 POOLS = [Pool(role="worker", count=2), Pool(role="reducer", count=1)]
@@ -85,9 +85,9 @@ class FakeJob:
         self.cloud.call("status")
         return self.cloud.status
 
-    def describe(self) -> Described:
+    def describe(self) -> JobDescription:
         self.cloud.call("describe")
-        return Described(name="Their Job", created=at(0), pools=POOLS)
+        return JobDescription(name="Their Job", created=at(0), pools=POOLS)
 
     def log(self, cursor: Mapping[str, Any], _pools: list[Pool], created: str) -> FakeLog:
         self.cloud.log_since = created
@@ -135,7 +135,7 @@ class FakeLog:
         return {"read": self.at}
 
 
-class FakeTarget(CloudRun):
+class FakeTarget(ManagedTarget):
     """A target on the fake cloud."""
 
     name = "vertex"

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
+from rsctl.targets.managed.ensure import ensure_planned_image
 from rsctl.targets.managed.overlay import apply_overlay
-from rsctl.targets.managed.provide import provide_image
 from rsctl.targets.sagemaker.target import TARGET
 
 PATH = "targets.vertex.overlay"
@@ -157,4 +157,4 @@ def test_an_image_that_the_patch_names_is_not_built(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("")
     (tmp_path / "job.yaml").write_text(JOB.replace("REGISTRY", REGISTRY))
     submission = make_plan(read(str(tmp_path / "job.yaml"), ()), TARGET, "job-7f3k2a")
-    assert provide_image(submission, lambda _: None) == f"{REGISTRY}/other:1"
+    assert ensure_planned_image(submission, lambda _: None) == f"{REGISTRY}/other:1"

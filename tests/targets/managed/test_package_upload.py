@@ -17,8 +17,8 @@ from rsctl.image.events import Event
 from rsctl.image.package import make_package
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.managed.ensure import ensure_package
 from rsctl.targets.managed.placeholders import make_submission
-from rsctl.targets.managed.provide import provide_package
 from rsctl.targets.planned_image import PlannedImage
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
@@ -81,13 +81,13 @@ def submission_of(job: Job, target: str) -> Submission:
 
 def provided(job: Job, cloud: Cloud) -> list[Event]:
     reported: list[Event] = []
-    provide_package(submission_of(job, cloud.target), reported.append)
+    ensure_package(submission_of(job, cloud.target), reported.append)
     return reported
 
 
 def refusal(job: Job, cloud: Cloud, submission: Submission | None = None) -> Finding:
     with pytest.raises(RsctlError) as caught:
-        provide_package(submission or submission_of(job, cloud.target), lambda event: None)
+        ensure_package(submission or submission_of(job, cloud.target), lambda event: None)
     return caught.value.findings[0]
 
 
@@ -150,5 +150,5 @@ def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud
     known.plan.request = {"body": {"command": ["own"]}}
     image = PlannedImage(known.plan.image)
     submission = make_submission(known.plan, job, image, known.package, [], [])
-    provide_package(submission, lambda event: None)
+    ensure_package(submission, lambda event: None)
     assert cloud.names == []

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rsctl.spec.job import Job, Run
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import model, problems
-from rsctl.targets.sagemaker.check import body_findings
+from rsctl.targets.sagemaker.request_checks import body_findings
 
 from .case_parts import reducers
 from .rendering import ROLE, reported, sagemaker

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.targets import get
-from rsctl.targets.managed.run import CloudRun
+from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.rate_limiter import ProjectRateLimiter
 
 
@@ -36,7 +36,7 @@ def _asked(budget: ProjectRateLimiter, now: float, is_last: bool) -> bool:
 def test_one_service_for_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another endpoint, or other credentials, are another one."""
     target = get("vertex")
-    assert isinstance(target, CloudRun)
+    assert isinstance(target, ManagedTarget)
     first = target.service()
     assert target.service() is first
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:1")

@@ -8,7 +8,7 @@ from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.stream.events import LogEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import Described, Fact, Unreachable
+from rsctl.targets.managed.service import Fact, JobDescription, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .fake_sagemaker import BODY, RUN, FakeSageMaker, described_job
@@ -19,7 +19,7 @@ def test_describing_leaves_secrets_out(sagemaker: FakeSageMaker) -> None:
     sagemaker.jobs[RUN] = described_job(BODY)
     environment = {"RSCTL_RUN": RUN, "RSCTL_TOKEN": None, "MODE": "fast"}
     found = opened().describe()
-    assert found == Described(
+    assert found == JobDescription(
         name=RUN,
         created="2026-05-28T20:26:40.000000Z",
         pools=[

@@ -1,4 +1,4 @@
-"""One process's view of a run in a cloud: it collects, or reads what another one collects."""
+"""Watches a run in a cloud: collects it, unless another process of this machine does."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from rsctl.targets.managed.surroundings import surroundings
 T = TypeVar("T")
 
 _TRY_SECONDS = 1.0
-_PATIENCE, _PATIENCE_AT_END = 3.0, 45.0
+_QUIET_SECONDS, _QUIET_SECONDS_AT_END = 3.0, 45.0
 _IDLE_SECONDS = 0.05
 _GONE = "its emulator has ended; what was left of the job has been cleared away"
 
 
-class Watch:
+class RunWatcher:
     """Takes the run's lock if it can have it, and keeps it until it is closed.
 
     `find_job` finds the run's job, None if there is none (yet).
@@ -55,7 +55,7 @@ class Watch:
             collector = self._open()
             if collector is not None:
                 collector.step()
-                self._end_with_the_cloud(collector)
+                self._end_with_emulator(collector)
         return self._is_over()
 
     def catch_up(self) -> None:
@@ -68,16 +68,16 @@ class Watch:
         with surroundings(self._folder.run):
             collector = self._open()
             if collector is not None:
-                self._end_with_the_cloud(collector)
+                self._end_with_emulator(collector)
                 _until_quiet(collector)
-                self._end_with_the_cloud(collector)
+                self._end_with_emulator(collector)
 
     @property
     def has_ended(self) -> bool:
         """Whether this process has seen the job's end."""
         return self._collector is not None and self._collector.has_ended
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Something was asked of the job: see soon what came of it."""
         if self._collector is not None:
             self._collector.poll_now()
@@ -90,7 +90,7 @@ class Watch:
             os.close(self._lock)
         self._store.close()
 
-    def _end_with_the_cloud(self, collector: Collector) -> None:
+    def _end_with_emulator(self, collector: Collector) -> None:
         """A rehearsal's cloud ends when all is here; should it be gone before, so is the job."""
         if collector.is_complete:
             emulator.end(self._folder.run)
@@ -136,10 +136,10 @@ def _until_quiet(collector: Collector) -> None:
     factor = Pace.of_environment().factor
     quiet_since = monotonic()
     while not collector.is_over:
-        patience = _PATIENCE_AT_END if collector.has_ended else _PATIENCE
+        longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         if collector.step():
             quiet_since = monotonic()
-        elif monotonic() - quiet_since > patience * factor:
+        elif monotonic() - quiet_since > longest * factor:
             return
         else:
             sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * factor))

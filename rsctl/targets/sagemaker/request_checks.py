@@ -1,4 +1,4 @@
-"""A body's problems as findings about the spec: the model's, then the documentation's. Pure."""
+"""Checks of a request's body by AWS's model and documentation, as findings about the spec. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import Problem, problems
-from rsctl.targets.sagemaker.rules import broken_rules
+from rsctl.targets.sagemaker.rules import rule_problems
 from rsctl.targets.sagemaker.spec_keys import OVERLAY, spec_key_of
 
 RUN_TAG = "rsctl:run"
 """The tag by which a job is known to be a run of ours."""
 
 
-def overlaid(body: dict[str, Any], job: Job) -> dict[str, Any]:
+def with_overlay(body: dict[str, Any], job: Job) -> dict[str, Any]:
     """The body with the user's patch. Raises RsctlError if that does not apply."""
     return apply_overlay(body, job.targets.sagemaker.overlay, OVERLAY)
 
@@ -35,7 +35,7 @@ def body_findings(
         if problem in rendered:
             found.append(_finding(problem, before, job))
         else:
-            found.append(_of_overlay(problem))
+            found.append(_overlay_finding(problem))
     return found
 
 
@@ -52,16 +52,16 @@ def _all_problems(body: dict[str, Any]) -> Iterator[Problem]:
     wrong = list(problems(body))
     yield from wrong
     if all(problem.kind in ("size", "range", "pattern", "enum") for problem in wrong):
-        yield from broken_rules(body)
+        yield from rule_problems(body)
 
 
 def _finding(problem: Problem, body: dict[str, Any], job: Job) -> Finding:
-    place = spec_key_of(problem.path, body, job)
+    key = spec_key_of(problem.path, body, job)
     message = f"SageMaker's {_field(problem)}: {problem.text}"
-    return error("sagemaker", message, problem.remedy or place.remedy, place.path)
+    return error("sagemaker", message, problem.remedy or key.remedy, key.path)
 
 
-def _of_overlay(problem: Problem) -> Finding:
+def _overlay_finding(problem: Problem) -> Finding:
     message = f"with this patch, {_field(problem)}: {problem.text}"
     if problem.kind == "enum":  # the service may know more values than its model of today
         remedy = "correct it, unless it is newer than this version of rsctl"

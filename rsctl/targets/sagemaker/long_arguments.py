@@ -1,4 +1,4 @@
-"""Arguments that are too long for ContainerArguments travel as hyperparameters.
+"""Encodes arguments that are too long for ContainerArguments as hyperparameters. Pure.
 
 SageMaker takes 100 arguments of 256 characters, without line breaks. Hyperparameters reach the
 container as one file, /opt/ml/input/config/hyperparameters.json. So all that `rsctl-launch` is to
@@ -28,28 +28,28 @@ _LONGEST_ARGUMENT = 256
 _LINE_BREAKS = frozenset("\n\r\u0085\u2028\u2029")
 
 
-class Carried(NamedTuple):
+class ContainerArguments(NamedTuple):
     """The container's arguments, and the hyperparameters that they need."""
 
     arguments: list[str]
     hyperparameters: dict[str, str]
 
 
-def carry(arguments: list[str]) -> Carried:
+def encode_arguments(arguments: list[str]) -> ContainerArguments:
     """The arguments themselves if SageMaker takes them as they are, else by hyperparameters."""
     if fits(arguments):
-        return Carried(arguments, {})
-    return Carried(list(REFERENCE), carried_in_full(arguments))
+        return ContainerArguments(arguments, {})
+    return ContainerArguments(list(REFERENCE), as_hyperparameters(arguments))
 
 
-def carried_in_full(arguments: list[str]) -> dict[str, str]:
+def as_hyperparameters(arguments: list[str]) -> dict[str, str]:
     """The hyperparameters that carry arguments, whether or not SageMaker would take them."""
     text = json.dumps(arguments)  # ASCII, in one line
     pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
     return {f"{NAME}{number}": piece for number, piece in enumerate(pieces)}
 
 
-def arguments_in(body: Mapping[str, Any]) -> list[str]:
+def decode_arguments(body: Mapping[str, Any]) -> list[str]:
     """The arguments of a request's containers, wherever they travel; what is damaged is left."""
     arguments = (body.get("AlgorithmSpecification") or {}).get("ContainerArguments") or []
     if arguments != REFERENCE:

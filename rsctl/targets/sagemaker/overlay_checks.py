@@ -1,4 +1,4 @@
-"""What an overlay makes of a request that the containers could not do. Pure.
+"""Checks of what an overlay changes in a request: pools that the containers cannot run in. Pure.
 
 The service would take it, start the machines, and bill them until rsctl-launch has refused.
 """
@@ -11,19 +11,23 @@ from typing import Any
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool
-from rsctl.targets.sagemaker.machines import Fleet
+from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.pools import GROUPS
 from rsctl.targets.sagemaker.spec_keys import OVERLAY
 
 
 def patch_findings(
-    before: dict[str, Any], body: dict[str, Any], fleet: Fleet, pools: list[Pool], ranks: int
+    before: dict[str, Any],
+    body: dict[str, Any],
+    resolved: ResolvedPools,
+    pools: list[Pool],
+    ranks: int,
 ) -> Iterator[Finding]:
     """`before` is the body without the patch; `pools` and `ranks` (a node) are those with it."""
     if body.get("ResourceConfig") == before.get("ResourceConfig"):
         return
-    yield from _rank_findings(fleet, pools, ranks)
-    if fleet.job.run.launcher == "none":
+    yield from _rank_findings(resolved, pools, ranks)
+    if resolved.job.run.launcher == "none":
         return
     groups = body["ResourceConfig"].get("InstanceGroups") or []
     names = [str(group["InstanceGroupName"]) for group in groups]
@@ -34,7 +38,7 @@ def patch_findings(
         if not group["InstanceCount"]:
             name = group["InstanceGroupName"]
             yield _wrong(f"the group {name} has no machine", "give it at least one")
-    yield from _reducer_findings(fleet, pools)
+    yield from _reducer_findings(resolved, pools)
 
 
 def _strange_groups(names: list[str]) -> Finding:
@@ -47,21 +51,21 @@ def _strange_groups(names: list[str]) -> Finding:
     )
 
 
-def _reducer_findings(fleet: Fleet, pools: list[Pool]) -> Iterator[Finding]:
+def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Finding]:
     """The environment says whether there are reducers, and holds what they are known by."""
     count = sum(pool.count for pool in pools if pool.role == "reducer")
-    if count and not fleet.reducers:
+    if count and not resolved.reducers:
         noun = "reducer" if count == 1 else "reducers"
         text = f"the job has {count} {noun}, which its workers do not know of"
         yield _wrong(text, "set reducers.count instead")
-    if fleet.reducers and all(pool.role != "reducer" for pool in pools):
+    if resolved.reducers and all(pool.role != "reducer" for pool in pools):
         text = "the job has no reducers, which its workers would wait for"
         yield _wrong(text, "set reducers.count: 0 instead")
 
 
-def _rank_findings(fleet: Fleet, pools: list[Pool], ranks: int) -> Iterator[Finding]:
+def _rank_findings(resolved: ResolvedPools, pools: list[Pool], ranks: int) -> Iterator[Finding]:
     """Ranks follow from the spec's accelerators, which a patch of the machine leaves as it is."""
-    wanted, workers = fleet.job.workers.accelerator, pools[0]
+    wanted, workers = resolved.job.workers.accelerator, pools[0]
     if not wanted or not workers.accelerator:
         return
     if Accelerator(workers.accelerator).per_node < ranks:

@@ -1,4 +1,4 @@
-"""Vertex AI's worker pools as roles and replicas.
+"""Maps Vertex AI's worker pools to roles, replicas and pools. Pure.
 
 Pool 0 has the chief, pool 1 the other workers, pool 2 the reducers, pool 3 evaluators.
 """
@@ -91,7 +91,7 @@ def _pool(role: str, count: int, machine: Any) -> Pool:
 
 
 def accelerator_of(machine: dict[str, Any]) -> Accelerator | None:
-    """A machineSpec's accelerators in the spec's words, where the catalogue knows the API's."""
+    """A machineSpec's accelerators as the spec names them, where the catalogue knows the API's."""
     kind = str(machine.get("acceleratorType") or "")
     count = _count(machine.get("acceleratorCount"))
     if not kind or not count:

@@ -1,4 +1,4 @@
-"""What the clouds' targets do alike once a plan is made: submit, collect, reconcile, cancel.
+"""The target contract as the clouds share it: submit, follow, reconcile, cancel.
 
 A run has a folder like a local one. Whoever watches it takes the folder's lock and collects the
 job's log and states into it, one process a run; everybody else reads what is there already.
@@ -25,26 +25,26 @@ from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs,
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
 from rsctl.targets.managed.surroundings import surroundings
-from rsctl.targets.managed.watch import Watch, reached
+from rsctl.targets.managed.watcher import RunWatcher, reached
 from rsctl.targets.work import secret_values
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _IDLE_SECONDS = 0.05
-_LOOKS, _LOOK_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
+_FIND_TRIES, _FIND_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
 _LOST_AFTER = 300.0
 """Seconds after which a submission that nobody works on, and that the cloud does not know, is
 taken for one that was never sent."""
 
 
-class CloudRun:
+class ManagedTarget:
     """The part of the target contract that the clouds share."""
 
     name: str
 
     def __init__(self) -> None:
-        self._watches: dict[str, Watch] = {}
+        self._watchers: dict[str, RunWatcher] = {}
 
     def service(self) -> JobService:
         """The cloud's job service."""
@@ -57,7 +57,7 @@ class CloudRun:
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
-        from rsctl.targets.managed.provide import provide_package
+        from rsctl.targets.managed.ensure import ensure_package
 
         plan = submission.plan
         folder = RunFolder(plan.run)
@@ -68,7 +68,7 @@ class CloudRun:
             record()
             with surroundings(plan.run):
                 image = plan.image.reference or self.have_image(submission, show)
-                provide_package(submission, show)
+                ensure_package(submission, show)
                 request = resolve_placeholders(
                     plan.request, submission.placeholders, image, secret_values(submission)
                 )
@@ -78,9 +78,9 @@ class CloudRun:
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
-        from rsctl.targets.managed.provide import provide_image
+        from rsctl.targets.managed.ensure import ensure_planned_image
 
-        return provide_image(submission, show)
+        return ensure_planned_image(submission, show)
 
     def _create(self, plan: Plan, request: dict[str, Any]) -> None:
         """Send the request. An interruption waits for its answer, and takes the job back: a request
@@ -101,7 +101,7 @@ class CloudRun:
         try:
             url = creation.result()
         except (Unanswered, KeyboardInterrupt):
-            url = self._look_for(plan)
+            url = self._find_job_of(plan)
         except RsctlError:  # it was refused
             return
         Store().locate(plan.run, url)
@@ -110,17 +110,17 @@ class CloudRun:
         except RsctlError as problem:
             raise Unanswered(plan.run, problem) from None
 
-    def _look_for(self, plan: Plan) -> str:
+    def _find_job_of(self, plan: Plan) -> str:
         """The URL of a run's job, when the answer that had it was lost. Raises Unanswered."""
         service, pace = self.service(), Pace.of_environment()
-        for _ in range(_LOOKS):
+        for _ in range(_FIND_TRIES):
             try:
                 url = reached(lambda: service.find(plan.request, plan.run))
             except RsctlError as problem:
                 raise Unanswered(plan.run, problem) from None
             if url is not None:
                 return url
-            sleep(_LOOK_SECONDS * pace.factor)
+            sleep(_FIND_SECONDS * pace.factor)
         finding = error("interrupted", "interrupted before the cloud had answered")
         raise Unanswered(plan.run, RsctlError(ExitCode.ENVIRONMENT, finding))
 
@@ -131,7 +131,7 @@ class CloudRun:
         tail = RunReader(RunFolder(run), since)
         try:
             while True:
-                is_over = self._watch(run).step() if follow else True
+                is_over = self._watcher(run).step() if follow else True
                 batch = tail.read(complete=is_over)
                 if batch:
                     yield batch
@@ -146,20 +146,20 @@ class CloudRun:
 
     def reconcile(self, run: str) -> None:
         """Look at the job; a submission that was killed is found again, or given up."""
-        watch = self._watch(run)
-        if not watch.step() and watch.has_ended:
-            watch.catch_up()
+        watcher = self._watcher(run)
+        if not watcher.step() and watcher.has_ended:
+            watcher.catch_up()
 
-    def look(self, run: str) -> bool:
+    def poll(self, run: str) -> bool:
         """Ask the cloud what is due to be asked."""
-        is_over = self._watch(run).step()
+        is_over = self._watcher(run).step()
         if is_over:
             self._close(run)
         return is_over
 
     def collect(self, run: str) -> None:
         """Have all that is known by now of the run's log and metrics here."""
-        self._watch(run).catch_up()
+        self._watcher(run).catch_up()
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
@@ -171,15 +171,15 @@ class CloudRun:
             job = self.find_job(run)
             if job is not None:
                 _end(job)
-        watch = self._watches.get(run)
-        if watch is not None:  # of another thread, it may be
-            watch.look_now()
+        watcher = self._watchers.get(run)
+        if watcher is not None:  # of another thread, it may be
+            watcher.poll_now()
 
     def adopt(self, url: str) -> Run:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
-        from rsctl.targets.managed.adopt import adopted
+        from rsctl.targets.managed.adopt import adopted_run
 
-        run = adopted(self.name, url, reached(self.service().open(url).describe))
+        run = adopted_run(self.name, url, reached(self.service().open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
         lock = RunFolder(run.run).begin(description)
@@ -212,14 +212,14 @@ class CloudRun:
             _give_up(store, run)
         return None
 
-    def _watch(self, run: str) -> Watch:
-        if run not in self._watches:
-            self._watches[run] = Watch(run, self.find_job)
-        return self._watches[run]
+    def _watcher(self, run: str) -> RunWatcher:
+        if run not in self._watchers:
+            self._watchers[run] = RunWatcher(run, self.find_job)
+        return self._watchers[run]
 
     def _close(self, run: str) -> None:
-        if run in self._watches:
-            self._watches.pop(run).close()
+        if run in self._watchers:
+            self._watchers.pop(run).close()
 
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:

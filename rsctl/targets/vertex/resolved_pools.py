@@ -1,6 +1,6 @@
-"""What a job comes to on Vertex AI: machines, ranks, reducers, and all that is wrong with it. Pure.
+"""Resolves a job's pools: machines, ranks and reducers, with all findings about the job. Pure.
 
-`shape_of` finds everything at once; the request is then only written down.
+`resolve_pools` finds everything at once; the request is then only written down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rsctl.targets.work import tls_findings
 
 
 @dataclass(frozen=True)
-class Shape:
+class ResolvedPools:
     """The workers' machine, the ranks on each, and the reducers if there are any."""
 
     machine: Machine
@@ -34,8 +34,8 @@ class Shape:
         return self.reducers is not None and self.reducers.kind == "rsctl"
 
 
-def shape_of(job: Job) -> tuple[Optional[Shape], list[Finding]]:
-    """The shape, or None if there are errors among the findings."""
+def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
+    """The pools, or None if there are errors among the findings."""
     findings = list(name_findings(job))
     machine = worker_machine(job, findings)
     reducers = reducers_of(job, machine, findings)
@@ -48,7 +48,7 @@ def shape_of(job: Job) -> tuple[Optional[Shape], list[Finding]]:
         findings += size_findings(job, machine, reducers)
     if machine is None or any(finding.is_error for finding in findings):
         return None, findings
-    return Shape(machine, ranks_of(job), reducers), findings
+    return ResolvedPools(machine, ranks_of(job), reducers), findings
 
 
 def ranks_of(job: Job) -> int:

@@ -1,4 +1,4 @@
-"""What both local targets say alike: replicas, their environment, their command. Pure."""
+"""What the plans of both local targets share: replicas, environment, findings. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both local targets do alike once a plan is made: submit, watch, reconcile, cancel."""
+"""The target contract as both local targets share it: submit, follow, reconcile, cancel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _END_SECONDS = 20.0
 """How long it may then take to end the job: twice its grace, and the time to clear away."""
 
 
-class LocalRun:
+class LocalTarget:
     """The part of the target contract that process and compose share."""
 
     def __init__(self, host: Host | None = None) -> None:
@@ -138,7 +138,7 @@ class LocalRun:
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         recorder.close()
 
-    def look(self, run: str) -> bool:
+    def poll(self, run: str) -> bool:
         """See whether it has ended; one whose supervisor was killed has."""
         if RunFolder(run).is_supervised():
             return False

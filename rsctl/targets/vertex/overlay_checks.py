@@ -1,4 +1,4 @@
-"""What an overlay makes of a request that the containers could not do. Pure.
+"""Checks of what an overlay changes in a request: pools that the containers cannot run in. Pure.
 
 Vertex AI would take it, start the machines, and bill them until rsctl-launch has refused.
 """
@@ -10,7 +10,7 @@ from typing import Any, Union
 
 from rsctl.findings import Finding, error, warning
 from rsctl.targets.managed.placeholders import Image, Variable
-from rsctl.targets.vertex.replicas import accelerator_of, count_of, specs_of
+from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, specs_of
 from rsctl.targets.work import ranks_in
 
 OVERLAY = "targets.vertex.overlay"

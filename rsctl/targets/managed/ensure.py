@@ -1,4 +1,4 @@
-"""What a job in a cloud starts from: its image, by digest, and source beside an `image.uri`."""
+"""Has what a job in a cloud starts from: its image in a registry, its source in a bucket."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rsctl.image.events import Show
 from rsctl.targets.base import Submission
 
 
-def provide_image(submission: Submission, show: Show) -> str | None:
+def ensure_planned_image(submission: Submission, show: Show) -> str | None:
     """Have the plan's image; what the request has in place of its tag, None if it has no image.
 
     Where this machine has no builder, the target's cloud builds. Raises RsctlError.
@@ -26,7 +26,7 @@ def provide_image(submission: Submission, show: Show) -> str | None:
     return ensure_image_remotely(recipe, job, submission.plan.target, show).reference
 
 
-def provide_package(submission: Submission, show: Show) -> None:
+def ensure_package(submission: Submission, show: Show) -> None:
     """Have the package that the request names in the staging bucket; most jobs have none.
 
     Raises RsctlError.
