@@ -84,7 +84,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "comm without our launcher": (
         {"run": {"launcher": "none"}, "comm": {"bucket_mb": 64}},
-        ["error comm: the work of rsctl-launch -> torchrun"],
+        ["error comm: needs rsctl-launch -> torchrun"],
     ),
     "no image": (
         {"image": {"uri": None}},

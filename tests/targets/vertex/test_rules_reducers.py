@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "reducers, and nothing of ours, and no GPU": (
         with_reducers(2, run={"launcher": "none"}),
-        ["error reducers.count: the work of rsctl-launch -> torchrun"],
+        ["error reducers.count: rsctl-launch -> torchrun"],
     ),
     "backend rsctl without reducers": (
         merged(workers(2), {"comm": {"backend": "rsctl"}}),
