@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .rendering import RUN
+from tests.kit.rendering import RUN
 
 ENV = {
     "RSCTL_RUN": RUN,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tests.kit.rendering import RUN
+
 from .case_parts import FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
-from .rendering import RUN, sagemaker
+from .rendering import sagemaker
 
 DATA = [
     Case("an input", {"inputs": {"train": "s3://bucket/mnli/"}},

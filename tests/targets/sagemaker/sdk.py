@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .rendering import ROLE, RUN, URI, merged
+from tests.kit.rendering import RUN, merged
+
+from .rendering import ROLE, URI
 
 COMMON = {
     "training_job_name": RUN,

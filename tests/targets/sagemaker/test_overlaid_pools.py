@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tests.kit.rendering import merged
+
 from .case_parts import reducers
-from .rendering import URI, merged, render, reported, sagemaker
+from .rendering import URI, render, reported, sagemaker
 
 OVERLAY = "targets.sagemaker.overlay"
 A10G = {"workers": {"count": 2, "accelerator": "a10g:4"}}

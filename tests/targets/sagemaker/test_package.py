@@ -9,9 +9,10 @@ import pytest
 
 from rsctl.image.package import LOADER, make_package
 from rsctl.spec.document import read
+from tests.kit.rendering import merged
 
 from .case_parts import FSX, VPC
-from .rendering import merged, render, reported, sagemaker
+from .rendering import render, reported, sagemaker
 
 STAGED = {"image": {"source": "src"}, **sagemaker(staging="s3://bucket/staging/")}
 REDUCED = {"workers": {"count": 2}, "reducers": {"count": 1}}

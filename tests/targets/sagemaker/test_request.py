@@ -14,9 +14,10 @@ import yaml
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
 from rsctl.targets.sagemaker.target import TARGET
+from tests.kit.rendering import RUN, merged
 
 from .case_parts import reducers
-from .rendering import REGISTRY, ROLE, RUN, URI, job_of, merged, render, sagemaker
+from .rendering import REGISTRY, ROLE, URI, job_of, render, sagemaker
 
 OWN_TAGS = [{"Key": "rsctl:run", "Value": RUN}, {"Key": "rsctl:job", "Value": "job"}]
 ENV = {

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .rendering import GOOGLE_REDUCERS, RUN, URI
+from tests.kit.rendering import RUN
+
+from .rendering import GOOGLE_REDUCERS, URI
 
 REDUCER = "n1-highcpu-16"
 ENV = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.kit.rendering import RUN
+
 from .case_parts import (
     A2_2,
     ACCOUNT,
@@ -18,7 +20,6 @@ from .case_parts import (
     vertex,
     workers,
 )
-from .rendering import RUN
 
 RUN_CASES = [
     Case(

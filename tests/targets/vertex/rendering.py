@@ -6,15 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import yaml
-
-from rsctl.findings import Finding, RsctlError
-from rsctl.plan import make_plan
-from rsctl.spec.document import read
+from rsctl.findings import Finding
 from rsctl.targets.vertex.target import TARGET
+from tests.kit import rendering
+from tests.kit.rendering import merged
 
-RUN = "job-7f3k2a"
 IMAGE = "us-docker.pkg.dev/my-project/train/job"
 URI = f"{IMAGE}:1"
 GOOGLE_REDUCERS = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
@@ -32,32 +28,14 @@ def job_of(changes: dict[str, Any]) -> dict[str, Any]:
     return merged(job, changes)
 
 
-def merged(value: Any, changes: Any) -> Any:
-    """Mappings are merged, a None removes, all else replaces."""
-    if not isinstance(value, dict) or not isinstance(changes, dict):
-        return changes
-    both = {**value, **{k: merged(value.get(k), v) for k, v in changes.items()}}
-    return {key: item for key, item in both.items() if item is not None}
-
-
 def render(folder: Path, changes: dict[str, Any]) -> dict[str, Any]:
     """The plan of a job with these changes."""
-    (folder / "job.yaml").write_text(yaml.safe_dump(job_of(changes), sort_keys=False))
-    document = read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
-    plan = make_plan(document, TARGET, RUN).plan
-    shown: dict[str, Any] = msgspec.to_builtins(plan)
-    return shown
+    return rendering.plan_of(folder, job_of(changes), TARGET)
 
 
 def findings_of(folder: Path, changes: dict[str, Any]) -> list[Finding]:
-    """All that rsctl says of a job with these changes, whether it can be planned or not."""
-    (folder / "job.yaml").write_text(yaml.safe_dump(job_of(changes), sort_keys=False))
-    document = read(str(folder / "job.yaml"), (), {"TOKEN": "s3cret"})
-    try:
-        make_plan(document, TARGET, RUN)
-    except RsctlError as problem:
-        return list(problem.findings)
-    return document.findings
+    """All findings of a job with these changes, whether it can be planned or not."""
+    return rendering.findings_of(folder, job_of(changes), TARGET)
 
 
 def workers(count: int = 1, accelerator: str | None = None, machine: str | None = None) -> Any:

@@ -17,8 +17,9 @@ from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.spec.document import read
 from rsctl.targets.vertex.target import TARGET
+from tests.kit.rendering import RUN
 
-from .rendering import RUN, job_of
+from .rendering import job_of
 
 TEXTS = st.sampled_from(
     ["", "a", "1", "auto", "none", "../..", "a/b", "us-central1", "us-east4", "europe-west4",

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from .rendering import URI, findings_of, merged, render, reported, vertex, workers
+from tests.kit.rendering import merged
+
+from .rendering import URI, findings_of, render, reported, vertex, workers
 
 OVERLAY = "targets.vertex.overlay"
 POOLS = "/jobSpec/workerPoolSpecs"

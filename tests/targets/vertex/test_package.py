@@ -9,8 +9,9 @@ import pytest
 
 from rsctl.image.package import LOADER, make_package
 from rsctl.spec.document import read
+from tests.kit.rendering import RUN, merged
 
-from .rendering import GOOGLE_REDUCERS, RUN, URI, findings_of, merged, render, reported, vertex
+from .rendering import GOOGLE_REDUCERS, URI, findings_of, render, reported, vertex
 
 STAGED = {"image": {"source": "src"}, **vertex(staging="gs://bucket/staging/")}
 ENV = [

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from rsctl.findings import RsctlError
+from tests.kit.rendering import RUN
 
-from .rendering import GOOGLE_REDUCERS, IMAGE, RUN, URI, render
+from .rendering import GOOGLE_REDUCERS, IMAGE, URI, render
 
 URL = (
     "https://us-central1-aiplatform.googleapis.com/v1/projects/my-project/locations/us-central1"

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from .rendering import findings_of, merged, mismatches, vertex, workers
+from tests.kit.rendering import merged
+
+from .rendering import findings_of, mismatches, vertex, workers
 
 ACCOUNT = {"service_account": "me@p.iam.gserviceaccount.com"}
 A100S = workers(2, "a100-40gb:8")

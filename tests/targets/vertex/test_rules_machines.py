@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from .rendering import findings_of, merged, mismatches, vertex, workers
+from tests.kit.rendering import merged
+
+from .rendering import findings_of, mismatches, vertex, workers
 
 CASES: dict[str, tuple[Any, list[str]]] = {
     "an unknown machine": (

@@ -15,10 +15,12 @@ from typing import Any
 
 import pytest
 
+from tests.kit.rendering import RUN
+
 from .case_parts import BASE_SDK, CONTAINER, Case
 from .cases_options import OPTIONS, RUN_CASES
 from .cases_pools import MACHINES, REDUCERS
-from .rendering import RUN, render
+from .rendering import render
 
 CASES = MACHINES + REDUCERS + RUN_CASES + OPTIONS
 PROJECT, REGION = "my-project", "us-central1"
