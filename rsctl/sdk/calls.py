@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from rsctl.targets.work import TOKEN
+from rsctl.targets.variables import TOKEN
 
 _WIDTH = 99
 

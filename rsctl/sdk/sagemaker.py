@@ -31,7 +31,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.long_arguments import NAME, as_hyperparameters, decode_arguments
-from rsctl.targets.work import secret_values
+from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from sagemaker.train import ModelTrainer

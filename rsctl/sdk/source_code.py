@@ -16,9 +16,10 @@ from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
+from rsctl.targets.launch_command import ranks_in, user_command
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
-from rsctl.targets.work import comm_env, ranks_in, user_command
+from rsctl.targets.variables import comm_env
 
 _TORCHRUN = (
     "torchrun --nnodes=$SM_HOST_COUNT --node_rank=$SM_CURRENT_HOST_RANK "

@@ -12,7 +12,7 @@ from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.work import secret_values
+from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from google.cloud import aiplatform

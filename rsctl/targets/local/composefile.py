@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
-from rsctl.targets import work
+from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
 
 NETWORK = "cluster"
@@ -140,11 +140,11 @@ def _entry(job: Job, share: rendering.Share) -> dict[str, Any]:
         if job.run.command is not None:
             entry["entrypoint"] = list(job.run.command)
         if job.run.args:
-            entry["command"] = work.argument_words(job)
+            entry["command"] = script_arguments(job)
         return entry
     return {
         "entrypoint": ["rsctl-launch"],
-        "command": work.launch_arguments(job, share.processes),
+        "command": launch_arguments(job, share.processes),
     }
 
 

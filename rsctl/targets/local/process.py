@@ -10,8 +10,8 @@ from rsctl.findings import Finding, error
 from rsctl.installation import install_command
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
-from rsctl.targets import work
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
+from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget
@@ -106,9 +106,9 @@ class ProcessTarget(LocalTarget):
 
     def _argv(self, job: Job, share: rendering.Share) -> list[str]:
         if job.run.launcher == "none":
-            return work.user_command(job)
+            return user_command(job)
         launch = [self.host.python, "-m", "rsctl.runtime.launch"]
-        return launch + work.launch_arguments(job, share.processes)
+        return launch + launch_arguments(job, share.processes)
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""

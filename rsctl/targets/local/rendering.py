@@ -10,7 +10,7 @@ from typing import Optional
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool, Unsupported
-from rsctl.targets.work import comm_env, reducers_env, secret_names, tls_findings, user_env
+from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_findings, user_env
 
 REFUSED = {
     "comm.backend": Unsupported(

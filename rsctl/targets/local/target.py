@@ -21,7 +21,7 @@ from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
-from rsctl.targets.work import secret_values
+from rsctl.targets.variables import secret_values
 
 _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0

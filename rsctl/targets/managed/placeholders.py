@@ -14,7 +14,7 @@ from rsctl.image.package import Package, digest_in
 from rsctl.spec.job import Job
 from rsctl.targets.base import Placeholder, Plan, Submission
 from rsctl.targets.planned_image import PlannedImage
-from rsctl.targets.work import secret_names
+from rsctl.targets.variables import secret_names
 
 _Path = tuple[Union[str, int], ...]
 

@@ -26,7 +26,7 @@ from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
 from rsctl.targets.managed.surroundings import surroundings
 from rsctl.targets.managed.watcher import RunWatcher, reached
-from rsctl.targets.work import secret_values
+from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -11,7 +11,7 @@ from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.machines import ResolvedPools
-from rsctl.targets.work import comm_env, tls_findings
+from rsctl.targets.variables import comm_env, tls_findings
 
 _SMDDP_MACHINES = ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
 _SMDDP_V1_MACHINES = ("ml.p3.16xlarge", "ml.p3dn.24xlarge")

@@ -12,7 +12,7 @@ from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import now
 from rsctl.targets.managed.service import JobDescription
 from rsctl.targets.sagemaker.pools import pools_of
-from rsctl.targets.work import TOKEN
+from rsctl.targets.variables import TOKEN
 
 Answer = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
-from rsctl.targets.work import secret_findings
+from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400

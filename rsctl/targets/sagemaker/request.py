@@ -16,7 +16,7 @@ from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.spec.job import Job
-from rsctl.targets import work
+from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.sagemaker.channels import (
     PACKAGE_PATH,
     REDUCERS,
@@ -27,6 +27,7 @@ from rsctl.targets.sagemaker.channels import (
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
+from rsctl.targets.variables import comm_env, reducers_env, user_env
 
 DEFAULT_TIMEOUT = 86_400
 """Seconds that a job runs at most unless it says otherwise: SageMaker's own default, a day."""
@@ -83,20 +84,20 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     All machines share it, so it cannot say who a container is: rsctl-launch finds out.
     """
     job, has_reducers = resolved.job, bool(resolved.reducers)
-    env: Env = {**work.user_env(job), **work.comm_env(job, has_reducers)}
+    env: Env = {**user_env(job), **comm_env(job, has_reducers)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": CHECKPOINT_DIR}
     if has_reducers:
-        env |= {"RSCTL_REDUCER_KIND": "rsctl", **work.reducers_env(job, True)}
+        env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
     return env
 
 
 def _arguments(job: Job, processes: int) -> ContainerArguments:
     """With launcher none they are passed as they are, since nobody in there would read a file."""
     if job.run.launcher == "none":
-        return ContainerArguments(work.argument_words(job), {})
-    return encode_arguments(work.launch_arguments(job, processes))
+        return ContainerArguments(script_arguments(job), {})
+    return encode_arguments(launch_arguments(job, processes))
 
 
 def _algorithm(

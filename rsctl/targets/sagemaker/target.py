@@ -18,6 +18,7 @@ from rsctl.image.package import (
 )
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
+from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.placeholders import Image, Variable, make_submission
 from rsctl.targets.managed.service import JobService
@@ -33,7 +34,7 @@ from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
 from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
 from rsctl.targets.sagemaker.results import results_of
-from rsctl.targets.work import TOKEN, ranks_in, user_env
+from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
 _NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))

@@ -13,9 +13,9 @@ from rsctl.image.package import package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
 from rsctl.spec.yaml_tree import quoted
+from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
-from rsctl.targets.work import comm_env, secret_findings
 
 _GB = 10**9
 _SECRETS = "keep it in Secret Manager, and let the script read it by the job's service account"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional
 
 from rsctl.spec.job import Job
-from rsctl.targets.work import comm_env, reducers_env, user_env
+from rsctl.targets.variables import comm_env, reducers_env, user_env
 
 
 def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:

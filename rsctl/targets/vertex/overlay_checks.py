@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 from rsctl.findings import Finding, error, warning
+from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.placeholders import Image, Variable
 from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, specs_of
-from rsctl.targets.work import ranks_in
 
 OVERLAY = "targets.vertex.overlay"
 _CHIEF, _REDUCERS = 0, 2

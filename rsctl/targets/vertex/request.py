@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.catalog.vertex import rules
 from rsctl.spec.job import Job
-from rsctl.targets import work
+from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.vertex.checks import disk_gb
 from rsctl.targets.vertex.environment import container_env, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
@@ -141,12 +141,12 @@ def _entry(job: Job, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, An
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher != "none":
         command = {"command": list(entry.command)} if entry.command else {}
-        return {**command, "args": work.launch_arguments(job, resolved.processes)}
+        return {**command, "args": launch_arguments(job, resolved.processes)}
     fields: dict[str, Any] = {}
     if job.run.command is not None:
         fields["command"] = list(job.run.command)
     if job.run.args:
-        fields["args"] = work.argument_words(job)
+        fields["args"] = script_arguments(job)
     return fields
 
 

@@ -12,12 +12,12 @@ from rsctl.catalog import Machine
 from rsctl.findings import Finding
 from rsctl.spec.job import Job
 from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import job_findings, size_findings
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
 from rsctl.targets.vertex.scheduling import scheduling_findings
-from rsctl.targets.work import tls_findings
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rsctl.spec.document import Document
 from rsctl.targets.base import Target
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.process import ProcessTarget
-from rsctl.targets.work import secret_values
+from rsctl.targets.variables import secret_values
 
 from .planning import JOB, Render, a_host
 from .planning import document as document

@@ -1,12 +1,11 @@
-"""What every target's request says of the work: the command, its variables, its secrets. Pure."""
+"""The environment variables that every target gives a job's containers, and their secrets. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
@@ -15,52 +14,7 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Submission
 
 TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
-"""The variable that has the run's secret, by which workers and reducers know each other."""
-
-
-def launch_arguments(job: Job, processes: int) -> list[str]:
-    """The arguments of `rsctl-launch`, with so many ranks a node."""
-    options = ["--launcher", job.run.launcher]
-    if job.run.launcher == "torchrun":
-        options += ["--processes", str(processes)]
-    if job.run.command is None:
-        options.append("--python")
-    if placeholder_names(argument_words(job)):
-        options += ["--fill", str(len(argument_words(job)))]
-    return [*options, "--", *user_command(job)]
-
-
-def ranks_in(words: Sequence[str]) -> int | None:
-    """The ranks a node that arguments of `rsctl-launch` ask for; None if they do not say so."""
-    options = list(words)[: list(words).index("--")] if "--" in words else []
-    try:
-        return int(options[options.index("--processes") + 1])
-    except (ValueError, IndexError):
-        return None
-
-
-def user_command(job: Job) -> list[str]:
-    """The script, `-m` and the module, or the command, with the arguments."""
-    run = job.run
-    if run.command is not None:
-        head = list(run.command)
-    else:
-        head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
-    return head + argument_words(job)
-
-
-def argument_words(job: Job) -> list[str]:
-    """`run.args` as words: `epochs: 3` is `--epochs 3`, true a bare flag, false left out."""
-    if isinstance(job.run.args, list):
-        return list(job.run.args)
-    words: list[str] = []
-    for name, value in job.run.args.items():
-        if value is False:
-            continue
-        words.append(f"--{name}")
-        if value is not True:
-            words += [str(item) for item in (value if isinstance(value, list) else [value])]
-    return words
+"""The variable that has the run's secret, by which workers and reducers authenticate each other."""
 
 
 def user_env(job: Job) -> dict[str, Optional[str]]:
@@ -95,7 +49,7 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
 
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
-    """By what workers and reducers know each other, and whether they encrypt; None for a secret."""
+    """What authenticates workers and reducers to each other, and whether they use TLS."""
     if not has_reducers:
         return {}
     env: dict[str, Optional[str]] = {TOKEN: None}
@@ -103,10 +57,10 @@ def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
 
 
 def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:
-    """What a plan says of the job's wish for TLS between workers and reducers."""
+    """Findings on the job's setting of TLS between workers and reducers."""
     path = f"run.env.{TLS_VARIABLE}"
     try:
-        is_enabled(_tls_wish(job))
+        is_enabled(_tls_setting(job))
     except ValueError as unclear:
         yield error("env", str(unclear), "write 1 or 0", path)
     if _asks_for_tls(job) and not has_reducers:
@@ -117,12 +71,12 @@ def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:
 
 def _asks_for_tls(job: Job) -> bool:
     try:
-        return is_enabled(_tls_wish(job))
+        return is_enabled(_tls_setting(job))
     except ValueError:
         return False  # `tls_findings` makes it an error
 
 
-def _tls_wish(job: Job) -> str:
+def _tls_setting(job: Job) -> str:
     return str(job.run.env.get(TLS_VARIABLE, ""))
 
 

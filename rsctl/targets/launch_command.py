@@ -1,0 +1,53 @@
+"""The command that a node runs: arguments of `rsctl-launch`, and the user's own command. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rsctl.runtime.path_placeholders import placeholder_names
+from rsctl.spec.job import Job
+
+
+def launch_arguments(job: Job, processes: int) -> list[str]:
+    """The arguments of `rsctl-launch`, with so many ranks a node."""
+    options = ["--launcher", job.run.launcher]
+    if job.run.launcher == "torchrun":
+        options += ["--processes", str(processes)]
+    if job.run.command is None:
+        options.append("--python")
+    if placeholder_names(script_arguments(job)):
+        options += ["--fill", str(len(script_arguments(job)))]
+    return [*options, "--", *user_command(job)]
+
+
+def ranks_in(arguments: Sequence[str]) -> int | None:
+    """The ranks a node that arguments of `rsctl-launch` ask for; None if they do not have it."""
+    options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else []
+    try:
+        return int(options[options.index("--processes") + 1])
+    except (ValueError, IndexError):
+        return None
+
+
+def user_command(job: Job) -> list[str]:
+    """The script, `-m` and the module, or the command, with the arguments."""
+    run = job.run
+    if run.command is not None:
+        head = list(run.command)
+    else:
+        head = [str(run.script)] if run.script is not None else ["-m", str(run.module)]
+    return head + script_arguments(job)
+
+
+def script_arguments(job: Job) -> list[str]:
+    """`run.args` as arguments: `epochs: 3` is `--epochs 3`, true a bare flag, false left out."""
+    if isinstance(job.run.args, list):
+        return list(job.run.args)
+    arguments: list[str] = []
+    for name, value in job.run.args.items():
+        if value is False:
+            continue
+        arguments.append(f"--{name}")
+        if value is not True:
+            arguments += [str(item) for item in (value if isinstance(value, list) else [value])]
+    return arguments
