@@ -10,7 +10,7 @@ from pathlib import Path
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.exclusions import CREDENTIALS, EXCLUDED_NAMES
 
-_GIVEN = ".dockerignore says so"
+_GIVEN = "named in .dockerignore"
 _PART = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _SUFFIX = re.compile(r"\*\*([^/*?\[\]\\][^*?\[\]\\]*)")
 
@@ -52,7 +52,7 @@ class Dockerignore:
         )
 
     def is_included(self, path: str) -> bool:
-        """Whether `.dockerignore` says of a path that it is to be copied."""
+        """Whether `.dockerignore` itself includes a path."""
         matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
         return next(matching, _GIVEN) is None
 

@@ -1,4 +1,4 @@
-"""What a user should know of an image before it is built."""
+"""Findings about an image before it is built: its transport, what is left out, large files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def _core_notes(recipe: Recipe) -> Iterator[Finding]:
         yield note("core", message, remedy, "image.transport")
 
 
-def left_out_notes(left_out: list[LeftOut], place: str, remedy: str = _RETURN) -> Iterator[Finding]:
-    """What of the source is not in a place, one note a reason."""
+def left_out_notes(
+    left_out: list[LeftOut], destination: str, remedy: str = _RETURN
+) -> Iterator[Finding]:
+    """What of the source is not copied to a destination, one note a reason."""
     by_reason: dict[str, list[str]] = {}
     for path, reason in left_out:
         by_reason.setdefault(reason, []).append(path)
@@ -58,13 +60,13 @@ def left_out_notes(left_out: list[LeftOut], place: str, remedy: str = _RETURN) -
         more = f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else ""
         yield note(
             "left-out",
-            f"not in {place}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
+            f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
             remedy,
             "image.source",
         )
 
 
-def large_file_notes(entries: Iterable[Entry], place: str) -> Iterator[Finding]:
+def large_file_notes(entries: Iterable[Entry], destination: str) -> Iterator[Finding]:
     """The source's files of 100 MB and more: each build copies them, and each node pulls them."""
     sizes = {entry.name.partition("/")[2]: _size(entry) for entry in entries if entry.path}
     large = sorted(
@@ -76,7 +78,7 @@ def large_file_notes(entries: Iterable[Entry], place: str) -> Iterator[Finding]:
     more = f" and {len(large) - _SHOWN} more" if large[_SHOWN:] else ""
     yield note(
         "large-files",
-        f"large files are copied into {place}: {shown}{more}",
+        f"large files are copied into {destination}: {shown}{more}",
         "name them in .dockerignore and give data as inputs, unless the script needs them there",
         "image.source",
     )
@@ -86,4 +88,4 @@ def _size(entry: Entry) -> int:
     try:
         return os.stat(entry.path).st_size if entry.path else 0
     except OSError:
-        return 0  # who reads the file tells
+        return 0  # reading it fails with a finding

@@ -1,6 +1,6 @@
 """The git commit of a folder, read without the configuration of its repository.
 
-A repository's configuration names programs that git runs even to look (`core.fsmonitor`,
+A repository's configuration names programs that git runs even to read (`core.fsmonitor`,
 `log.showSignature` with `gpg.program`, `filter.*.clean`, hooks), and it may come from somebody
 else with the folder. So git is given a folder of ours instead, with a configuration of ours, that
 links to the repository's refs, objects and index. The user's worktree configuration still holds.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 _SECONDS = 60
 # What working trees of one repository share; each has its HEAD and index.
 _SHARED = ("objects", "refs", "packed-refs", "info/exclude")
-# Git looks at these only for a repository that it trusts, or runs them beside reading.
+# Git heeds these only for a repository that it trusts, or runs them beside reading.
 _SAFE = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false")
 
 
@@ -143,7 +143,7 @@ def _find(folder: Path) -> tuple[Path, Path, Path] | None:
 def _is_changed(git: _Git, top: Path, folder: Path) -> bool:
     """Whether something in a folder differs from the commit, in its submodules too."""
     within = os.path.relpath(folder, top)
-    # Left to itself, git looks into submodules with the configuration that those have.
+    # By default git reads submodules with the configuration that those have.
     if git("status", "--porcelain", "--ignore-submodules=dirty", "--", within):
         return True
     for line in git("ls-files", "--stage", "-z", "--", within).split("\0"):

@@ -135,8 +135,8 @@ def _leads_out(entry: Entry, job: Job) -> bool:
     if entry.link is None:
         return False
     root = os.path.realpath(str(job.image.source))
-    place = os.path.join(root, os.path.dirname(entry.name[len(_SOURCE) :]), entry.link)
-    return os.path.isabs(entry.link) or not Path(os.path.realpath(place)).is_relative_to(root)
+    target = os.path.join(root, os.path.dirname(entry.name[len(_SOURCE) :]), entry.link)
+    return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
 class _Hashed(io.BytesIO):

@@ -1,7 +1,7 @@
 """Unpacks a package and starts the job in it: the first file of every package, see `package`.
 
 It runs in images that nobody here knows, on the standard library alone, and must parse on Python
-3.7, so that an older Python than the runtime needs is told of by the runtime. Whatever it raises
+3.7, so that an older Python than the runtime needs is reported by the runtime. Whatever it raises
 is printed by the loader's hook as one line.
 """
 
@@ -25,8 +25,8 @@ def start(package: bytes) -> None:
     folder = os.path.realpath(made)
     unpack(package, folder)
     os.chdir(os.path.join(folder, "source"))
-    places = [os.environ.get("PYTHONPATH"), os.path.join(folder, "runtime")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(place for place in places if place)
+    search_path = [os.environ.get("PYTHONPATH"), os.path.join(folder, "runtime")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in search_path if path)
     os.execv(sys.executable, [sys.executable, "-m", "rsctl.runtime.launch", *sys.argv[3:]])  # noqa: S606
 
 
@@ -38,36 +38,36 @@ def unpack(package: bytes, folder: str) -> None:
     links = {}
     with tarfile.open(fileobj=io.BytesIO(package)) as tar:
         for member in tar:
-            place = _place(folder, member.name)
+            path = _target(folder, member.name)
             if member.isdir():
-                os.makedirs(place, exist_ok=True)
+                os.makedirs(path, exist_ok=True)
             elif member.issym():
-                links[place] = member.linkname
+                links[path] = member.linkname
             else:
-                _write(tar.extractfile(member), place, member.mode)
+                _write(tar.extractfile(member), path, member.mode)
     # Last of all, so that nothing is written through one.
-    for place, target in links.items():
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        if os.path.realpath(os.path.dirname(place)) != os.path.dirname(place):
-            raise ValueError(f"the package has {place!r} below a link")
-        os.symlink(target, place)
-    for place, target in links.items():
-        if not os.path.realpath(place).startswith(folder + os.sep):
-            raise ValueError(f"the package has a link that leads out of it: {target!r}")
+    for path, link in links.items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
+            raise ValueError(f"the package has {path!r} below a link")
+        os.symlink(link, path)
+    for path, link in links.items():
+        if not os.path.realpath(path).startswith(folder + os.sep):
+            raise ValueError(f"the package has a link that leads out of it: {link!r}")
 
 
-def _place(folder: str, name: str) -> str:
+def _target(folder: str, name: str) -> str:
     parts = name.split("/")
     if not all(parts) or "." in parts or ".." in parts:
         raise ValueError(f"the package has a file that is not in it: {name!r}")
     return os.path.join(folder, *parts)
 
 
-def _write(content: object, place: str, mode: int) -> None:
+def _write(content: object, path: str, mode: int) -> None:
     """A file that is not there yet; `content` is None for what is neither file, folder nor link."""
     if not isinstance(content, io.IOBase):
-        raise ValueError(f"the package has {place!r}, which is no file")
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    with content, open(place, "xb") as file:
+        raise ValueError(f"the package has {path!r}, which is no file")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with content, open(path, "xb") as file:
         shutil.copyfileobj(content, file)
-    os.chmod(place, mode & 0o755)
+    os.chmod(path, mode & 0o755)

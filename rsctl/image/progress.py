@@ -162,7 +162,7 @@ class BuildKitProgress:
                 self._vertices[found[1]] = self._make_vertex(found[2])
             elif found[2] not in (vertex.name, "...") and not _DIGEST.match(found[2]):
                 yield from self._vertex_events(vertex, found[2])
-        elif line and not self._has_failed:  # after a failure everything is said once more
+        elif line and not self._has_failed:  # after a failure everything is printed once more
             yield from self._announce()
             yield Output(line)
 

@@ -16,7 +16,7 @@ MAIN = "requirements.txt"
 """The name of the first file in the image, whatever it is called here."""
 
 _INCLUDE = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(\S+)")
-_NAMESAKE = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
+_OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
 _LOCAL = re.compile(r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:)")
 
 
@@ -51,7 +51,7 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
                 f"{path.name} has {line.strip()!r}, which is not in the image when pip runs",
                 "leave it out: image.source is /app in the image, where the script runs",
             )
-        _refuse_namesake(line)
+        _reject_other_rsctl(line)
         for included in _includes(line):
             _collect_included(path, included, root, files)
 
@@ -66,7 +66,7 @@ def _collect_included(path: Path, included: str, root: Path, files: dict[str, by
 
 
 def _includes(line: str) -> Iterator[str]:
-    """The file that a line includes; one on the network is pip's affair."""
+    """The file that a line includes; pip itself fetches one from the network."""
     match = _INCLUDE.match(line)
     if match and "://" not in match[1]:
         yield match[1].strip("\"'")
@@ -83,13 +83,13 @@ def _requirement(text: str) -> str:
     if _LOCAL.match(text):
         message = f"{text!r} is a local path, which is not in the image when pip runs"
         raise _wrong(message, "leave it out: image.source is /app in the image")
-    _refuse_namesake(text)
+    _reject_other_rsctl(text)
     return text.strip() + "\n"
 
 
-def _refuse_namesake(line: str) -> None:
-    """The package called rsctl on PyPI is somebody else's, and would take our runtime's place."""
-    if _NAMESAKE.match(line):
+def _reject_other_rsctl(line: str) -> None:
+    """The package called rsctl on PyPI is somebody else's, and would replace our runtime."""
+    if _OTHER_RSCTL.match(line):
         message = f"{line.strip()!r} is another project's package, not this rsctl"
         raise _wrong(message, "leave it out: rsctl's runtime is in every image that rsctl builds")
 

@@ -61,7 +61,7 @@ def fragment(name: str) -> str:
 
 
 def _automatic(job: Job, target: str) -> tuple[str, str]:
-    """The transport for a target, and why, in words."""
+    """The transport for a target, and the reason."""
     if job.run.launcher == "none":
         return "none", "launcher none leaves the image as it is"
     if job.comm.backend == "rsctl":

@@ -131,7 +131,7 @@ def test_what_is_left_out_is_told_once_for_a_folder(source: Path) -> None:
         (".env", "may hold credentials"),
         (".git", "version control"),
         ("pkg/__pycache__", "made by tools, and made again where it is needed"),
-        ("run.sh", ".dockerignore says so"),
+        ("run.sh", "named in .dockerignore"),
     ]
     assert [entry.name for entry in made.entries] == [
         "source",
