@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from rsctl.emulators.nodes import Listener, Node
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from rsctl.stream.events import now
+from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
 
 Found = TypeVar("Found")
@@ -23,14 +24,11 @@ ROLE = "arn:aws:iam::123456789012:role/train"
 GROUP = "/aws/sagemaker/TrainingJobs"
 
 
-class FakeNodes:
-    """Nodes of one job. One that is told to stop ends at once with 143."""
+class FakeNodes(MemoryNodes):
+    """Nodes with addresses, ports and folders as tests want them."""
 
     def __init__(self, listener: Listener) -> None:
-        self.listener = listener
-        self.up: dict[str, Node] = {}
-        self.history: list[str] = []
-        self.is_closed = False
+        super().__init__(listener)
         self.addresses: dict[str, str] = {}
         self.ports: dict[tuple[str, int], int] = {}
         self.graces: set[float] = set()
@@ -42,29 +40,13 @@ class FakeNodes:
         return self.ports.get((name, wanted), wanted)
 
     def start(self, node: Node) -> None:
-        assert node.name not in self.up
         for folder in node.mounts.values():
             assert folder.is_dir()
-        self.history.append(f"start {node.name}")
-        self.up[node.name] = node
+        super().start(node)
 
     def stop(self, name: str, grace: float) -> None:
         self.graces.add(grace)
-        self._end(name, "stop", 143)
-
-    def kill(self, name: str) -> None:
-        self._end(name, "kill", 137)
-
-    def close(self) -> None:
-        for name in list(self.up):
-            self._end(name, "close", 137)
-        self.is_closed = True
-
-    def _end(self, name: str, how: str, code: int) -> None:
-        if name in self.up:
-            self.history.append(f"{how} {name}")
-            del self.up[name]
-            self.listener.ended(name, code)
+        super().stop(name, grace)
 
     def node(self, name: str) -> Node:
         """A node, once it is up."""
@@ -85,25 +67,9 @@ class FakeNodes:
         return mounts[mount] / path[len(mount) :].lstrip("/")
 
 
-class FakeRunner:
+class FakeRunner(MemoryRunner[FakeNodes]):
     def __init__(self) -> None:
-        self.kind = "docker"
-        self.jobs: dict[str, FakeNodes] = {}
-        self.missing: set[str] = set()
-        self.prepare: Callable[[FakeNodes], None] = lambda nodes: None
-
-    def has_image(self, image: str) -> bool:
-        return image not in self.missing
-
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> FakeNodes:
-        made = FakeNodes(listener)
-        self.prepare(made)
-        self.jobs[job] = made
-        return made
-
-    def close(self) -> None:
-        for nodes in self.jobs.values():
-            nodes.close()
+        super().__init__("docker", FakeNodes)
 
 
 def client(service: str, **config: Any) -> Any:

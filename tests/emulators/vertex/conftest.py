@@ -11,9 +11,10 @@ import pytest
 from google.auth import default
 from google.auth.transport.requests import AuthorizedSession
 
-from rsctl.emulators.nodes import Listener, Node
+from rsctl.emulators.nodes import Node
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
 from rsctl.emulators.vertex.log_store import utc_now
+from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
 
 Found = TypeVar("Found")
@@ -22,42 +23,11 @@ IMAGE = "us-docker.pkg.dev/p/r/train@sha256:" + "a" * 64
 REDUCER_IMAGE = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 
 
-class FakeNodes:
-    """Nodes of one job. One that is told to stop ends at once with 143."""
+class FakeNodes(MemoryNodes):
+    """Nodes by the tasks of their job."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.listener = listener
-        self.up: dict[str, Node] = {}
-        self.history: list[str] = []
-        self.is_closed = False
-
-    def address(self, name: str) -> str:
-        return name
-
-    def port(self, name: str, wanted: int) -> int:
-        return wanted
-
-    def start(self, node: Node) -> None:
-        assert node.name not in self.up
-        self.history.append(f"start {_task(node.name)}")
-        self.up[node.name] = node
-
-    def stop(self, name: str, grace: float) -> None:
-        self._end(name, "stop", 143)
-
-    def kill(self, name: str) -> None:
-        self._end(name, "kill", 137)
-
-    def close(self) -> None:
-        for name in list(self.up):
-            self._end(name, "close", 137)
-        self.is_closed = True
-
-    def _end(self, name: str, how: str, code: int) -> None:
-        if name in self.up:
-            self.history.append(f"{how} {_task(name)}")
-            del self.up[name]
-            self.listener.ended(name, code)
+    def label(self, name: str) -> str:
+        return _task(name)
 
     def find(self, task: str) -> Node | None:
         return next((node for name, node in self.up.items() if _task(name) == task), None)
@@ -75,23 +45,9 @@ class FakeNodes:
         self.listener.ended(name, code)
 
 
-class FakeRunner:
-    kind = "process"
-
+class FakeRunner(MemoryRunner[FakeNodes]):
     def __init__(self) -> None:
-        self.jobs: dict[str, FakeNodes] = {}
-        self.missing: set[str] = set()
-
-    def has_image(self, image: str) -> bool:
-        return image not in self.missing
-
-    def nodes(self, job: str, listener: Listener, isolated: bool = False) -> FakeNodes:
-        self.jobs[job] = FakeNodes(listener)
-        return self.jobs[job]
-
-    def close(self) -> None:
-        for nodes in self.jobs.values():
-            nodes.close()
+        super().__init__("process", FakeNodes)
 
 
 def _task(name: str) -> str:
