@@ -1,4 +1,4 @@
-"""The contract between rsctl and the places where jobs run."""
+"""The target contract: what rsctl asks of whatever runs jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Unanswered(RsctlError):
-    """A submission whose answer was lost: only a later look tells whether it made a job.
+    """A submission whose answer was lost: only a later poll shows whether it made a job.
 
     `problem` is what came instead of an answer.
     """

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.polling import wait_until
 
 from .conftest import Rsctl
-from .vertex.test_rehearsal import PLACE, jobs_of
+from .vertex.test_rehearsal import OPTIONS, jobs_of
 
 ALL_AT_ONCE = [
     [SIGINT],
@@ -98,7 +98,7 @@ def cloud_job(rsctl: Rsctl) -> str:
         "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},
         "run": {"command": ["bash", "-c", "echo up; exec sleep 600"], "launcher": "once"},
         "outputs": "gs://bucket/out",
-        "targets": {"vertex": PLACE},
+        "targets": {"vertex": OPTIONS},
     }
     (rsctl.folder / "job.yaml").write_text(json.dumps(job))
     return "job.yaml"

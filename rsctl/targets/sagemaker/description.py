@@ -12,12 +12,10 @@ from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import now
 from rsctl.targets.managed.service import JobDescription
 from rsctl.targets.sagemaker.pools import pools_of
+from rsctl.targets.sagemaker.request import RUN_TAG
 from rsctl.targets.variables import TOKEN
 
 Answer = Mapping[str, Any]
-
-RUN_TAG = "rsctl:run"
-"""The tag that has the run's id."""
 
 _OF_REQUEST = (
     *("TrainingJobName", "AlgorithmSpecification", "RoleArn", "HyperParameters"),

@@ -11,12 +11,11 @@ from rsctl.spec.options import SageMakerOptions
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
-from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT
+from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT, JOB_TAG, RUN_TAG
 from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
-_TAGS = ("rsctl:run", "rsctl:job")
 _SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the job's role"
 
 
@@ -41,7 +40,7 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:
-    for key in (key for key in _TAGS if key in options.tags):
+    for key in (key for key in (RUN_TAG, JOB_TAG) if key in options.tags):
         message = f"{key} is set by rsctl"
         yield error("tags", message, "choose another key", f"{_OPTIONS}.tags.{key}")
     for name in options.hyperparameters:

@@ -38,6 +38,11 @@ DEFAULT_SPOT_WAIT = 86_400
 DEFAULT_VOLUME_GB = 30
 """The volume of a machine without disks: what the SageMaker SDK takes too."""
 
+RUN_TAG = "rsctl:run"
+"""The tag that has the run's id, by which its job is found again."""
+
+JOB_TAG = "rsctl:job"
+
 OUTPUT_DIR = "/opt/ml/output/data"
 CHECKPOINT_DIR = "/opt/ml/checkpoints"
 
@@ -235,7 +240,7 @@ def _extras(job: Job) -> dict[str, Any]:
 
 def _tags(job: Job, run: str) -> list[dict[str, str]]:
     """The user's, then ours, by which a job is known again."""
-    own = {"rsctl:run": run, "rsctl:job": job.name}
+    own = {RUN_TAG: run, JOB_TAG: job.name}
     return [{"Key": k, "Value": v} for k, v in {**job.targets.sagemaker.tags, **own}.items()]
 
 

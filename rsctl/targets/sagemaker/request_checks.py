@@ -9,11 +9,9 @@ from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import Problem, problems
+from rsctl.targets.sagemaker.request import RUN_TAG
 from rsctl.targets.sagemaker.rules import rule_problems
 from rsctl.targets.sagemaker.spec_keys import OVERLAY, spec_key_of
-
-RUN_TAG = "rsctl:run"
-"""The tag by which a job is known to be a run of ours."""
 
 
 def with_overlay(body: dict[str, Any], job: Job) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def make_job(folder: Path, **changes: Any) -> Job:
 
 
 def tar_of(*members: tuple[str, str | bytes | None]) -> bytes:
-    """A tar: a name with its content, or with what it links to (`-> PLACE`), or None, a pipe."""
+    """A tar: a name with its content, or with what it links to (`-> OPTIONS`), or None, a pipe."""
     with io.BytesIO() as out:
         with tarfile.open(fileobj=out, mode="w") as tar:
             for name, what in members:

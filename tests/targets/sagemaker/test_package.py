@@ -91,7 +91,7 @@ def test_it_needs_a_bucket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "changes"),
+    ("key", "changes"),
     [
         ("inputs", {"inputs": {"rsctl": "s3://bucket/set/"}}),
         (
@@ -101,10 +101,10 @@ def test_it_needs_a_bucket(tmp_path: Path) -> None:
     ],
 )
 def test_the_name_of_its_channel_is_taken(
-    tmp_path: Path, place: str, changes: dict[str, Any]
+    tmp_path: Path, key: str, changes: dict[str, Any]
 ) -> None:
     assert reported(tmp_path, merged(STAGED, changes)) == [
-        f"error {place}.rsctl: the channel rsctl is what brings image.source -> choose another name"
+        f"error {key}.rsctl: the channel rsctl is what brings image.source -> choose another name"
     ]
     assert reported(tmp_path, changes) == []
 

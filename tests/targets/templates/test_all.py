@@ -11,7 +11,7 @@ from rsctl.data import template_names
 
 from ..conftest import Rsctl
 
-PLACES: dict[str, tuple[str, ...]] = {
+OPTIONS: dict[str, tuple[str, ...]] = {
     "process": (),
     "compose": (),
     "vertex": (
@@ -37,8 +37,10 @@ def test_there_are_the_templates_that_init_names() -> None:
 def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
     assert rsctl("init", template, "mine").exit_code == 0
     assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
-    for target, place in PLACES.items():
-        plan = json.loads(rsctl("plan", "mine/job.yaml", "-t", target, *place, "-o", "json").stdout)
+    for target, options in OPTIONS.items():
+        plan = json.loads(
+            rsctl("plan", "mine/job.yaml", "-t", target, *options, "-o", "json").stdout
+        )
         assert plan["target"] == target
         assert plan["world_size"] == 2
         assert [f for f in plan["findings"] if f["severity"] != "note"] == []

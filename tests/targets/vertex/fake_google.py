@@ -87,12 +87,12 @@ class FakeGoogle(GoogleEmulator):
         self.queries: list[dict[str, str]] = []
         self.shows_future = False
         self.at_log: Callable[[], None] = lambda: None
-        place = "/v1/projects/{project}/locations/{location}/customJobs"
+        jobs = "/v1/projects/{project}/locations/{location}/customJobs"
         self.routes += [
-            route("create", "POST", place, self._create),
-            route("list", "GET", place, self._list),
-            route("get", "GET", place + "/{job}", self._get),
-            route("cancel", "POST", place + "/{job}:cancel", self._cancel),
+            route("create", "POST", jobs, self._create),
+            route("list", "GET", jobs, self._list),
+            route("get", "GET", jobs + "/{job}", self._get),
+            route("cancel", "POST", jobs + "/{job}:cancel", self._cancel),
             route("entries", "POST", "/v2/entries:list", self._entries),
             route("series", "GET", "/v3/projects/{project}/timeSeries", self._series),
         ]
@@ -191,16 +191,16 @@ class FakeGoogle(GoogleEmulator):
         faults, now = self.log_faults, self.clock.seconds
         if faults.chance.random() < faults.empty:
             return Reply.of({"nextPageToken": " ".join(after)})
-        place = bisect_left(self.entries, after, key=lambda entry: entry[:2])
+        index = bisect_left(self.entries, after, key=lambda entry: entry[:2])
         found: list[Entry] = []
         present = timestamp(now)
-        while place < len(self.entries) and len(found) <= body["pageSize"]:
-            entry = self.entries[place]
+        while index < len(self.entries) and len(found) <= body["pageSize"]:
+            entry = self.entries[index]
             if entry.time > present and not self.shows_future:
                 break
             if entry.visible <= now and entry[:2] != after:
                 found.append(entry)
-            place += 1
+            index += 1
         page: dict[str, Any] = {}
         if len(found) > body["pageSize"]:
             found.pop()

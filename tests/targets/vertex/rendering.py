@@ -55,9 +55,9 @@ def reported(finding: Finding) -> str:
 
 def says(finding: Finding, expected: str) -> bool:
     """Whether it is `severity path: words -> words of the remedy`; `...` stands for anything."""
-    place, _, text = expected.partition(": ")
+    subject, _, text = expected.partition(": ")
     rest = reported(finding)
-    if not rest.startswith(f"{place}: "):
+    if not rest.startswith(f"{subject}: "):
         return False
     for words in re.split(r" \.\.\. | -> ", text):
         _, found, rest = rest.partition(words)

@@ -53,10 +53,10 @@ def spec_of(values: dict[str, Any]) -> dict[str, Any]:
     spec = job_of({"workers": {"count": 2}, "reducers": {"count": 2}})
     for path, value in values.items():
         *above, last = path.split(".")
-        place = spec
+        node = spec
         for name in above:
-            place = place.setdefault(name, {})
-        place[last] = value
+            node = node.setdefault(name, {})
+        node[last] = value
     return spec
 
 

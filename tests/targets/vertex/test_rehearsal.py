@@ -23,7 +23,7 @@ from ..conftest import Rsctl
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
 REHEARSE = ("-t", "vertex", "--rehearse", "--rehearse-with", "process")
-PLACE = {"project": "rehearsal", "region": "us-central1"}
+OPTIONS = {"project": "rehearsal", "region": "us-central1"}
 PARENT = "projects/rehearsal/locations/us-central1"
 
 
@@ -159,7 +159,7 @@ def a_job(rsctl: Rsctl) -> str:
         "image": {"uri": "us-docker.pkg.dev/p/r/i:1"},
         "run": {"command": ["echo", "done"], "launcher": "once"},
         "outputs": "gs://bucket/out",
-        "targets": {"vertex": PLACE},
+        "targets": {"vertex": OPTIONS},
     }
     (rsctl.folder / "job.yaml").write_text(json.dumps(job))
     return "job.yaml"
