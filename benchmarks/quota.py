@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.measure import Failed, measure, rsctl
 from benchmarks.report import Report
-from rsctl.clients.pace import PACE as PACE_VARIABLE
+from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour
@@ -63,7 +63,7 @@ def submit(jobs: int, pace: float) -> tuple[float, float, Counter[str]]:
     try:
         with VertexEmulator(home / "vertex", runner, behaviour=behaviour) as emulator:
             os.environ |= emulator.environment()
-            os.environ[PACE_VARIABLE] = str(pace)
+            os.environ[TIME_SCALE] = str(pace)
             used = measure(rsctl("bench", "run", _write(home, jobs), *_options(jobs)))
             times = _accepted(emulator, jobs)
             exceeded = emulator.exceeded

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import subprocess
 from difflib import get_close_matches
 from pathlib import Path
 
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.storage import Bucket, ObjectUrl, open_bucket
 from rsctl.findings import ExitCode, RsctlError, error
 
 LARGEST = 16 << 20
@@ -115,60 +116,28 @@ def _git(arguments: list[str], location: str, folder: str) -> subprocess.Complet
 
 def _read_object(location: str) -> bytes:
     bucket, name = _object(location)
-    if location.startswith("gs://"):
-        from rsctl.clients.google import Google
-        from rsctl.clients.pace import Pace
-        from rsctl.clients.storage import Storage
-
-        pace = Pace.of_environment()
-        storage = Storage(Google(pace), bucket, pace)
-        data = b""
-        while len(data) <= LARGEST and (block := storage.read(name, len(data))):
-            data += block
-        if not data:
-            raise _no_object(location)
-        return data
-    from botocore.exceptions import ClientError
-
-    from rsctl.clients.aws import client, code_of, findings
-
-    with findings("gate.baseline"):
-        try:
-            answer = client("s3", None).get_object(Bucket=bucket, Key=name)
-            content: bytes = answer["Body"].read(LARGEST + 1)
-            return content
-        except ClientError as problem:
-            if code_of(problem) not in ("NoSuchKey", "404"):
-                raise
-            raise _no_object(location) from None
+    data = b""
+    while len(data) <= LARGEST and (block := bucket.read(name, len(data))):
+        data += block
+    if not data:
+        raise _no_object(location)
+    return data
 
 
 def _write_object(location: str, data: bytes) -> None:
     bucket, name = _object(location)
-    if location.startswith("gs://"):
-        from rsctl.clients.google import Google
-        from rsctl.clients.pace import Pace
-        from rsctl.clients.storage import Storage
-
-        pace = Pace.of_environment()
-        Storage(Google(pace), bucket, pace).replace(name, data, "application/json")
-        return
-    from rsctl.clients.aws import client, findings
-
-    with findings("gate.baseline"):
-        client("s3", None).put_object(
-            Bucket=bucket, Key=name, Body=io.BytesIO(data), ContentType="application/json"
-        )
+    bucket.replace(name, data, "application/json")
 
 
-def _object(location: str) -> tuple[str, str]:
-    bucket, _, name = location.partition("://")[2].partition("/")
-    if not bucket or not name:
+def _object(location: str) -> tuple[Bucket, str]:
+    """The bucket, and the object's name in it. Raises RsctlError."""
+    parts = ObjectUrl.parse(location)
+    if not parts.bucket or not parts.name:
         message = f"{location!r} names no object"
         raise RsctlError(
             ExitCode.USAGE, error("baseline", message, "such as gs://bucket/name.json")
         )
-    return bucket, name
+    return open_bucket(location, Endpoints.of_environment(), path="gate.baseline"), parts.name
 
 
 def _no_object(location: str) -> RsctlError:

@@ -9,7 +9,7 @@ from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench, Trial
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
 from rsctl.runs.store import Store
 from rsctl.targets.base import Target
 
@@ -31,7 +31,7 @@ class Follower:
         self._note = note
         self._active: dict[str, ActiveRun] = {}
         quota = QUOTAS.get(target.name)
-        factor = Pace.of_environment().factor
+        factor = Endpoints.of_environment().time_scale
         self._seconds_each = 60.0 / quota.polls * factor if quota else _POLL_SECONDS_EACH
 
     def __len__(self) -> int:

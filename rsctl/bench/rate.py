@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
 
 _MINUTE = 60.0
 _MARGIN = 0.1
@@ -94,5 +94,5 @@ def submission_rate(home: Path, target: str, account: str) -> SubmissionRate | N
     if quota is None:
         return None
     name = "".join(c if c.isalnum() or c in "-." else "_" for c in f"{target}-{account}")
-    factor = Pace.of_environment().factor
+    factor = Endpoints.of_environment().time_scale
     return SubmissionRate(home / "rates" / f"{name[:120]}.json", quota.submissions, factor)

@@ -14,7 +14,7 @@ from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.schedule import Slot, next_trial
 from rsctl.bench.submit_thread import SubmitThread
 from rsctl.bench.summary import format_value
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.plan import make_plan
 from rsctl.runs.home import home
@@ -46,7 +46,7 @@ class Starter:
         account = _account(prepared.cells[0].submission.plan)
         self._rate = submission_rate(home(), prepared.target.name, account)
         queue = prepared.job.limits.queue
-        factor = Pace.of_environment().factor
+        factor = Endpoints.of_environment().time_scale
         self.backoff = Backoff(float(queue) if queue else None, factor)
 
     def add(self, slots: Iterable[Slot], unsent: Iterable[Trial]) -> None:

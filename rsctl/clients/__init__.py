@@ -1,1 +1,1 @@
-"""Calls to the clouds: credentials, endpoints, retries, and what to say of their errors."""
+"""Clients of Google and AWS: endpoints, credentials, retries, known errors, object storage."""

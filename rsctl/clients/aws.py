@@ -1,166 +1,127 @@
-"""Clients of AWS, and what to say of their errors. boto3 is imported when the first is made."""
+"""Calls to AWS in one region, by boto3, which is imported when the first is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, Optional
+import difflib
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any
 
-from rsctl.clients.clients import aws_client, aws_session
-from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
-from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.clients.aws_errors import AwsError, FindKnown, aws_errors
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import AWS_LOGIN, NO_CREDENTIALS, NoAnswer
+from rsctl.clients.retries import RetryPolicy
+from rsctl.clients.sessions import aws_client, aws_regions, aws_session
+from rsctl.findings import ExitCode, RsctlError, error
 
-_TRIES = 6
 _CONNECT_TIMEOUT = 10
 _READ_TIMEOUT = 60
+_CREDENTIAL_CODES = ("credentials", "credentials-expired", "clock")
 
 
-class Known(NamedTuple):
-    """What to say of an error that users meet; `path` is the field that it is about."""
+class Aws:
+    """The services of one region. Clients are made when they are first called.
 
-    exit_code: ExitCode
-    code: str
-    remedy: Optional[str]
-    path: Optional[str] = None
+    `path` is the field of the job that errors are about, unless a call or what `find_known` knows
+    says another. Once credentials have been refused they are read anew, so that a log-in
+    elsewhere is noticed. Threads can share it.
+    """
 
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        region: str | None,
+        path: str | None = None,
+        find_known: FindKnown | None = None,
+        retries: RetryPolicy | None = None,
+        use_fips: bool | None = None,
+    ) -> None:
+        self.region, self.retries = region, retries or RetryPolicy.of(endpoints)
+        self._endpoints = endpoints
+        self._path, self._find_known, self._use_fips = path, find_known, use_fips
+        self._lock = Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, int], Any] = {}
 
-Explain = Callable[[str, str], Optional[Known]]
-"""What is known of an error, from its code and message, where one kind of call knows better."""
+    def request(
+        self,
+        service: str,
+        operation: str,
+        parameters: Mapping[str, Any] | None = None,
+        retry: bool = True,
+    ) -> dict[str, Any]:
+        """Call an operation by boto3's name for it; with `retry` again until there is an answer,
+        which only calls that may be repeated can be.
 
+        Raises NoAnswer after all tries, AwsError for an answer that is an error, and RsctlError
+        for what keeps us from asking.
+        """
+        tries = self.retries.tries if retry else 1
+        for attempt in range(1, tries):
+            try:
+                return self._request_once(service, operation, parameters or {})
+            except NoAnswer:
+                self.retries.before_retry(attempt)
+        try:
+            return self._request_once(service, operation, parameters or {})
+        except NoAnswer as problem:
+            if not retry:
+                raise
+            raise self.given_up(problem) from None
 
-_EXPIRED = Known(ExitCode.ENVIRONMENT, "credentials-expired", AWS_LOGIN)
-_DENIED = Known(
-    ExitCode.REFUSED,
-    "denied",
-    "ask for the permission that the message names, or take another profile with AWS_PROFILE",
-)
-_NO_BUCKET = Known(ExitCode.REFUSED, "bucket", "create it: `aws s3 mb s3://NAME`, or name another")
-_QUOTA = Known(
-    ExitCode.REFUSED,
-    "quota",
-    "wait for other builds to end, or ask in Service Quotas for more concurrently running builds",
-)
-_BUSY = Known(ExitCode.REFUSED, "quota", "wait a minute, then run the command again")
-_ROLE = Known(
-    ExitCode.REFUSED,
-    "build-role",
-    "let codebuild.amazonaws.com assume the role (its trust policy), or name another in "
-    "targets.sagemaker.build_role",
-)
-_CLOCK = Known(
-    ExitCode.ENVIRONMENT, "clock", "set this machine's clock: AWS takes only signatures of now"
-)
-_OTHER = Known(ExitCode.REFUSED, "cloud", None)
-_KNOWN = {
-    "ExpiredToken": _EXPIRED,
-    "ExpiredTokenException": _EXPIRED,
-    "InvalidClientTokenId": _EXPIRED,
-    "InvalidAccessKeyId": _EXPIRED,
-    "UnrecognizedClientException": _EXPIRED,
-    "SignatureDoesNotMatch": _EXPIRED,
-    "InvalidSignatureException": _EXPIRED,
-    "RequestExpired": _EXPIRED,
-    "RequestTimeTooSkewed": _CLOCK,
-    "AccessDenied": _DENIED,
-    "AccessDeniedException": _DENIED,
-    "403": _DENIED,
-    "NoSuchBucket": _NO_BUCKET,
-    "AccountLimitExceededException": _QUOTA,
-    "ThrottlingException": _BUSY,
-    "SlowDown": _BUSY,
-}
+    def given_up(self, problem: NoAnswer) -> RsctlError:
+        """What to raise after the last try: where nobody answers, the region may not exist."""
+        if problem.is_busy or problem.sent or self.region is None:
+            return problem
+        return _no_such_region(self.region) or problem
 
+    def credentials(self) -> None:
+        """See that there are credentials at all, asking nobody. Raises RsctlError."""
+        with aws_errors("AWS", self._path, self._find_known):
+            found = aws_session(self._endpoints, self.region).get_credentials()
+        if found is None:
+            finding = error(NO_CREDENTIALS, "no AWS credentials here", AWS_LOGIN, self._path)
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
-_CREDENTIALS_RUN_OUT = frozenset(
-    {
-        *("SSOTokenLoadError", "UnauthorizedSSOTokenError", "TokenRetrievalError"),
-        *("CredentialRetrievalError", "LoginRefreshRequired", "LoginTokenLoadError"),
-    }
-)  # by name, since each version of botocore has more of them
+    def client(self, service: str, tries: int = 1) -> Any:
+        """boto3's own client, which tries so often by itself. Raises BotoCoreError, RsctlError."""
+        with self._lock:
+            if (service, tries) not in self._clients:
+                if self._session is None:
+                    self._session = aws_session(self._endpoints, self.region)
+                self._clients[service, tries] = aws_client(
+                    self._session,
+                    self._endpoints,
+                    service,
+                    retries={"mode": "standard", "total_max_attempts": tries},
+                    connect_timeout=_CONNECT_TIMEOUT,
+                    read_timeout=_READ_TIMEOUT,
+                    use_fips_endpoint=self._use_fips,
+                )
+            return self._clients[service, tries]
 
-
-def client(service: str, region: str | None) -> Any:
-    """A client that tries again by itself. Raises RsctlError."""
-    return session_client(session(region), service, _TRIES)
-
-
-def session(region: str | None) -> Any:
-    """Credentials and region. Raises RsctlError."""
-    with findings("targets.sagemaker"):
-        return aws_session(region)
-
-
-def session_client(session: Any, service: str, tries: int) -> Any:
-    """A client of a session. Raises RsctlError."""
-    with findings("targets.sagemaker"):
-        return aws_client(
-            session,
-            service,
-            retries={"mode": "standard", "total_max_attempts": tries},
-            connect_timeout=_CONNECT_TIMEOUT,
-            read_timeout=_READ_TIMEOUT,
-        )
-
-
-@contextmanager
-def findings(path: str | None, explain: Explain | None = None) -> Iterator[None]:
-    """Raise what AWS refuses, or what keeps us from asking, as RsctlError about the field."""
-    from botocore import exceptions
-
-    try:
-        yield
-    except exceptions.ClientError as problem:
-        raise refused(code_of(problem), message_of(problem), path, explain) from None
-    except (exceptions.HTTPClientError, exceptions.ConnectionError) as problem:
-        message = f"AWS gives no answer: {problem}"
-        finding = error("network", message, "check the network, then run the command again")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-    except exceptions.ParamValidationError as problem:
-        message = f"this is no request for AWS: {problem}"
-        finding = error("request", message, "correct the key that the message names", path)
-        raise RsctlError(ExitCode.USAGE, finding) from None
-    except exceptions.BotoCoreError as problem:
-        raise RsctlError(ExitCode.ENVIRONMENT, _cannot_call(problem)) from None
+    def _request_once(
+        self, service: str, operation: str, parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            with aws_errors(service, self._path, self._find_known):
+                answer: dict[str, Any] = getattr(self.client(service), operation)(**parameters)
+                return answer
+        except AwsError as problem:
+            if problem.findings[0].code in _CREDENTIAL_CODES:
+                with self._lock:
+                    self._session = None
+                    self._clients.clear()
+            raise
 
 
-def _cannot_call(problem: Exception) -> Finding:
-    """What keeps us from asking at all."""
-    kind = type(problem).__name__
-    if kind in ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"):
-        return error(NO_CREDENTIALS, f"no AWS credentials here: {problem}", AWS_LOGIN)
-    if kind in _CREDENTIALS_RUN_OUT:
-        message = f"the AWS credentials cannot be used: {problem}"
-        return error("credentials-expired", message, AWS_LOGIN)
-    if kind in ("NoRegionError", "InvalidRegionError"):
-        return error(
-            "region",
-            f"AWS cannot be called: {problem}",
-            "name a region, such as us-east-1",
-            "targets.sagemaker.region",
-        )
-    return error("cloud", f"AWS cannot be called: {problem}", AWS_LOGIN)
-
-
-def code_of(problem: Any) -> str:
-    """The code of a botocore ClientError."""
-    return str(problem.response.get("Error", {}).get("Code", ""))
-
-
-def message_of(problem: Any) -> str:
-    """What a botocore ClientError says, of bounded length."""
-    said = problem.response.get("Error", {}).get("Message", "") or problem
-    return str(said)[:1000]
-
-
-def refused(
-    code: str, message: str, path: str | None, explain: Explain | None = None
-) -> RsctlError:
-    """An error of AWS, in the words of what is known of it."""
-    known = (explain and explain(code, message)) or _KNOWN.get(code, _OTHER)
-    if code in ("InvalidSignatureException", "SignatureDoesNotMatch") and "expired" in message:
-        known = _CLOCK
-    if code == "InvalidInputException" and "AssumeRole" in message:
-        known, path = _ROLE, "targets.sagemaker.build_role"
-    text = f"AWS refuses: {message} ({code})"
-    finding = error(known.code, text, known.remedy, known.path or path)
-    return RsctlError(known.exit_code, finding)
+def _no_such_region(region: str) -> RsctlError | None:
+    """Where no endpoint answers because there is no such region."""
+    known = aws_regions("sagemaker")
+    if region in known:
+        return None
+    close = difflib.get_close_matches(region, known, n=1)
+    remedy = f"did you mean {close[0]}?" if close else "name a region, such as us-east-1"
+    message = f"AWS gives no answer, and no region {region} is known"
+    finding = error("region", message, remedy, "targets.sagemaker.region")
+    return RsctlError(ExitCode.REFUSED, finding)

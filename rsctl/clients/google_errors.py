@@ -1,4 +1,4 @@
-"""What Google's services refuse, as findings.
+"""Errors of Google's services as findings.
 
 The body of an error is `{"error": {code, message, status, details}}` (google.rpc.Status with
 ErrorInfo and Help); Cloud Storage leaves out status and details.
@@ -6,16 +6,56 @@ ErrorInfo and Help); Cloud Storage leaves out status and details.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
-from rsctl.clients.logins import GOOGLE_LOGIN
-from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.clients.errors import GOOGLE_LOGIN, KnownError, find_known_error
+from rsctl.findings import ExitCode, RsctlError, error
 
 _LONGEST = 1000
+_SWITCH_ON = "switch it on at {page}, and try again after a few minutes"
+_KNOWN = (
+    KnownError(
+        "credentials-expired",
+        GOOGLE_LOGIN,
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"401"}),
+    ),
+    KnownError("api-disabled", _SWITCH_ON, codes=frozenset({"SERVICE_DISABLED"})),
+    KnownError(
+        "billing",
+        "link a billing account to the project",
+        codes=frozenset({"403"}),
+        pattern=re.compile("billing", re.IGNORECASE),
+    ),
+    KnownError(
+        "denied",
+        "ask for the permission that the message names, or log in as another account: "
+        "`gcloud auth application-default login`",
+        codes=frozenset({"403"}),
+    ),
+    KnownError(
+        "quota",
+        "wait a minute, or ask for more quota on the console's page Quotas",
+        codes=frozenset({"429"}),
+    ),
+    KnownError(
+        "quota",
+        "choose another region: new projects may build only in some, such as us-central1 or "
+        "europe-west1 (Cloud Build, locations)",
+        path="targets.vertex.region",
+        pattern=re.compile("quota restrictions|builds quota"),
+    ),
+    KnownError("not-found", "correct the name, or create what it names", codes=frozenset({"404"})),
+    KnownError("cloud", "try again later", codes=frozenset({"5xx"})),
+)
+"""By HTTP status, or reason of an ErrorInfo; the first that fits counts."""
+
+_OTHER = KnownError("cloud", None)
 
 
-class _Said(NamedTuple):
-    """What an error's body says."""
+class _Body(NamedTuple):
+    """What an error's body has."""
 
     status: int
     message: str
@@ -23,59 +63,41 @@ class _Said(NamedTuple):
     activation: str = ""
 
 
-def refused(answer: Any, path: str | None = None) -> RsctlError:
+def google_error(response: Any, path: str | None = None) -> RsctlError:
     """A `requests.Response` that is an error; `path` is the field that led to the call."""
-    said = _said(answer)
-    message = f"Google Cloud refuses: {said.message}"
-    if said.status == 401:
-        finding = error("credentials-expired", message, GOOGLE_LOGIN)
-        return RsctlError(ExitCode.ENVIRONMENT, finding)
-    return RsctlError(ExitCode.REFUSED, _finding(said, message, path))
+    body = _body(response)
+    codes = (body.reason, str(body.status), f"{body.status // 100}xx")
+    known = find_known_error(_KNOWN, body.message, *codes) or _OTHER
+    remedy = known.remedy
+    if known.code == "api-disabled":
+        remedy = _SWITCH_ON.format(page=body.activation or "the console's page APIs & Services")
+    is_ours = known.exit_code is ExitCode.ENVIRONMENT  # no field of the job is about a log-in
+    finding = error(
+        known.code,
+        f"Google Cloud refuses: {body.message}",
+        remedy,
+        None if is_ours else known.path or path,
+    )
+    return RsctlError(known.exit_code, finding)
 
 
-def said_by(answer: Any) -> str:
+def error_message(response: Any) -> str:
     """The message of a `requests.Response` that is an error, after its status."""
-    said = _said(answer)
-    status = f"HTTP status {said.status}"
-    return said.message if said.message == status else f"{status}: {said.message}"
+    body = _body(response)
+    status = f"HTTP status {body.status}"
+    return body.message if body.message == status else f"{status}: {body.message}"
 
 
-def _finding(said: _Said, message: str, path: str | None) -> Finding:
-    if said.reason == "SERVICE_DISABLED":
-        where = said.activation or "the console's page APIs & Services"
-        return error("api-disabled", message, f"switch it on at {where}, and try again after a few "
-                     "minutes", path)  # fmt: skip
-    if said.status == 403 and "billing" in said.message.lower():
-        return error("billing", message, "link a billing account to the project", path)
-    if said.status == 403:
-        remedy = "ask for the permission that the message names, or log in as another account: "
-        return error("denied", message, remedy + "`gcloud auth application-default login`", path)
-    if said.status == 429:
-        remedy = "wait a minute, or ask for more quota on the console's page Quotas"
-        return error("quota", message, remedy, path)
-    if "quota restrictions" in said.message or "builds quota" in said.message:
-        remedy = (
-            "choose another region: new projects may build only in some, such as us-central1 or "
-            "europe-west1 (Cloud Build, locations)"
-        )
-        return error("quota", message, remedy, "targets.vertex.region")
-    if said.status == 404:
-        return error("not-found", message, "correct the name, or create what it names", path)
-    if said.status >= 500:
-        return error("cloud", message, "try again later", path)
-    return error("cloud", message, None, path)
-
-
-def _said(answer: Any) -> _Said:
-    status = int(answer.status_code)
+def _body(response: Any) -> _Body:
+    status = int(response.status_code)
     try:
-        body = answer.json()["error"]
+        body = response.json()["error"]
         message = str(body["message"])
         details = [d for d in body.get("details", ()) if isinstance(d, dict)]
     except (ValueError, KeyError, TypeError, AttributeError):
-        return _Said(status, f"HTTP status {status}")
+        return _Body(status, f"HTTP status {status}")
     reason = next((str(d["reason"]) for d in details if "reason" in d), "")
-    return _Said(status, message[:_LONGEST], reason, _activation(details))
+    return _Body(status, message[:_LONGEST], reason, _activation(details))
 
 
 def _activation(details: list[dict[str, Any]]) -> str:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-from rsctl.clients.aws import client, code_of, findings
+from rsctl.clients.aws import Aws
+from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job
@@ -37,14 +40,19 @@ def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
 
 
 def _identity(region: str | None) -> str:
-    with findings(None):
-        return str(client("sts", region).get_caller_identity()["Arn"])
+    return str(_aws(region).request("sts", "get_caller_identity")["Arn"])
+
+
+def _aws(region: str | None, path: str | None = None) -> Aws:
+    endpoints = Endpoints.of_environment()
+    return Aws(endpoints, region, path, retries=RetryPolicy.of(endpoints, tries=2))
 
 
 def _role(arn: str) -> str:
     name = arn.rpartition("/")[2]
-    with findings("targets.sagemaker.role"):
-        role = client("iam", None).get_role(RoleName=name)["Role"]
+    role = _aws(None, "targets.sagemaker.role").request("iam", "get_role", {"RoleName": name})[
+        "Role"
+    ]
     policy = role.get("AssumeRolePolicyDocument", {})
     if isinstance(policy, str):
         policy = json.loads(unquote(policy))
@@ -65,12 +73,8 @@ def _machines(plan: Plan) -> dict[str, int]:
 
 def _quota(region: str | None, machine: str, needed: int) -> str:
     wanted = f"{machine} for training job usage"
-    with findings("targets.sagemaker.region"):
-        pages = client("service-quotas", region).get_paginator("list_service_quotas")
-        quotas: Iterator[dict[str, Any]] = (
-            quota for page in pages.paginate(ServiceCode="sagemaker") for quota in page["Quotas"]
-        )
-        value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
+    quotas = _quotas(_aws(region, "targets.sagemaker.region"))
+    value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
     if value is None:
         return f"{needed} needed; the quota is not known"
     if value < needed:
@@ -82,6 +86,16 @@ def _quota(region: str | None, machine: str, needed: int) -> str:
     return f"{needed} of {value:g}"
 
 
+def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
+    wanted = {"ServiceCode": "sagemaker"}
+    while True:
+        page = aws.request("service-quotas", "list_service_quotas", wanted)
+        yield from page["Quotas"]
+        if not page.get("NextToken"):
+            return
+        wanted["NextToken"] = page["NextToken"]
+
+
 def _buckets(job: Job) -> list[str]:
     uris = [*job.inputs.values(), job.outputs, job.checkpoints, job.targets.sagemaker.staging]
     names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
@@ -89,17 +103,14 @@ def _buckets(job: Job) -> list[str]:
 
 
 def _bucket(region: str | None, bucket: str) -> str:
-    from botocore.exceptions import ClientError
-
-    with findings(None):
-        try:
-            answer = client("s3", region).head_bucket(Bucket=bucket)
-        except ClientError as problem:
-            if code_of(problem) != "404":
-                raise
-            remedy = f"create it: `aws s3 mb s3://{bucket}`"
-            finding = error("bucket", "there is no such bucket", remedy)
-            raise RsctlError(ExitCode.REFUSED, finding) from None
+    try:
+        answer = _aws(region).request("s3", "head_bucket", {"Bucket": bucket})
+    except AwsError as problem:
+        if problem.code != "404":
+            raise
+        remedy = f"create it: `aws s3 mb s3://{bucket}`"
+        finding = error("bucket", "there is no such bucket", remedy)
+        raise RsctlError(ExitCode.REFUSED, finding) from None
     found_region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
     if region and found_region != region:
         message = f"it is in {found_region}, and the job in {region}"

@@ -7,8 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 from rsctl.catalog import load
-from rsctl.clients.google import Google, endpoint
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.google import Google
+from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.job import Job
@@ -34,7 +35,7 @@ def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
     options = job.targets.vertex
     project, region = str(options.project), str(options.region)
-    google = Google(Pace(tries=2), project)
+    google = _google(project)
     who = run_check("credentials", google.identity)
     yield who
     if who.verdict != "ok":
@@ -49,10 +50,16 @@ def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
         yield run_check(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
 
 
+def _google(project: str | None = None) -> Google:
+    endpoints = Endpoints.of_environment()
+    return Google(endpoints, project, RetryPolicy.of(endpoints, tries=2))
+
+
 def _apis(google: Google, project: str) -> str:
     names = "&".join(f"names=projects/{project}/services/{name}" for name in _SERVICES)
-    url = f"{endpoint('serviceusage')}/v1/projects/{project}/services:batchGet?{names}"
-    services = google.call("GET", url, path="targets.vertex.project").json().get("services", [])
+    base = google.endpoints.google_url("serviceusage")
+    url = f"{base}/v1/projects/{project}/services:batchGet?{names}"
+    services = google.request("GET", url, path="targets.vertex.project").json().get("services", [])
     enabled = {s["name"].rpartition("/")[2] for s in services if s.get("state") == "ENABLED"}
     missing = [name for name in _SERVICES if name not in enabled]
     if missing:
@@ -62,7 +69,8 @@ def _apis(google: Google, project: str) -> str:
 
 
 def _permissions(google: Google, project: str) -> str:
-    url = f"{endpoint('cloudresourcemanager')}/v1/projects/{project}:testIamPermissions"
+    base = google.endpoints.google_url("cloudresourcemanager")
+    url = f"{base}/v1/projects/{project}:testIamPermissions"
     granted = _granted(google, url, "targets.vertex.project", list(_PERMISSIONS))
     missing = [name for name in _PERMISSIONS if name not in granted]
     if missing:
@@ -72,7 +80,8 @@ def _permissions(google: Google, project: str) -> str:
 
 
 def _act_as(google: Google, project: str, account: str) -> str:
-    url = f"{endpoint('iam')}/v1/projects/{project}/serviceAccounts/{account}:testIamPermissions"
+    base = google.endpoints.google_url("iam")
+    url = f"{base}/v1/projects/{project}/serviceAccounts/{account}:testIamPermissions"
     path = "targets.vertex.service_account"
     if _ACT_AS not in _granted(google, url, path, [_ACT_AS]):
         message = f"jobs may not be given {account}: {_ACT_AS} is missing"
@@ -82,7 +91,7 @@ def _act_as(google: Google, project: str, account: str) -> str:
 
 
 def _granted(google: Google, url: str, path: str, wanted: list[str]) -> set[str]:
-    answer = google.call("POST", url, path=path, json={"permissions": wanted})
+    answer = google.request("POST", url, path=path, json={"permissions": wanted})
     return set(answer.json().get("permissions", []))
 
 
@@ -116,10 +125,10 @@ def needed_quotas(job: Job, plan: Plan) -> dict[str, int]:
 def _quota(google: Google, project: str, region: str, quota: str, needed: int) -> str:
     metric = quote(f"aiplatform.googleapis.com/{quota}", safe="")
     url = (
-        f"{endpoint('serviceusage')}/v1beta1/projects/{project}/services/"
+        f"{google.endpoints.google_url('serviceusage')}/v1beta1/projects/{project}/services/"
         f"aiplatform.googleapis.com/consumerQuotaMetrics/{metric}"
     )
-    answer = google.call("GET", url, ok=(200, 404), path="targets.vertex.region")
+    answer = google.request("GET", url, ok=(200, 404), path="targets.vertex.region")
     limit = _limit(answer.json(), region) if answer.status_code == 200 else None
     if limit is None:
         return f"{needed} needed; the quota in {region} is not known"
@@ -159,10 +168,9 @@ def _buckets(job: Job) -> dict[str, set[str]]:
 
 def _bucket(google: Google, bucket: str, needs: set[str]) -> str:
     wanted = "&".join(f"permissions={name}" for name in sorted(needs))
-    url = (
-        f"{endpoint('storage')}/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{wanted}"
-    )
-    answer = google.call("GET", url, ok=(200, 404))
+    base = google.endpoints.google_url("storage")
+    url = f"{base}/storage/v1/b/{quote(bucket, safe='')}/iam/testPermissions?{wanted}"
+    answer = google.request("GET", url, ok=(200, 404))
     if answer.status_code == 404:
         raise _lacking(
             "bucket", "there is no such bucket", f"`gcloud storage buckets create gs://{bucket}`"
@@ -182,4 +190,4 @@ def _lacking(code: str, message: str, remedy: str) -> RsctlError:
 
 def signed_in(severity: Verdict) -> Check:
     """Whether there are credentials at all, without a job."""
-    return run_check("google cloud", Google(Pace(tries=2)).identity, severity)
+    return run_check("google cloud", _google().identity, severity)

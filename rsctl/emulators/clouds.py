@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.behaviour import EmulatorBehaviour
 from rsctl.emulators.faults import Faults
 from rsctl.emulators.nodes import Runner
@@ -77,7 +77,7 @@ def client_environment(environment: dict[str, str], pace: float) -> dict[str, st
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        PACE: os.environ.get(PACE, str(pace)),
+        TIME_SCALE: os.environ.get(TIME_SCALE, str(pace)),
         "NO_PROXY": no_proxy,
         "no_proxy": no_proxy,
         **environment,

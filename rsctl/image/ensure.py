@@ -8,6 +8,7 @@ from typing import Optional
 
 import msgspec
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.image.builder import Builder, Layer, select_builder
 from rsctl.image.events import Output, Show
 from rsctl.image.labels import make_labels
@@ -72,7 +73,7 @@ def ensure_image_remotely(recipe: Recipe, job: Job, target: str, show: Show) -> 
     from rsctl.image.remote.builders import remote_builder
 
     started, changes = monotonic(), changes_since_last_build(recipe)
-    builder = remote_builder(job, target)
+    builder = remote_builder(job, target, Endpoints.of_environment())
     digest = _find_pushed(recipe)
     if digest:
         return _result(recipe, started, changes, digest=digest)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rsctl.bench.records import Benches
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour
@@ -47,7 +47,7 @@ def test_each_job_is_submitted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     runner = make_runner("process", {ANY_IMAGE: Program(tmp_path)})
     emulator = VertexEmulator(tmp_path / "vertex", runner, behaviour=Behaviour(pace=FACTOR))
     with emulator:
-        for name, value in {**emulator.environment(), PACE: str(FACTOR)}.items():
+        for name, value in {**emulator.environment(), TIME_SCALE: str(FACTOR)}.items():
             monkeypatch.setenv(name, value)
         driver = start(job)
         deadline = monotonic() + 90

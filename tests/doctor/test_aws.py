@@ -42,7 +42,10 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
         stubber.activate()
         return stubber
 
-    monkeypatch.setattr(aws, "client", lambda service, _region: clients[service])
+    def stubbed(_session: Any, _endpoints: Any, service: str, **_: Any) -> Any:
+        return clients[service]
+
+    monkeypatch.setattr("rsctl.clients.aws.aws_client", stubbed)
     return make
 
 

@@ -16,12 +16,13 @@ import msgspec
 import pytest
 
 from rsctl.cli.runs import clear_dead_emulators
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError
 from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
 from rsctl.rehearsal.start import start
 from rsctl.runs import emulator
 from rsctl.runs.home import home, run_directory
-from rsctl.targets.managed.surroundings import surroundings
+from rsctl.targets.managed.endpoints import endpoints_of
 from tests.emulators.nodes.conftest import IMAGE, leftovers, owners
 from tests.kit.docker import needs_docker
 from tests.kit.polling import wait_until
@@ -45,8 +46,8 @@ def play(**fields: Any) -> Rehearsal:
 
 
 def call(method: str, path: str) -> Any:
-    with surroundings(RUN):
-        request = urllib.request.Request(os.environ["FAKE_CLOUD"] + path, method=method)
+    variables = emulator.environment_of(RUN) or {}
+    request = urllib.request.Request(variables["FAKE_CLOUD"] + path, method=method)
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 
@@ -67,15 +68,17 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     before = dict(os.environ)
     start(RUN, play(options={"region": "here"}))
-    with surroundings(RUN):
-        assert "AWS_PROFILE" not in os.environ
-        assert os.environ["AWS_REGION"] == "here"
-        assert os.environ["AWS_CONFIG_FILE"] == os.devnull
-        assert os.environ["NO_PROXY"] == "intranet.example,127.0.0.1,localhost"
-        assert os.environ["RSCTL_CLOUD_PACE"] == "0.05"
+    variables = emulator.environment_of(RUN) or {}
+    assert "AWS_PROFILE" not in variables
+    assert variables["AWS_REGION"] == "here"
+    assert variables["AWS_CONFIG_FILE"] == os.devnull
+    assert variables["NO_PROXY"] == "intranet.example,127.0.0.1,localhost"
+    assert variables["RSCTL_CLOUD_PACE"] == "0.05"
+    endpoints = endpoints_of(RUN)
+    assert endpoints == Endpoints.of_emulator(variables)
+    assert (endpoints.is_emulator, endpoints.time_scale) == (True, 0.05)
+    assert endpoints_of("another-aaaaaa") == Endpoints.of_environment()
     assert dict(os.environ) == before
-    with surroundings("another-aaaaaa"):
-        assert dict(os.environ) == before
     assert (run_directory(RUN) / "emulator.json").stat().st_mode & 0o777 == 0o600
 
 
@@ -137,8 +140,6 @@ def test_killed_it_leaves_nothing_after_the_next_command(busy: str) -> None:
     wait_until(lambda: emulator.is_lost(RUN), "its death")
     assert leftovers(busy)
     clear_dead_emulators()
-    with surroundings(RUN):
-        assert os.environ["FAKE_CLOUD"].startswith("http://127.0.0.1:")
     assert leftovers(busy) == []
     assert owners(home()) == []
 

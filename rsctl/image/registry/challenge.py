@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from rsctl.clients.clients import is_loopback, is_private
+from rsctl.clients.private import is_loopback, is_private
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
 from rsctl.image.registry.credentials import IDENTITY_TOKEN, Login

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any
 from urllib.parse import quote
 
-from rsctl.clients.clients import google_request
-from rsctl.clients.google import endpoint
-from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+from msgspec.structs import replace
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.google import google_credentials, renew
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
 from rsctl.image.registry.credentials import Login
@@ -18,47 +17,19 @@ from rsctl.image.registry.remedies import remedies_for
 USER = "oauth2accesstoken"
 """The user's name that goes with an access token (Artifact Registry, authentication)."""
 
-_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 
-
-def log_in(repository: Repository) -> Login:
-    """An access token of the application default credentials. Raises RsctlError."""
-    from google.auth import exceptions
-
+def log_in(repository: Repository, endpoints: Endpoints) -> Login:
+    """An access token of the user's credentials. Raises RsctlError."""
     try:
-        return Login(repository.host, USER, _token())
-    except exceptions.DefaultCredentialsError as problem:
-        message = f"no Google Cloud credentials for {repository.host}: {_first(problem)}"
-        raise _environment(NO_CREDENTIALS, message, GOOGLE_LOGIN) from None
-    except exceptions.RefreshError as problem:
-        raise _not_refreshed(repository, problem) from None
-    except exceptions.GoogleAuthError as problem:
-        message = f"Google's log-in service could not be asked: {_first(problem)}"
-        raise _environment("network", message, "check the network and try again") from None
+        credentials = google_credentials(endpoints)
+        renew(credentials, endpoints)
+    except RsctlError as problem:
+        findings = [replace(finding, path=FIELD) for finding in problem.findings]
+        raise RsctlError(problem.exit_code, *findings) from None
+    return Login(repository.host, USER, str(credentials.token))
 
 
-def _token() -> str:
-    import google.auth
-
-    with warnings.catch_warnings():
-        # It warns of a user's credentials without a quota project, which a registry never asks.
-        warnings.simplefilter("ignore")
-        credentials: Any
-        credentials, _ = google.auth.default(scopes=[_SCOPE])
-        credentials.refresh(google_request())
-    return str(credentials.token)
-
-
-def _not_refreshed(repository: Repository, problem: Exception) -> RsctlError:
-    if "PERMISSION_DENIED" in str(problem):
-        message = f"Google Cloud gives no access token: {_first(problem)}"
-        remedy = "ask for roles/iam.serviceAccountTokenCreator on the service account"
-        return RsctlError(ExitCode.REFUSED, error("denied", message, remedy, FIELD))
-    message = f"the Google Cloud credentials for {repository.host} have expired: {_first(problem)}"
-    return _environment("credentials-expired", message, GOOGLE_LOGIN)
-
-
-def require_repository(repository: Repository, login: Login) -> None:
+def require_repository(repository: Repository, login: Login, endpoints: Endpoints) -> None:
     """Raise RsctlError (refused) if Artifact Registry says that the repository is not there.
 
     It is not created here: where it is, how long it keeps images and who pays is its owner's
@@ -67,7 +38,7 @@ def require_repository(repository: Repository, login: Login) -> None:
     wanted = repository.google
     if wanted is None:
         return
-    answer = http.request("GET", _resource(wanted), http.BearerAuth(login.secret))
+    answer = http.request("GET", _resource(wanted, endpoints), http.BearerAuth(login.secret))
     if answer.status == 404:
         message = f"Artifact Registry has no repository {wanted.name!r} in {_location(wanted)}"
         finding = error("repository-missing", message, remedies_for(repository).create, FIELD)
@@ -81,21 +52,12 @@ def require_repository(repository: Repository, login: Login) -> None:
         raise RsctlError(ExitCode.REFUSED, error("repository-format", message, remedy, FIELD))
 
 
-def _resource(wanted: GoogleRepository) -> str:
+def _resource(wanted: GoogleRepository, endpoints: Endpoints) -> str:
     names = (quote(part, safe=":") for part in (wanted.project, wanted.location, wanted.name))
     project, location, name = names
     path = f"v1/projects/{project}/locations/{location}/repositories/{name}"
-    return f"{endpoint('artifactregistry')}/{path}"
+    return f"{endpoints.google_url('artifactregistry')}/{path}"
 
 
 def _location(wanted: GoogleRepository) -> str:
     return f"project {wanted.project}, location {wanted.location}"
-
-
-def _first(problem: Exception) -> str:
-    """The sentence of an error of google-auth, which may also carry a whole response."""
-    return str(problem.args[0]) if problem.args else type(problem).__name__
-
-
-def _environment(code: str, message: str, remedy: str) -> RsctlError:
-    return RsctlError(ExitCode.ENVIRONMENT, error(code, message, remedy, FIELD))

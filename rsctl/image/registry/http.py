@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.clients.clients import http_session, is_loopback
-from rsctl.clients.reasons import innermost
+from rsctl.clients.private import is_loopback
+from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry.names import FIELD
 
@@ -105,7 +105,7 @@ def request(
     except requests.exceptions.SSLError as problem:
         raise _certificate(host, problem) from None
     except requests.exceptions.RequestException as problem:
-        message = f"{host} does not answer: {innermost(problem)}"
+        message = f"{host} does not answer: {connection_problem(problem)}"
         remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
         raise _environment("registry-unreachable", message, remedy) from None
 
@@ -139,7 +139,7 @@ def _read(response: requests.Response, host: str) -> bytes:
 
 
 def _certificate(host: str, problem: Exception) -> RsctlError:
-    message = f"the certificate of {host} is not accepted: {innermost(problem)}"
+    message = f"the certificate of {host} is not accepted: {connection_problem(problem)}"
     remedy = (
         "add the authority that signed it to this machine's certificates, to docker's "
         f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"

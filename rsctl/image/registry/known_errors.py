@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from rsctl.clients.errors import KnownError, find_known_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, Repository
@@ -12,22 +13,6 @@ from rsctl.image.registry.remedies import remedies_for
 
 TAG_IMMUTABLE = "tag-immutable"
 """The code of a finding that the tag is there already and must stay as it is."""
-
-
-@dataclass(frozen=True)
-class KnownError:
-    """One known error: its pattern, in lower case, and what is shown of it.
-
-    In the remedy, `{host}` is the registry and the other names are those of `Remedies`. After an
-    error that is `transient` another attempt may succeed.
-    """
-
-    code: str
-    pattern: str
-    message: str
-    remedy: str
-    exit_code: ExitCode = ExitCode.REFUSED
-    is_transient: bool = False
 
 
 class PushError(RsctlError):
@@ -39,7 +24,27 @@ class PushError(RsctlError):
         self.is_transient = is_transient
 
 
-_LOGIN_REFUSED = KnownError(
+def _known(
+    code: str,
+    pattern: str,
+    summary: str,
+    remedy: str,
+    exit_code: ExitCode = ExitCode.REFUSED,
+    is_transient: bool = False,
+) -> KnownError:
+    """In the remedy, `{host}` is the registry and the other names are those of `Remedies`."""
+    return KnownError(
+        code,
+        remedy,
+        FIELD,
+        exit_code,
+        pattern=re.compile(pattern, re.IGNORECASE),
+        summary=summary,
+        is_transient=is_transient,
+    )
+
+
+_LOGIN_REFUSED = _known(
     "login-refused",
     r"unauthorized|incorrect username or password|invalid username/password|failed auth",
     "the registry does not accept the log-in",
@@ -48,7 +53,7 @@ _LOGIN_REFUSED = KnownError(
 # The first that matches counts, so the more exact ones come first. The patterns match messages of
 # docker, of podman and the registries' error codes (OCI distribution: NAME_UNKNOWN, DENIED, ...).
 KNOWN_ERRORS = (
-    KnownError(
+    _known(
         "engine",
         r"cannot connect to the docker daemon|is the docker daemon running|docker daemon socket"
         r"|docker api at",
@@ -56,14 +61,14 @@ KNOWN_ERRORS = (
         "start it, and see that this user may use its socket",
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         "image-missing",
         r"image does not exist locally|no such image|image not known",
         "the engine has no such image",
         "build it first, with the engine that is to push it",
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         TAG_IMMUTABLE,
         r"immutab|cannot be overwritten|tag invalid",
         "the registry holds another image by this tag and lets no tag be moved",
@@ -72,7 +77,7 @@ KNOWN_ERRORS = (
             "was made from the same files"
         ),
     ),
-    KnownError(
+    _known(
         "registry-busy",
         r"toomanyrequests|too many requests|statuscode: 429|status: 429",
         "the registry has had too many requests",
@@ -80,19 +85,19 @@ KNOWN_ERRORS = (
         ExitCode.ENVIRONMENT,
         is_transient=True,
     ),
-    KnownError(
+    _known(
         "quota",
         r"quota|storage limit|limit ?exceeded|insufficient storage",
         "the registry has no room for it",
         "delete images from {host} that nobody needs, or ask for more",
     ),
-    KnownError(
+    _known(
         "repository-missing",
         r"name unknown|name_unknown|repository \S+ not found|repository with name .* not exist",
         "the registry has no such repository",
         "{create}",
     ),
-    KnownError(
+    _known(
         "repository",
         r"name invalid|name_invalid|invalid reference format|missing image name"
         r"|invalid repository name|repository name must",
@@ -100,7 +105,7 @@ KNOWN_ERRORS = (
         "correct image.repository",
         ExitCode.USAGE,
     ),
-    KnownError(
+    _known(
         "login-missing",
         r"no basic auth credentials|authentication required|unauthenticated|not authenticated"
         r"|no credentials|anonymous token",
@@ -108,7 +113,7 @@ KNOWN_ERRORS = (
         "{log_in}",
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         "credentials-expired",
         r"token has expired|token is expired|expired token",
         "the log-in has expired",
@@ -116,13 +121,13 @@ KNOWN_ERRORS = (
         ExitCode.ENVIRONMENT,
     ),
     _LOGIN_REFUSED,
-    KnownError(
+    _known(
         "denied",
         r"denied|forbidden|status: 403|insufficient_scope",
         "no permission",
         "{ask_to_push}",
     ),
-    KnownError(
+    _known(
         "certificate",
         r"x509|certificate",
         "the engine does not accept the registry's certificate",
@@ -132,21 +137,21 @@ KNOWN_ERRORS = (
         ),
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         "registry-plain",
         r"http response to https client",
         "the registry speaks no TLS",
         ('give it a certificate, or add {host} to "insecure-registries" of the Docker engine'),
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         "registry-unreachable",
         r"connection refused|no such host|no route to host|network is unreachable",
         "the engine cannot reach the registry",
         ("check that {host} is right, that it runs, and the engine's network and proxy"),
         ExitCode.ENVIRONMENT,
     ),
-    KnownError(
+    _known(
         "registry-unstable",
         r"status:? 5\d\d|statuscode: 5\d\d|\b50[0234] |\beof\b|connection reset|broken pipe"
         r"|timeout|timed out|deadline exceeded|temporary failure|server misbehaving"
@@ -157,7 +162,7 @@ KNOWN_ERRORS = (
         is_transient=True,
     ),
 )
-_UNKNOWN = KnownError(
+_UNKNOWN = _known(
     "push",
     "",
     "the push failed",
@@ -171,16 +176,16 @@ def push_error(
 ) -> PushError:
     """The error for a push that printed these lines last; its last line is matched first."""
     last = next((line for line in reversed(lines) if line.strip()), "it printed nothing").strip()
-    known = _find(last) or _find("\n".join(lines)) or _UNKNOWN
+    known = (
+        find_known_error(KNOWN_ERRORS, last)
+        or find_known_error(KNOWN_ERRORS, "\n".join(lines))
+        or _UNKNOWN
+    )
     if login and known.code == "login-missing":
         known = _LOGIN_REFUSED  # the engine prints the same for a log-in that was not accepted
     whose = f" as {login.user!r}" if login and known.code in ("denied", "login-refused") else ""
-    message = f"cannot push {reference}{whose}: {known.message}; the last line: {last}"
-    remedy = known.remedy.format(host=repository.host, **asdict(remedies_for(repository)))
+    message = f"cannot push {reference}{whose}: {known.summary}; the last line: {last}"
+    remedies = asdict(remedies_for(repository))
+    remedy = (known.remedy or "").format(host=repository.host, **remedies)
     finding = error(known.code, message, remedy, FIELD)
     return PushError(known.exit_code, finding, known.is_transient)
-
-
-def _find(output: str) -> KnownError | None:
-    lower = output.lower()
-    return next((known for known in KNOWN_ERRORS if re.search(known.pattern, lower)), None)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from rsctl.clients.clients import is_loopback
+from rsctl.clients.private import is_loopback
 from rsctl.findings import ExitCode, RsctlError, error
 
 DOCKER_HUB = "docker.io"

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from rsctl.clients.logins import NO_CREDENTIALS
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import NO_CREDENTIALS
 from rsctl.findings import RsctlError
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import Kind, Repository, parse_reference, parse_repository
 
 
-def login_for(repository: str) -> Login | None:
+def login_for(repository: str, endpoints: Endpoints | None = None) -> Login | None:
     """The log-in for a push to `HOST/PATH`; None where docker's own stored one is to be used.
 
     That is so for registries of no cloud, and where cloud credentials are missing while docker
     has a log-in of its own, as after `gcloud auth configure-docker`. A log-in lasts an hour
     (Google) or twelve (Amazon): make it right before the push, not before a long build.
+    `endpoints` are those of the environment if they are left out, as below.
 
     Raises RsctlError: environment (no credentials, expired ones, no network), refused (a
     permission is missing), usage (not a repository's name).
     """
     parsed = parse_repository(repository)
     try:
-        return _cloud_login(parsed)
+        return _cloud_login(parsed, endpoints or Endpoints.of_environment())
     except RsctlError as problem:
         if problem.findings[0].code == NO_CREDENTIALS and _stored_login(parsed):
             return None
         raise
 
 
-def find_pushed(reference: str, login: Login | None) -> str | None:
+def find_pushed(
+    reference: str, login: Login | None, endpoints: Endpoints | None = None
+) -> str | None:
     """The digest of `REPOSITORY:TAG` if the registry has it, without pulling anything.
 
     `login` is what `login_for` gave; with None, docker's stored log-in is looked up. Raises
@@ -37,13 +41,15 @@ def find_pushed(reference: str, login: Login | None) -> str | None:
     if login and repository.kind is Kind.ECR:
         from rsctl.image.registry import aws
 
-        return aws.find_digest(repository, tag)
+        return aws.find_digest(repository, tag, endpoints or Endpoints.of_environment())
     from rsctl.image.registry import api
 
     return api.find_digest(repository, tag, login or _stored_login(repository))
 
 
-def ensure_repository(repository: str, login: Login | None) -> None:
+def ensure_repository(
+    repository: str, login: Login | None, endpoints: Endpoints | None = None
+) -> None:
     """See that the repository `HOST/PATH` exists, so that a push can succeed.
 
     A repository of ECR is created. One of Artifact Registry is not: if it is missing, the finding
@@ -52,26 +58,27 @@ def ensure_repository(repository: str, login: Login | None) -> None:
     parsed = parse_repository(repository)
     if login is None:
         return
+    endpoints = endpoints or Endpoints.of_environment()
     if parsed.kind is Kind.ECR:
         from rsctl.image.registry import aws
 
-        aws.ensure_repository(parsed)
+        aws.ensure_repository(parsed, endpoints)
     elif parsed.kind is Kind.GOOGLE:
         from rsctl.image.registry import google_cloud
 
-        google_cloud.require_repository(parsed, login)
+        google_cloud.require_repository(parsed, login, endpoints)
 
 
-def _cloud_login(repository: Repository) -> Login | None:
+def _cloud_login(repository: Repository, endpoints: Endpoints) -> Login | None:
     # The clouds' modules are imported here: they bring the clouds' libraries.
     if repository.kind is Kind.GOOGLE:
         from rsctl.image.registry import google_cloud
 
-        return google_cloud.log_in(repository)
+        return google_cloud.log_in(repository, endpoints)
     if repository.kind in (Kind.ECR, Kind.ECR_PUBLIC):
         from rsctl.image.registry import aws
 
-        return aws.log_in(repository)
+        return aws.log_in(repository, endpoints)
     return None
 
 

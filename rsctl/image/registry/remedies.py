@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rsctl.clients.logins import AWS_LOGIN, GOOGLE_LOGIN
+from rsctl.clients.errors import AWS_LOGIN, GOOGLE_LOGIN
 from rsctl.image.registry.names import Kind, Repository
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from rsctl.clients.archive import Archive
+from rsctl.clients.storage import Upload
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
 
@@ -22,8 +22,13 @@ CONTEXT = "context.tar"
 _BLOCK = 1 << 20
 
 
+def object_name(context: Upload) -> str:
+    """Content-addressed, so that an unchanged context is uploaded once."""
+    return f"rsctl-context-{context.digest[:32]}.zip"
+
+
 @contextmanager
-def pack_context(recipe: Recipe) -> Iterator[Archive]:
+def pack_context(recipe: Recipe) -> Iterator[Upload]:
     """The recipe's context in a temporary file. Raises RsctlError if it cannot be written."""
     with tempfile.TemporaryFile() as out:
         try:
@@ -33,7 +38,7 @@ def pack_context(recipe: Recipe) -> Iterator[Archive]:
             remedy = "free space there"
             raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
         size = out.tell()
-        yield Archive(out, size, _digest(out))
+        yield Upload(out, size, _digest(out))
 
 
 def _write_zip(recipe: Recipe, out: IO[bytes]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe, repository_of
@@ -26,7 +27,7 @@ class RemoteBuilder(Protocol):
         """
 
 
-def remote_builder(job: Job, target: str) -> RemoteBuilder:
+def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder:
     """The service that belongs to a target. Raises RsctlError naming every field it lacks."""
     needed = {
         "vertex": ("project", "region", "staging"),
@@ -42,10 +43,10 @@ def remote_builder(job: Job, target: str) -> RemoteBuilder:
     if target == "vertex":
         from rsctl.image.remote.cloudbuild import CloudBuild
 
-        return CloudBuild(job.targets.vertex)
+        return CloudBuild(job.targets.vertex, endpoints)
     from rsctl.image.remote.codebuild import CodeBuild
 
-    return CodeBuild(job.targets.sagemaker)
+    return CodeBuild(job.targets.sagemaker, endpoints)
 
 
 _EXAMPLES = {

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
-from rsctl.clients.google import Google, Lost, endpoint, unreachable
-from rsctl.clients.google_errors import refused
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import NoAnswer, no_answer
+from rsctl.clients.google import Google
+from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
-from rsctl.clients.storage import Storage
+from rsctl.clients.storage.google import GoogleBucket
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
-from rsctl.image.remote.archive import pack_context
+from rsctl.image.remote.archive import object_name, pack_context
 from rsctl.image.remote.cloudbuild_request import build_request, tag_of
 from rsctl.image.remote.cloudbuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
@@ -23,6 +24,7 @@ from rsctl.spec.options import VertexOptions
 
 Build = dict[str, Any]
 
+_FIELD = "targets.vertex"
 _RUNNING = ("PENDING", "QUEUED", "WORKING")
 _QUIET_POLLS = 5
 _LAST_LINES = ("DONE", "ERROR", "CANCELLED", "TIMEOUT", "EXPIRED")
@@ -32,14 +34,14 @@ _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 class CloudBuild:
     """Builds in one project and region. Needs `project`, `region` and `staging`."""
 
-    def __init__(self, options: VertexOptions, pace: Pace | None = None) -> None:
+    def __init__(self, options: VertexOptions, endpoints: Endpoints) -> None:
         self._options = options
         self._staging = parse_staging(options.staging or "")
-        self._pace = pace or Pace.of_environment()
-        self._google = Google(self._pace)
-        self._storage = Storage(self._google, self._staging.bucket, self._pace)
+        self._retries = RetryPolicy.of(endpoints)
+        self._google = Google(endpoints)
+        self._storage = GoogleBucket(endpoints, self._staging.bucket, "targets.vertex.staging")
         path = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
-        self._builds = f"{endpoint('cloudbuild')}/v1/{path}"
+        self._builds = f"{endpoints.google_url('cloudbuild')}/v1/{path}"
 
     def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
         """Build and push; the digest. Raises RsctlError.
@@ -73,40 +75,38 @@ class CloudBuild:
 
         So no answer that is lost starts a second build.
         """
-        with pack_context(recipe) as archive:
+        with pack_context(recipe) as context:
             log.add_line(
-                f"uploading the context to gs://{self._staging.bucket}, {archive.size} bytes"
+                f"uploading the context to gs://{self._staging.bucket}, {context.size} bytes"
             )
-            name = self._staging.folder + archive.name
-            generation = self._storage.put(name, archive)
+            name = self._staging.folder + object_name(context)
+            generation = self._storage.put(name, context)
         request = build_request(recipe, self._options, name, generation)
-        for attempt in range(1, self._pace.tries + 1):
+        for attempt in range(1, self._retries.tries + 1):
             if build := self._create(request):
                 return build
-            self._pace.before_retry(attempt)
+            self._retries.before_retry(attempt)
             if build := next((b for b in self._find(recipe) if _id(b) not in before), None):
                 return build
-        raise unreachable(self._builds, Lost("no build could be started"))
+        raise no_answer(urlsplit(self._builds).netloc, "no build could be started")
 
     def _create(self, request: dict[str, Any]) -> Build | None:
         """The build, or None if there is no telling whether it was created."""
         try:
-            answer = self._google.once("POST", self._builds, json=request)
-        except Lost:
+            answer = self._google.request(
+                "POST", self._builds, retry=False, path=_FIELD, json=request
+            )
+        except NoAnswer:
             return None
-        if answer.status_code == 429 or answer.status_code >= 500:
-            return None
-        if answer.status_code != 200:
-            raise refused(answer, "targets.vertex")
         build: Build = answer.json()["metadata"]["build"]
         return build
 
     def _find(self, recipe: Recipe) -> list[Build]:
         """The last builds of this image, the newest first."""
-        answer = self._google.call(
+        answer = self._google.request(
             "GET",
             self._builds,
-            path="targets.vertex",
+            path=_FIELD,
             params={"filter": f'tags="{tag_of(recipe)}"', "pageSize": "50"},
         )
         builds: list[Build] = answer.json().get("builds", [])
@@ -115,8 +115,8 @@ class CloudBuild:
     def _follow(self, build: str, log: BuildLog) -> Build:
         """Show the log until the build has ended and all of its log has come."""
         name, read, quiet = f"{self._staging.folder}logs/log-{build}.txt", 0, 0
-        for _ in self._pace.looks():
-            state: Build = self._google.call("GET", f"{self._builds}/{build}").json()
+        for _ in self._retries.polls():
+            state: Build = self._google.request("GET", f"{self._builds}/{build}").json()
             quiet += 1
             while block := self._storage.read(name, read):
                 read, quiet = read + len(block), 0
@@ -128,7 +128,7 @@ class CloudBuild:
         return state
 
     def _cancel(self, build: str) -> None:
-        self._google.call("POST", f"{self._builds}/{build}:cancel", ok=(200, 400, 404), json={})
+        self._google.request("POST", f"{self._builds}/{build}:cancel", ok=(200, 400, 404), json={})
 
 
 def _id(build: Build) -> str:

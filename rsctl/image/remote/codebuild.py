@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
 
-from rsctl.clients.archive import Archive
-from rsctl.clients.aws import client, code_of, findings
-from rsctl.clients.pace import Pace
-from rsctl.clients.s3 import Bucket
+from rsctl.clients.aws import Aws
+from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import KnownError, find_known_error
+from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
+from rsctl.clients.storage import Upload
+from rsctl.clients.storage.s3 import S3Bucket
 from rsctl.image.events import Event
 from rsctl.image.recipe import Recipe
-from rsctl.image.remote.archive import pack_context
+from rsctl.image.remote.archive import object_name, pack_context
 from rsctl.image.remote.cloudwatch import LogStream
 from rsctl.image.remote.codebuild_request import build_request, project_request
 from rsctl.image.remote.codebuild_result import build_error, digest_of
@@ -23,71 +27,85 @@ from rsctl.spec.options import SageMakerOptions
 Build = dict[str, Any]
 
 _ROLE = "targets.sagemaker.build_role"
+_KNOWN = (
+    KnownError(
+        "build-role",
+        "let codebuild.amazonaws.com assume the role (its trust policy), or name another in "
+        "targets.sagemaker.build_role",
+        path=_ROLE,
+        codes=frozenset({"InvalidInputException"}),
+        pattern=re.compile("AssumeRole"),
+    ),
+    KnownError(
+        "quota",
+        "wait for other builds to end, or ask in Service Quotas for more concurrently running "
+        "builds",
+        codes=frozenset({"AccountLimitExceededException"}),
+    ),
+)
 _QUIET_POLLS = 5
 
 
 class CodeBuild:
     """Builds in one region. Needs `region`, `staging` and a role."""
 
-    def __init__(self, options: SageMakerOptions, pace: Pace | None = None) -> None:
+    def __init__(self, options: SageMakerOptions, endpoints: Endpoints) -> None:
         self._options = options
         self._staging = parse_staging(options.staging or "")
-        self._pace = pace or Pace.of_environment()
+        self._endpoints = endpoints
+        self._retries = RetryPolicy.of(endpoints)
+        self._aws = Aws(endpoints, options.region, _ROLE, _find_known)
 
     def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
         """Build and push; the digest. Raises RsctlError. Ctrl-C stops the build."""
         log = BuildLog(show)
-        service = client("codebuild", self._options.region)
-        with pack_context(recipe) as archive:
-            location = self._stage(archive, log)
-        build = self._start(service, build_request(recipe, self._options, location, _token()))
+        with pack_context(recipe) as context:
+            location = self._stage(context, log)
+        build = self._start(build_request(recipe, self._options, location, uuid.uuid4().hex))
         log.add_line(f"CodeBuild {build['id']}")
         try:
-            end = self._follow(service, build["id"], log)
+            end = self._follow(build["id"], log)
         except KeyboardInterrupt:
-            with findings("targets.sagemaker"):
-                service.stop_build(id=build["id"])
+            self._aws.request("codebuild", "stop_build", {"id": build["id"]})
             raise
         if end.get("buildStatus") != "SUCCEEDED":
             raise build_error(end, recipe, log)
         return digest_of(end, recipe)
 
-    def _stage(self, archive: Archive, log: BuildLog) -> str:
-        """Have the archive in the staging bucket, as BUCKET/KEY."""
-        name, key = self._staging.bucket, self._staging.folder + archive.name
-        message = f"uploading the context to s3://{name}, {archive.size} bytes"
-        Bucket(name, self._options.region).put(key, archive, lambda: log.add_line(message))
+    def _stage(self, context: Upload, log: BuildLog) -> str:
+        """Have the context in the staging bucket, as BUCKET/KEY."""
+        name, key = self._staging.bucket, self._staging.folder + object_name(context)
+        message = f"uploading the context to s3://{name}, {context.size} bytes"
+        bucket = S3Bucket(
+            *(self._endpoints, name, self._options.region, "targets.sagemaker.staging")
+        )
+        bucket.put(key, context, lambda: log.add_line(message))
         return f"{name}/{key}"
 
-    def _start(self, service: Any, request: dict[str, Any]) -> Build:
-        from botocore.exceptions import ClientError
-
-        with findings(_ROLE):
-            try:
-                started = service.start_build(**request)
-            except ClientError as problem:
-                if code_of(problem) != "ResourceNotFoundException":
-                    raise
-                self._create_project(service)
-                started = service.start_build(**request)
+    def _start(self, request: dict[str, Any]) -> Build:
+        try:
+            started = self._aws.request("codebuild", "start_build", request)
+        except AwsError as problem:
+            if problem.code != "ResourceNotFoundException":
+                raise
+            self._create_project()
+            started = self._aws.request("codebuild", "start_build", request)
         build: Build = started["build"]
         return build
 
-    def _create_project(self, service: Any) -> None:
-        from botocore.exceptions import ClientError
-
+    def _create_project(self) -> None:
         try:
-            service.create_project(**project_request(self._options))
-        except ClientError as problem:
-            if code_of(problem) != "ResourceAlreadyExistsException":
+            self._aws.request("codebuild", "create_project", project_request(self._options))
+        except AwsError as problem:
+            if problem.code != "ResourceAlreadyExistsException":
                 raise
 
-    def _follow(self, service: Any, identity: str, log: BuildLog) -> Build:
+    def _follow(self, identity: str, log: BuildLog) -> Build:
         """Show phases and log until the build has ended and no more of its log comes."""
-        stream, shown, quiet = LogStream(self._options.region), 0, 0
-        for _ in self._pace.looks():
-            with findings("targets.sagemaker"):
-                build: Build = service.batch_get_builds(ids=[identity])["builds"][0]
+        stream, shown, quiet = LogStream(self._aws), 0, 0
+        for _ in self._retries.polls():
+            answer = self._aws.request("codebuild", "batch_get_builds", {"ids": [identity]})
+            build: Build = answer["builds"][0]
             phases = build.get("phases", [])
             for phase in phases[shown:]:
                 log.add_line(f"CodeBuild phase {phase['phaseType']}")
@@ -108,5 +126,6 @@ def _messages(stream: LogStream, build: Build) -> list[str]:
     return stream.read(group, name) if group and name else []
 
 
-def _token() -> str:
-    return uuid.uuid4().hex
+def _find_known(code: str, message: str) -> KnownError | None:
+    """What is known of CodeBuild's own errors."""
+    return find_known_error(_KNOWN, message, code)

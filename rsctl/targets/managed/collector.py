@@ -12,7 +12,6 @@ from contextlib import suppress
 
 import msgspec
 
-from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
@@ -23,6 +22,7 @@ from rsctl.runs.store_errors import DiskFull
 from rsctl.stream.events import MetricEvent, StateEvent, now, seconds_between
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
+from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.final_states import record_final_states
 from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import Measurements
@@ -53,10 +53,12 @@ class Collector:
         self._failed_calls = 0
         self._is_requested = self._is_in_step = False
         self._is_disk_full = self._has_end_without_log = False
-        pace = Pace.of_environment()
-        self._status_timer = PollTimer(pace, 1.0, 10.0)
-        self._measurements = Measurements(job, run, store, self._progress, pace, self._report)
-        self._retry_timer = PollTimer(pace, 1.0, 30.0, growth=2.0)
+        time_scale = endpoints_of(folder.run).time_scale
+        self._status_timer = PollTimer(time_scale, 1.0, 10.0)
+        self._measurements = Measurements(
+            *(job, run, store, self._progress, time_scale, self._report)
+        )
+        self._retry_timer = PollTimer(time_scale, 1.0, 30.0, growth=2.0)
         self._log = LogCollector(
             folder,
             run,

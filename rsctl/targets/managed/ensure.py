@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError, note
 from rsctl.image.events import Show
 from rsctl.targets.base import Submission
@@ -26,7 +27,7 @@ def ensure_planned_image(submission: Submission, show: Show) -> str | None:
     return ensure_image_remotely(recipe, job, submission.plan.target, show).reference
 
 
-def ensure_package(submission: Submission, show: Show) -> None:
+def ensure_package(submission: Submission, endpoints: Endpoints, show: Show) -> None:
     """Have the package that the request names in the staging bucket; most jobs have none.
 
     Raises RsctlError.
@@ -34,7 +35,9 @@ def ensure_package(submission: Submission, show: Show) -> None:
     if submission.package is not None:
         from rsctl.targets.managed.package_upload import upload_package
 
-        upload_package(submission.package, submission.job, submission.plan.target, show)
+        upload_package(
+            *(submission.package, submission.job, submission.plan.target, endpoints, show)
+        )
 
 
 def _has_builder() -> bool:

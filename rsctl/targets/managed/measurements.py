@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from rsctl.clients.pace import Pace
 from rsctl.findings import Finding, RsctlError, note
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Fact, Run, Store
@@ -36,14 +35,14 @@ class Measurements:
         run: Run,
         store: Store,
         progress: Progress,
-        pace: Pace,
+        time_scale: float,
         report: Callable[[Finding], None],
     ) -> None:
         self.facts: list[Fact] = run.facts
         self._job, self._run, self._store, self._progress = job, run, store, progress
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         self._report = report
-        self._timer = PollTimer(pace, 60.0, 300.0, growth=1.5)
+        self._timer = PollTimer(time_scale, 60.0, 300.0, growth=1.5)
         self._latest = store.latest(run.run, MEASURED)
 
     def are_due(self) -> bool:

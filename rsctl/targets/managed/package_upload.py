@@ -6,28 +6,33 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rsctl.clients.archive import Archive
-from rsctl.clients.staging import StagingFolder, parse_staging
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.staging import parse_staging
+from rsctl.clients.storage import Upload, open_bucket
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.package import FILE, Package
 from rsctl.spec.job import Job
 
 
-def upload_package(package: Package, job: Job, target: str, show: Show) -> None:
+def upload_package(
+    package: Package, job: Job, target: str, endpoints: Endpoints, show: Show
+) -> None:
     """Have a package in the staging bucket of the target.
 
     Raises RsctlError, also if its files are not those of the plan any more.
     """
-    staging = parse_staging(getattr(job.targets, target).staging or "")
-    with _packed(package) as archive:
-        show(note("package", f"image.source goes to bucket {staging.bucket}: {archive.size} bytes"))
-        put = {"vertex": _put_to_google, "sagemaker": _put_to_aws}[target]
-        put(job, staging, f"{staging.folder}{package.folder}{FILE}", archive)
+    options = getattr(job.targets, target)
+    staging = parse_staging(options.staging or "")
+    with _packed(package) as upload:
+        show(note("package", f"image.source goes to bucket {staging.bucket}: {upload.size} bytes"))
+        path = f"targets.{target}.staging"
+        bucket = open_bucket(options.staging or "", endpoints, options.region, path)
+        bucket.put(f"{staging.folder}{package.folder}{FILE}", upload)
 
 
 @contextmanager
-def _packed(package: Package) -> Iterator[Archive]:
+def _packed(package: Package) -> Iterator[Upload]:
     with tempfile.TemporaryFile() as out:
         try:
             written = package.write(out)
@@ -39,19 +44,4 @@ def _packed(package: Package) -> Iterator[Archive]:
             message = "files were changed while the job was submitted"
             finding = error("package", message, "submit it again", "image.source")
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
-        yield Archive(out, out.tell(), package.digest, "application/gzip")
-
-
-def _put_to_google(job: Job, staging: StagingFolder, name: str, archive: Archive) -> None:
-    from rsctl.clients.google import Google
-    from rsctl.clients.pace import Pace
-    from rsctl.clients.storage import Storage
-
-    pace = Pace.of_environment()
-    Storage(Google(pace), staging.bucket, pace).put(name, archive)
-
-
-def _put_to_aws(job: Job, staging: StagingFolder, name: str, archive: Archive) -> None:
-    from rsctl.clients.s3 import Bucket
-
-    Bucket(staging.bucket, job.targets.sagemaker.region).put(name, archive)
+        yield Upload(out, out.tell(), package.digest, "application/gzip")

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from time import monotonic
 
-from rsctl.clients.pace import Pace
-
 
 class PollTimer:
     """Is due at once, and after each poll when an interval has passed that grows.
 
-    Intervals are in seconds, and scaled by the pace's factor.
+    Intervals are in seconds, and multiplied by `time_scale`.
     """
 
     def __init__(
         self,
-        pace: Pace,
+        time_scale: float,
         first: float,
         longest: float,
         growth: float = 1.3,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._first, self._longest = first * pace.factor, longest * pace.factor
+        self._first, self._longest = first * time_scale, longest * time_scale
         self._growth = growth
         self._clock = clock
         self._interval = self._first

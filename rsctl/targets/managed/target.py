@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
 from rsctl.runs import emulator
@@ -22,9 +22,9 @@ from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
+from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
-from rsctl.targets.managed.surroundings import surroundings
 from rsctl.targets.managed.watcher import RunWatcher, reached
 from rsctl.targets.variables import secret_values
 
@@ -46,8 +46,8 @@ class ManagedTarget:
     def __init__(self) -> None:
         self._watchers: dict[str, RunWatcher] = {}
 
-    def service(self) -> JobService:
-        """The cloud's job service."""
+    def service(self, endpoints: Endpoints) -> JobService:
+        """The job service at some endpoints; equal ones have the same."""
         raise NotImplementedError
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
@@ -66,13 +66,12 @@ class ManagedTarget:
             return
         try:
             record()
-            with surroundings(plan.run):
-                image = plan.image.reference or self.have_image(submission, show)
-                ensure_package(submission, show)
-                request = resolve_placeholders(
-                    plan.request, submission.placeholders, image, secret_values(submission)
-                )
-                self._create(plan, request)
+            image = plan.image.reference or self.have_image(submission, show)
+            ensure_package(submission, endpoints_of(plan.run), show)
+            request = resolve_placeholders(
+                plan.request, submission.placeholders, image, secret_values(submission)
+            )
+            self._create(plan, request)
         finally:
             os.close(lock)
 
@@ -89,7 +88,7 @@ class ManagedTarget:
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1) as threads:
-            creation = threads.submit(self.service().create, plan, request)
+            creation = threads.submit(self._service_of(plan.run).create, plan, request)
             try:
                 Store().locate(plan.run, creation.result())
             except KeyboardInterrupt:
@@ -106,13 +105,13 @@ class ManagedTarget:
             return
         Store().locate(plan.run, url)
         try:
-            reached(self.service().open(url).cancel)
+            reached(self._service_of(plan.run).open(url).cancel)
         except RsctlError as problem:
             raise Unanswered(plan.run, problem) from None
 
     def _find_job_of(self, plan: Plan) -> str:
         """The URL of a run's job, when the answer that had it was lost. Raises Unanswered."""
-        service, pace = self.service(), Pace.of_environment()
+        service = self._service_of(plan.run)
         for _ in range(_FIND_TRIES):
             try:
                 url = reached(lambda: service.find(plan.request, plan.run))
@@ -120,7 +119,7 @@ class ManagedTarget:
                 raise Unanswered(plan.run, problem) from None
             if url is not None:
                 return url
-            sleep(_FIND_SECONDS * pace.factor)
+            sleep(_FIND_SECONDS * endpoints_of(plan.run).time_scale)
         finding = error("interrupted", "interrupted before the cloud had answered")
         raise Unanswered(plan.run, RsctlError(ExitCode.ENVIRONMENT, finding))
 
@@ -167,10 +166,9 @@ class ManagedTarget:
 
     def cancel(self, run: str) -> None:
         """Ask the job to end."""
-        with surroundings(run):
-            job = self.find_job(run)
-            if job is not None:
-                _end(job)
+        job = self.find_job(run)
+        if job is not None:
+            _end(job)
         watcher = self._watchers.get(run)
         if watcher is not None:  # of another thread, it may be
             watcher.poll_now()
@@ -179,7 +177,8 @@ class ManagedTarget:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
         from rsctl.targets.managed.adopt import adopted_run
 
-        run = adopted_run(self.name, url, reached(self.service().open(url).describe))
+        service = self.service(Endpoints.of_environment())
+        run = adopted_run(self.name, url, reached(service.open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
         lock = RunFolder(run.run).begin(description)
@@ -199,7 +198,7 @@ class ManagedTarget:
         known = store.get(run)
         if known is None:
             return None
-        service = self.service()
+        service = self._service_of(run)
         if known.url != f"{self.name}://{run}":
             return service.open(known.url)
         gone = emulator.is_lost(run)
@@ -211,6 +210,9 @@ class ManagedTarget:
         if not known.state.is_final and (gone or is_old):
             _give_up(store, run)
         return None
+
+    def _service_of(self, run: str) -> JobService:
+        return self.service(endpoints_of(run))
 
     def _watcher(self, run: str) -> RunWatcher:
         if run not in self._watchers:

@@ -9,16 +9,15 @@ from typing import TypeVar
 
 import msgspec
 
-from rsctl.clients.pace import Pace
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
+from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, Unreachable
-from rsctl.targets.managed.surroundings import surroundings
 
 T = TypeVar("T")
 
@@ -51,11 +50,10 @@ class RunWatcher:
             return False
         if self._is_over():
             return True
-        with surroundings(self._folder.run):
-            collector = self._open()
-            if collector is not None:
-                collector.step()
-                self._end_with_emulator(collector)
+        collector = self._open()
+        if collector is not None:
+            collector.step()
+            self._end_with_emulator(collector)
         return self._is_over()
 
     def catch_up(self) -> None:
@@ -65,12 +63,11 @@ class RunWatcher:
         """
         if self._is_over():
             return
-        with surroundings(self._folder.run):
-            collector = self._open()
-            if collector is not None:
-                self._end_with_emulator(collector)
-                _until_quiet(collector)
-                self._end_with_emulator(collector)
+        collector = self._open()
+        if collector is not None:
+            self._end_with_emulator(collector)
+            _until_quiet(collector, endpoints_of(self._folder.run).time_scale)
+            self._end_with_emulator(collector)
 
     @property
     def has_ended(self) -> bool:
@@ -132,17 +129,16 @@ def reached(call: Callable[[], T]) -> T:
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
 
-def _until_quiet(collector: Collector) -> None:
-    factor = Pace.of_environment().factor
+def _until_quiet(collector: Collector, time_scale: float) -> None:
     quiet_since = monotonic()
     while not collector.is_over:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         if collector.step():
             quiet_since = monotonic()
-        elif monotonic() - quiet_since > longest * factor:
+        elif monotonic() - quiet_since > longest * time_scale:
             return
         else:
-            sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * factor))
+            sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * time_scale))
 
 
 def _is_complete(store: Store, run: Run) -> bool:

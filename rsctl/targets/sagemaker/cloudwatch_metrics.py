@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from rsctl.clients.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws import Aws
+from rsctl.clients.errors import NoAnswer
 from rsctl.stream.events import MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Unreachable
@@ -35,7 +36,6 @@ _PERIOD = 60  # seconds
 _LATE = timedelta(minutes=5)
 _MOST_METRICS = 500  # in one request
 _MOST_PAGES = 20
-_FIELD = "targets.sagemaker"
 
 
 class _Query(NamedTuple):
@@ -77,7 +77,7 @@ class CloudWatchMetrics:
         self._first, self._after = self._first or after, self._after or after
         end = current_time()
         if not has_ended:
-            period = max(_PERIOD * self._aws.pace.factor, 1.0)
+            period = max(_PERIOD * self._aws.retries.time_scale, 1.0)
             end -= timedelta(seconds=period + end.timestamp() % period)
         if start >= end:
             return []
@@ -120,11 +120,9 @@ class CloudWatchMetrics:
 
     def _page(self, query: dict[str, Any]) -> dict[str, Any]:
         try:
-            return self._aws.once("cloudwatch", "get_metric_data", **query)
-        except Lost as problem:
+            return self._aws.request("cloudwatch", "get_metric_data", query, retry=False)
+        except NoAnswer as problem:
             raise Unreachable(str(problem)) from None
-        except Refused as problem:
-            raise problem.told(_FIELD) from None
 
     def _new(self, query: _Query, result: Mapping[str, Any]) -> Iterator[MetricEvent]:
         """The values of one metric that were not given before."""

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from rsctl.clients.aws_calls import Aws, Refused
+from rsctl.clients.aws import Aws
+from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import now
@@ -56,14 +57,17 @@ def _shown(name: str, value: str) -> str | None:
 def run_of(aws: Aws, answer: Answer) -> str | None:
     """The run of rsctl's that a job belongs to, or None; looks at its tags where it must.
 
-    Raises Lost.
+    Raises NoAnswer.
     """
     run = answer.get("Environment", {}).get("RSCTL_RUN")
     if run is not None:
         return str(run)
     try:
-        tags = aws.once("sagemaker", "list_tags", ResourceArn=answer.get("TrainingJobArn", ""))
-    except (Refused, RsctlError):  # to read tags is a permission of its own
+        arn = answer.get("TrainingJobArn", "")
+        tags = aws.request("sagemaker", "list_tags", {"ResourceArn": arn}, retry=False)
+    except NoAnswer:
+        raise
+    except RsctlError:  # to read tags is a permission of its own
         return None
     found = [str(tag["Value"]) for tag in tags.get("Tags", ()) if tag.get("Key") == RUN_TAG]
     return found[0] if found else None

@@ -1,17 +1,16 @@
-"""What users meet when they ask SageMaker for a job, with its field and its remedy.
+"""Errors that users meet when they ask SageMaker for a job, with their field and remedy.
 
 The messages are those of real answers (tests/fixtures/real/cloud_errors.json has them with their
-sources); only the code is documented. So a message is looked
-through for words, and whatever is not known is told as AWS says it.
+sources); only the code is documented. So patterns are
+searched in messages, and what is not known is shown as AWS says it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from rsctl.clients.aws import Known
-from rsctl.findings import ExitCode, Finding, error
+from rsctl.clients.errors import KnownError, find_known_error
+from rsctl.findings import Finding, error
 
 NOT_UNIQUE = "ResourceInUse"
 """The code for a name that is taken."""
@@ -24,20 +23,13 @@ _ROLE_FIELD = "targets.sagemaker.role"
 _IMAGE_FIELD = "image"
 
 
-class _Case(NamedTuple):
-    """An error with this code, whose message has these words (a pattern)."""
-
-    code: str
-    words: re.Pattern[str]
-    known: Known
+def _case(code: str, pattern: str, kind: str, remedy: str, path: str) -> KnownError:
+    """An error with this code, whose message has this pattern."""
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return KnownError(kind, remedy, path, codes=frozenset({code}), pattern=compiled)
 
 
-def _case(code: str, words: str, kind: str, remedy: str, path: str) -> _Case:
-    known = Known(ExitCode.REFUSED, kind, remedy, path)
-    return _Case(code, re.compile(words, re.IGNORECASE), known)
-
-
-_CASES = (
+_KNOWN = (
     _case(
         "ResourceLimitExceeded",
         r"is not available in this region",
@@ -121,35 +113,34 @@ _CASES = (
         "that they have a way to S3",
         "targets.sagemaker.subnets",
     ),
-)
-_INVALID = Known(
-    ExitCode.REFUSED,
-    "request",
-    "correct the key that the message names; what targets.sagemaker.overlay adds is sent as it is",
+    KnownError(
+        "request",
+        "correct the key that the message names; what targets.sagemaker.overlay adds is sent as it "
+        "is",
+        codes=frozenset({INVALID}),
+    ),
 )
 
 
-def explain(code: str, message: str, reducers: str | None = None) -> Known | None:
+def find_known(code: str, message: str, reducers: str | None = None) -> KnownError | None:
     """What is known of an error, from its code and message; None if nothing is.
 
     `reducers` is the machine type of the job's reducers.
     """
-    for case in _CASES:
-        if case.code == code and case.words.search(message):
-            return case.known
-    if code == "ResourceLimitExceeded":
+    known = find_known_error(_KNOWN, message, code)
+    if known is None and code == "ResourceLimitExceeded":
         return _quota(message, reducers)
-    return _INVALID if code == INVALID else None
+    return known
 
 
-def _quota(message: str, reducers: str | None) -> Known:
+def _quota(message: str, reducers: str | None) -> KnownError:
     """`The account-level service limit 'TYPE for training job usage' is 0 Instances, ...`."""
     found = _LIMIT.search(message)
     name = f"'{found[1]}'" if found else "the limit that the message names"
     ask = f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
     if found and "warm pool" in found[1]:
         remedy = f"{ask}, or leave out targets.sagemaker.keep_alive"
-        return Known(ExitCode.REFUSED, "quota", remedy, "targets.sagemaker.keep_alive")
+        return KnownError("quota", remedy, "targets.sagemaker.keep_alive")
     if found and found[2] == "0":
         remedy = f"{ask} (it is 0 until asked for), or take another machine"
     else:
@@ -157,7 +148,7 @@ def _quota(message: str, reducers: str | None) -> Known:
     if found and "spot" in found[1]:
         remedy += ", or limits.spot: false"
     role = "reducers" if found and found[1].partition(" ")[0] == reducers else "workers"
-    return Known(ExitCode.REFUSED, "quota", remedy, f"{role}.machine")
+    return KnownError("quota", remedy, f"{role}.machine")
 
 
 def missing(name: str, region: str) -> Finding:
@@ -169,7 +160,7 @@ def missing(name: str, region: str) -> Finding:
     )
 
 
-def taken(name: str) -> Finding:
+def name_taken(name: str) -> Finding:
     """The name belongs to a job that is not of this run."""
     return error(
         "name-taken",

@@ -14,7 +14,7 @@ from typing import Any
 from rsctl.findings import Finding, error
 from rsctl.stream.events import Failure
 from rsctl.targets.base import Pool, replica_names
-from rsctl.targets.sagemaker.errors import INVALID, explain
+from rsctl.targets.sagemaker.errors import INVALID, find_known
 
 _REPLICA = re.compile(r"\b(?:worker|reducer)-\d{1,5}\b")
 _CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
@@ -62,7 +62,7 @@ def findings(answer: Mapping[str, Any]) -> list[Finding]:
     if _MEMORY.search(text):
         remedy = "use a smaller batch or fewer data loader workers, or a machine with more memory"
         return [error("memory", reason, remedy, "workers.machine")]
-    known = explain(INVALID, text)
+    known = find_known(INVALID, text)
     if known is None or known.code == "request":
         return [error("cloud", reason)]
     return [error(known.code, reason, known.remedy, known.path)]

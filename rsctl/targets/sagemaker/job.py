@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.clients.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws import Aws
+from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.errors import NoAnswer
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
@@ -19,8 +21,6 @@ from rsctl.targets.sagemaker.job_address import Place
 from rsctl.targets.sagemaker.logs import TrainingLog
 from rsctl.targets.sagemaker.status import status_of
 from rsctl.targets.sagemaker.status_transitions import state_of
-
-_FIELD = "targets.sagemaker"
 
 
 class SageMakerJob:
@@ -42,10 +42,12 @@ class SageMakerJob:
     def status(self) -> JobStatus:
         """See CloudJob.status. One request."""
         try:
-            answer = self._aws.once("sagemaker", "describe_training_job", **self._name())
-        except Lost as problem:
+            answer = self._aws.request(
+                "sagemaker", "describe_training_job", self._name(), retry=False
+            )
+        except NoAnswer as problem:
             raise Unreachable(str(problem)) from None
-        except Refused as problem:
+        except AwsError as problem:
             raise self._refused(problem) from None
         status = status_of(answer, self._place)
         self._has_ended = status.state.is_final
@@ -54,12 +56,12 @@ class SageMakerJob:
     def describe(self) -> JobDescription:
         """See CloudJob.describe."""
         try:
-            answer = self._aws.call("sagemaker", "describe_training_job", **self._name())
-        except Refused as problem:
+            answer = self._aws.request("sagemaker", "describe_training_job", self._name())
+        except AwsError as problem:
             raise self._refused(problem) from None
         try:
             run = run_of(self._aws, answer)
-        except Lost as problem:
+        except NoAnswer as problem:
             raise Unreachable(str(problem)) from None
         return describe_job(answer, self._place.region, run)
 
@@ -99,25 +101,25 @@ class SageMakerJob:
     def cancel(self) -> None:
         """See CloudJob.cancel. StopTrainingJob sends SIGTERM, and SIGKILL 120 seconds later."""
         try:
-            self._aws.call("sagemaker", "stop_training_job", **self._name())
-        except Refused as problem:
+            self._aws.request("sagemaker", "stop_training_job", self._name())
+        except AwsError as problem:
             # Of a job that has ended it says the same as of one that is not there.
             if problem.code != INVALID or not self._is_stopping():
                 raise self._refused(problem) from None
 
     def _is_stopping(self) -> bool:
         try:
-            answer = self._aws.call("sagemaker", "describe_training_job", **self._name())
-        except Refused as problem:
+            answer = self._aws.request("sagemaker", "describe_training_job", self._name())
+        except AwsError as problem:
             raise self._refused(problem) from None
         return state_of(answer).is_final or answer.get("TrainingJobStatus") == "Stopping"
 
     def _name(self) -> dict[str, str]:
         return {"TrainingJobName": self._place.name}
 
-    def _refused(self, problem: Refused) -> RsctlError:
+    def _refused(self, problem: AwsError) -> RsctlError:
         """Of a job that is not there, the service says that the request is invalid."""
         if problem.code in (INVALID, "ResourceNotFound"):
             finding = missing(self._place.name, self._place.region)
             return RsctlError(ExitCode.REFUSED, finding)
-        return problem.told(_FIELD)
+        return problem

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from rsctl.clients.aws_calls import Aws, Lost, Refused
+from rsctl.clients.aws import Aws
+from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
 from rsctl.stream.events import parse_time
 from rsctl.targets.managed.service import Line, Unreachable
@@ -28,7 +30,6 @@ _LATE = 30.0  # seconds after the end in which lines may still come
 _OLD = 120.0  # seconds after which no clock is so wrong that they may
 _PAGE = 10_000
 _MOST_REPEATS = 5
-_FIELD = "targets.sagemaker"
 
 
 class TrainingLog:
@@ -50,7 +51,7 @@ class TrainingLog:
     ) -> None:
         self._aws, self._prefix, self._hosts = aws, f"{job}/", hosts
         self._monotonic, self._wall = monotonic, wall
-        factor = aws.pace.factor
+        factor = aws.retries.time_scale
         self._late, self._old = _LATE * factor, _OLD * factor
         self._timer = PageTimer(factor, monotonic)
         self._lines = PendingLogLines(hosts, factor, monotonic)
@@ -108,17 +109,19 @@ class TrainingLog:
     def _page(self, current: _Pass) -> dict[str, Any] | None:
         """The next page; None if the pass has to begin anew."""
         try:
-            page = self._aws.once("logs", "filter_log_events", **current.request(self._prefix))
-        except Lost as problem:
+            page = self._aws.request(
+                "logs", "filter_log_events", current.request(self._prefix), retry=False
+            )
+        except NoAnswer as problem:
             self._timer.back_off()
             raise Unreachable(str(problem)) from None
-        except Refused as problem:
+        except AwsError as problem:
             if problem.code == "ResourceNotFoundException":
                 return {}
             if problem.code == "InvalidParameterException" and current.token:
                 return None
             self._timer.back_off()
-            raise problem.told(_FIELD) from None
+            raise
         except RsctlError:
             self._timer.back_off()
             raise

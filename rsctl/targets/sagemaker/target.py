@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.clients.endpoints import Endpoints
+from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.findings import image_findings
 from rsctl.image.package import (
     Package,
@@ -20,6 +21,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.placeholders import Image, Variable, make_submission
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
@@ -94,27 +96,24 @@ class SageMakerTarget(ManagedTarget):
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
-        from rsctl.clients.aws import findings, session
-        from rsctl.clients.logins import AWS_LOGIN, NO_CREDENTIALS
+        from rsctl.clients.aws import Aws
 
         try:
-            with findings(None):
-                credentials = session(submission.job.targets.sagemaker.region).get_credentials()
+            region = submission.job.targets.sagemaker.region
+            Aws(Endpoints.of_environment(), region).credentials()
         except RsctlError as problem:
             return list(problem.findings)
-        if credentials is None:
-            return [error(NO_CREDENTIALS, "no AWS credentials here", AWS_LOGIN)]
         return []
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         return results_of(plan.get("request", {}).get("body", {}))
 
-    def service(self) -> JobService:
+    def service(self, endpoints: Endpoints) -> JobService:
         """SageMaker's job service."""
         from rsctl.targets.sagemaker.client import SageMakerService
 
-        return SageMakerService()
+        return shared_service(SageMakerService, endpoints)
 
 
 def _follows(finding: Finding, earlier: list[Finding]) -> bool:

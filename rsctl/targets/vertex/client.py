@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rsctl.clients.google import Google, Lost, body_of, is_transient, unreachable
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import NoAnswer
+from rsctl.clients.google import Google, body_of, is_transient
+from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal
@@ -16,15 +18,16 @@ from rsctl.targets.vertex.job_address import Address, Place
 from rsctl.targets.vertex.names import RUN_LABEL
 
 _PAGES = 20
-_TRIES_OF_A_LOOK = 3
+_TRIES_OF_A_POLL = 3
 _UNTIL_LISTED = "3"  # seconds
 
 
 class VertexService:
-    """Custom jobs of the projects that the user's credentials open."""
+    """Custom jobs of the projects that the user's credentials open. Threads can share it."""
 
-    def __init__(self, pace: Pace | None = None) -> None:
-        self._pace = pace or Pace.of_environment()
+    def __init__(self, endpoints: Endpoints, retries: RetryPolicy | None = None) -> None:
+        self._endpoints = endpoints
+        self._retries = retries or RetryPolicy.of(endpoints)
         self._sessions: dict[tuple[str, int], Google] = {}
 
     def create(self, plan: Plan, request: dict[str, Any]) -> str:
@@ -34,36 +37,38 @@ class VertexService:
         label, and is looked for before each try: a call whose answer was lost may have been heard.
         """
         place = Place.of_request(request)
-        google = self._google(place.project, self._pace.tries)
+        google = self._google(place.project, self._retries.tries)
         problem: RsctlError | None = None
-        for attempt in range(1, self._pace.tries + 1):
+        for attempt in range(1, self._retries.tries + 1):
             if found := _find_again(google, place, plan.run, problem):
                 return found.url
             created = _create(google, place, request["body"], plan.run)
             if isinstance(created, Address):
                 return created.url
             problem = problem if isinstance(problem, Unanswered) else created
-            if attempt < self._pace.tries:
-                self._pace.before_retry(attempt, _UNTIL_LISTED)
-        raise problem or unreachable(place.jobs, Lost("it was not asked"))
+            if attempt < self._retries.tries:
+                self._retries.before_retry(attempt, _UNTIL_LISTED)
+        assert problem is not None  # noqa: S101 - there was a try
+        raise problem
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of a run's job, or None if there is none. Raises RsctlError."""
         place = Place.of_request(request)
-        found = _find(self._google(place.project, self._pace.tries), place, run)
+        found = _find(self._google(place.project, self._retries.tries), place, run)
         return found and found.url
 
     def open(self, url: str) -> VertexJob:
         """A job by its URL. Raises RsctlError."""
         address = Address.of_url(url)
         project = address.place.project
-        patient = self._google(project, self._pace.tries)
-        return VertexJob(address, self._google(project, _TRIES_OF_A_LOOK), patient, self._pace)
+        patient = self._google(project, self._retries.tries)
+        return VertexJob(address, self._google(project, _TRIES_OF_A_POLL), patient)
 
     def _google(self, project: str, tries: int) -> Google:
         key = project, tries
         if key not in self._sessions:
-            self._sessions[key] = Google(replace(self._pace, tries=tries), project)
+            retries = replace(self._retries, tries=tries)
+            self._sessions.setdefault(key, Google(self._endpoints, project, retries))
         return self._sessions[key]
 
 
@@ -85,11 +90,12 @@ def _create(google: Google, place: Place, body: dict[str, Any], run: str) -> Add
     Raises RsctlError where another try would be as vain.
     """
     try:
-        answer = google.once("POST", place.jobs, json=body)
+        url = place.jobs_url(google.endpoints)
+        answer = google.request("POST", url, retry=False, ok=None, json=body)
         if answer.status_code == 200:
             return _address(place, body_of(answer))
-    except Lost as problem:
-        return Unanswered(run, unreachable(place.jobs, problem))
+    except NoAnswer as problem:
+        return Unanswered(run, problem)
     refused = refusal(answer, place.region)
     if is_transient(answer) and not is_quota(answer):
         return refused if answer.status_code == 429 else Unanswered(run, refused)
@@ -108,11 +114,8 @@ def _listed(google: Google, place: Place, wanted: str) -> Iterator[dict[str, Any
     token = ""
     for _ in range(_PAGES):
         query = {"filter": wanted, "pageSize": "100", **({"pageToken": token} if token else {})}
-        answer = google.call("GET", place.jobs, path="targets.vertex", params=query)
-        try:
-            page = body_of(answer)
-        except Lost as problem:
-            raise unreachable(place.jobs, problem) from None
+        url = place.jobs_url(google.endpoints)
+        page = body_of(google.request("GET", url, path="targets.vertex", params=query))
         yield from page.get("customJobs") or []
         token = page.get("nextPageToken", "")
         if not token:

@@ -1,4 +1,4 @@
-"""What Vertex AI says of a job that it refuses or that failed, with what to do about it.
+"""Errors of Vertex AI for a job that it refuses or that failed, with what to do about them.
 
 The patterns are of messages that its documentation has or that users report; any other message is
 shown as it is.
@@ -7,11 +7,12 @@ shown as it is.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.clients.google_errors import refused, said_by
+from rsctl.clients.errors import KnownError, find_known_error
+from rsctl.clients.google_errors import error_message, google_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.targets.vertex.spec_keys import FieldError, field_errors
 
@@ -25,18 +26,11 @@ _SENT = (
 )
 
 
-class _Known(NamedTuple):
-    pattern: re.Pattern[str]
-    code: str
-    remedy: str
-    path: str | None
+def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> KnownError:
+    return KnownError(code, remedy, path, pattern=re.compile(pattern, re.IGNORECASE))
 
 
-def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> _Known:
-    return _Known(re.compile(pattern, re.IGNORECASE), code, remedy, path)
-
-
-_MESSAGES = (
+_KNOWN = (
     _known(
         r"resources are insufficient in region|stockout|does not have enough resources available",
         "stock-out",
@@ -89,7 +83,7 @@ _MESSAGES = (
 
 def refusal(answer: Any, region: str) -> RsctlError:
     """Why a job was not created; `answer` is the `requests.Response`."""
-    findings = explained(said_by(answer), region)
+    findings = explained(error_message(answer), region)
     if findings and answer.status_code != 401:
         return RsctlError(ExitCode.REFUSED, *findings)
     if answer.status_code == 404 and not _is_json(answer):
@@ -97,16 +91,16 @@ def refusal(answer: Any, region: str) -> RsctlError:
         remedy = "set a region that has it, such as us-central1"
         finding = error("region", message, remedy, "targets.vertex.region")
         return RsctlError(ExitCode.REFUSED, finding)
-    problem = refused(answer, "targets.vertex")
+    problem = google_error(answer, "targets.vertex")
     if answer.status_code == 400:
-        told = [replace(finding, remedy=finding.remedy or _SENT) for finding in problem.findings]
-        return RsctlError(problem.exit_code, *told)
+        findings = [replace(each, remedy=each.remedy or _SENT) for each in problem.findings]
+        return RsctlError(problem.exit_code, *findings)
     return problem
 
 
 def is_quota(answer: Any) -> bool:
     """Whether a 429 is about the machines that a project may have, not about too many calls."""
-    return _QUOTA.search(said_by(answer)) is not None
+    return _QUOTA.search(error_message(answer)) is not None
 
 
 def explained(message: str, region: str, strategy: Any = None) -> list[Finding]:
@@ -120,37 +114,33 @@ def explained(message: str, region: str, strategy: Any = None) -> list[Finding]:
     shown = f"Vertex AI: {message[:_LONGEST]}"
     if _QUOTA.search(message):
         return [error("quota", shown, _quota_remedy(_METRIC.findall(message), region), None)]
-    known = _known_message(message)
+    known = find_known_error(_KNOWN, message)
     if known is None:
         return []
     can_wait = known.code == "stock-out" and strategy != "FLEX_START"
-    remedy = known.remedy + (_WAIT if can_wait else "")
+    remedy = (known.remedy or "") + (_WAIT if can_wait else "")
     return [error(known.code, shown, remedy, known.path)]
 
 
 def _of_field(found: FieldError) -> Finding:
     shown = f"Vertex AI: {found.field}: {found.text}"
-    known = _known_message(found.text)
+    known = find_known_error(_KNOWN, found.text)
     if known is None:
         return error("request", shown, _SENT, found.path)
     return error(known.code, shown, known.remedy, found.path)
 
 
-def _known_message(text: str) -> _Known | None:
-    return next((known for known in _MESSAGES if known.pattern.search(text)), None)
-
-
 def _quota_remedy(metrics: list[str], region: str) -> str:
     names = ", ".join(dict.fromkeys(metrics)) or "custom_model_training_*"
-    words = [
+    parts = [
         f"ask for more of {names} in {region} on the console's page Quotas; new projects have "
         "none of some, and Compute Engine's quotas are not these"
     ]
     if any("preemptible" in metric for metric in metrics):
-        words.append("spot and flex-start machines count against the preemptible ones")
+        parts.append("spot and flex-start machines count against the preemptible ones")
     if any(metric.endswith("_cpus") for metric in metrics):
-        words.append("reducers need CPUs too: fewer of them, or another region, may fit")
-    return "; ".join(words)
+        parts.append("reducers need CPUs too: fewer of them, or another region, may fit")
+    return "; ".join(parts)
 
 
 def _is_json(answer: Any) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from rsctl.clients.google import Google, Lost, body_of
-from rsctl.clients.google_errors import refused
-from rsctl.clients.pace import Pace
+from rsctl.clients.errors import NoAnswer
+from rsctl.clients.google import Google, body_of
+from rsctl.clients.google_errors import google_error
 from rsctl.findings import Finding
 from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
@@ -31,17 +31,17 @@ _MEASURED_AFTER = 120.0
 class VertexJob:
     """A job by its address; see CloudJob. `google` tries few times, `patient` many times."""
 
-    def __init__(self, address: Address, google: Google, patient: Google, pace: Pace) -> None:
+    def __init__(self, address: Address, google: Google, patient: Google) -> None:
         self.url = address.url
         self._address = address
         self._google, self._patient = google, patient
-        self._pace = pace
+        self._time_scale = google.retries.time_scale
         self._clock = ServerClock()
         self._job: dict[str, Any] = {}
 
     def status(self) -> JobStatus:
         """How it is now."""
-        return status_of(self._get(), self._address, self._clock.now(), self._pace.factor)
+        return status_of(self._get(), self._address, self._clock.now(), self._time_scale)
 
     def describe(self) -> JobDescription:
         """What it is, as far as the job itself shows."""
@@ -53,19 +53,23 @@ class VertexJob:
             created=event_time(job.get("createTime")) or now(),
             pools=pools_of(job),
             run=labels.get(RUN_LABEL),
-            request={"method": "POST", "url": self._address.place.jobs, "body": body},
+            request={
+                "method": "POST",
+                "url": self._address.place.jobs_url(self._google.endpoints),
+                "body": body,
+            },
         )
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> VertexLog:
         """Its log, from a cursor on."""
         del pools  # the entries name the pools themselves
-        return VertexLog(self._google, self._address, cursor, created, self._pace)
+        return VertexLog(self._google, self._address, cursor, created)
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """What Cloud Monitoring has measured after a time."""
         del pools
         job = self._job or self._get()
-        factor, ended = self._pace.factor, seconds_of(job.get("endTime"))
+        factor, ended = self._time_scale, seconds_of(job.get("endTime"))
         end = self._clock.now() - _MEASURED_AFTER * factor
         if ended is not None:  # there may be no other time to ask
             end = min(self._clock.now(), ended + PERIOD * factor)
@@ -85,27 +89,29 @@ class VertexJob:
 
     def cancel(self) -> None:
         """Ask it to end; one that has ended is left as it is."""
-        url = f"{self._address.resource}:cancel"
-        answer = self._patient.call("POST", url, ok=(200, 400), path=None, json={})
+        url = f"{self._address.resource_url(self._patient.endpoints)}:cancel"
+        answer = self._patient.request("POST", url, ok=(200, 400), json={})
         if answer.status_code == 400 and not self.status().state.is_final:
-            raise refused(answer)
+            raise google_error(answer)
 
     def _get(self) -> dict[str, Any]:
         try:
-            answer = self._google.ask("GET", self._address.resource)
+            url = self._address.resource_url(self._google.endpoints)
+            answer = self._google.request("GET", url)
             self._clock.correct(answer.headers.get("Date"))
             self._job = body_of(answer)
-        except Lost as problem:
-            raise Unreachable(f"Vertex AI gives no answer: {problem}") from None
+        except NoAnswer as problem:
+            raise Unreachable(f"Vertex AI gives no answer: {problem.reason}") from None
         return self._job
 
-    def _measurements(self, url: str, query: dict[str, str]) -> dict[str, Any]:
+    def _measurements(self, path: str, query: dict[str, str]) -> dict[str, Any]:
+        url = self._google.endpoints.google_url("monitoring") + path
         try:
-            answer = self._google.ask("GET", url, ok=(200, 404), params=query)
+            answer = self._google.request("GET", url, ok=(200, 404), params=query)
             # 404: nobody in this project has had such a measurement yet.
             return body_of(answer) if answer.status_code == 200 else {}
-        except Lost as problem:
-            raise Unreachable(f"Cloud Monitoring gives no answer: {problem}") from None
+        except NoAnswer as problem:
+            raise Unreachable(f"Cloud Monitoring gives no answer: {problem.reason}") from None
 
 
 def _without_secrets(value: Any) -> Any:

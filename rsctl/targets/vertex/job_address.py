@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from rsctl.clients.google import endpoint
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, RsctlError, error
 
 _PROJECT = r"(?P<project>[a-z0-9][a-z0-9.:-]{0,62})"
@@ -35,10 +35,9 @@ class Place(NamedTuple):
             raise RsctlError(ExitCode.USAGE, finding)
         return cls(found["project"], found["region"])
 
-    @property
-    def jobs(self) -> str:
+    def jobs_url(self, endpoints: Endpoints) -> str:
         """The address of the region's custom jobs. Raises RsctlError."""
-        base = endpoint("aiplatform", self.region)
+        base = endpoints.google_url("aiplatform", self.region)
         return f"{base}/v1/projects/{quote(self.project, ':')}/locations/{self.region}/customJobs"
 
     def job(self, name: Any) -> Address | None:
@@ -68,10 +67,9 @@ class Address(NamedTuple):
         """How rsctl names it."""
         return f"vertex://{self.place.project}/{self.place.region}/{self.id}"
 
-    @property
-    def resource(self) -> str:
+    def resource_url(self, endpoints: Endpoints) -> str:
         """Its address in the API. Raises RsctlError."""
-        return f"{self.place.jobs}/{self.id}"
+        return f"{self.place.jobs_url(endpoints)}/{self.id}"
 
     @property
     def console(self) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rsctl.clients.google import Google, Lost, body_of, endpoint, is_transient
-from rsctl.clients.google_errors import refused, said_by
-from rsctl.clients.pace import Pace
+from rsctl.clients.errors import NoAnswer
+from rsctl.clients.google import Google, body_of, is_transient
+from rsctl.clients.google_errors import error_message, google_error
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
 from rsctl.targets.vertex.job_address import Address
@@ -50,16 +50,15 @@ class VertexLog:
         address: Address,
         cursor: Mapping[str, Any],
         created: str,
-        pace: Pace,
         clock: ServerClock | None = None,
     ) -> None:
         self._google = google
         self._address = address
         self._clock = clock or ServerClock()
-        self._factor = pace.factor
+        self._factor = google.retries.time_scale
         self._window = DedupWindow(cursor, nanosecond_time(created) or timestamp(0))
-        self._limiter = RateLimiter(pace.factor, self._clock.now())
-        self._project_limiter = project_rate_limiter(address.place.project, pace.factor)
+        self._limiter = RateLimiter(self._factor, self._clock.now())
+        self._project_limiter = project_rate_limiter(google.endpoints, address.place.project)
         self._round: _Round | None = None
         self._ended: float | None = None
         self._is_complete = False
@@ -82,13 +81,13 @@ class VertexLog:
             self._round = None
             return None
         if is_transient(answer):
-            raise Unreachable(f"Cloud Logging: {said_by(answer)}")
+            raise Unreachable(f"Cloud Logging: {error_message(answer)}")
         if answer.status_code != 200:
-            raise refused(answer, "targets.vertex.project")
+            raise google_error(answer, "targets.vertex.project")
         try:
             page = body_of(answer)
-        except Lost as problem:
-            raise Unreachable(f"Cloud Logging gives {problem}") from None
+        except NoAnswer as problem:
+            raise Unreachable(f"Cloud Logging gives {problem.reason}") from None
         return self._take(page, reading)
 
     def finish(self, ended: str) -> None:
@@ -133,10 +132,10 @@ class VertexLog:
         if reading.token:
             body["pageToken"] = reading.token
         try:
-            url = f"{endpoint('logging')}/v2/entries:list"
-            answer = self._google.once("POST", url, json=body)
-        except Lost as problem:
-            raise Unreachable(f"Cloud Logging gives no answer: {problem}") from None
+            url = f"{self._google.endpoints.google_url('logging')}/v2/entries:list"
+            answer = self._google.request("POST", url, retry=False, ok=None, json=body)
+        except NoAnswer as problem:
+            raise Unreachable(f"Cloud Logging gives no answer: {problem.reason}") from None
         self._clock.correct(answer.headers.get("Date"))
         return answer
 
@@ -145,7 +144,7 @@ class VertexLog:
         now = self._clock.now()
         self._limiter.refused(now)
         if now - self._limiter.served > _REPORTED_AFTER * self._factor:
-            raise Unreachable(f"Cloud Logging: {said_by(answer)}")
+            raise Unreachable(f"Cloud Logging: {error_message(answer)}")
 
     def _take(self, page: dict[str, Any], reading: _Round) -> list[Line]:
         lines: list[Line] = []

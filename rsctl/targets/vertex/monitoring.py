@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from rsctl.clients.google import endpoint
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.timestamps import event_time, timestamp
 from rsctl.targets.vertex.worker_pools import replica_of
 
-Ask = Callable[[str, dict[str, str]], dict[str, Any]]
-"""GET of an address with a query; the answer's JSON, {} where there is no such thing."""
+Query = Callable[[str, dict[str, str]], dict[str, Any]]
+"""GET of a path of the service with a query; the answer's JSON, {} where there is no such thing."""
 
 PERIOD = 60.0
 """Seconds between two measurements, and the shortest that they can be put together by."""
@@ -60,19 +59,21 @@ def span_of(after: float, end: float, factor: float) -> Span | None:
     return Span(first, last) if last > first else None
 
 
-def measure(ask: Ask, address: Address, span: Span) -> list[MetricEvent]:
+def measure(query_service: Query, address: Address, span: Span) -> list[MetricEvent]:
     """The measurements of a span, in order of time. One request for each metric, or a few.
 
     Utilizations are parts of 1; where a node has several of a thing it is their mean. What the
     nodes receive and send is in bytes a second.
     """
-    events = [event for kind in _KINDS for event in _of_kind(ask, address, span, kind)]
+    events = [event for kind in _KINDS for event in _of_kind(query_service, address, span, kind)]
     return sorted(events, key=lambda event: event.time)
 
 
-def _of_kind(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[MetricEvent]:
+def _of_kind(
+    query_service: Query, address: Address, span: Span, kind: _Kind
+) -> Iterator[MetricEvent]:
     found: dict[tuple[str, str], list[float]] = {}
-    for series in _series(ask, address, span, kind):
+    for series in _series(query_service, address, span, kind):
         labels = (series.get("resource") or {}).get("labels") or {}
         replica = replica_of(labels.get("task_name"))
         for point in series.get("points") or []:
@@ -85,9 +86,11 @@ def _of_kind(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[Me
         yield MetricEvent(time=time, replica=replica, name=f"cloud.{kind.name}", value=value)
 
 
-def _series(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[dict[str, Any]]:
+def _series(
+    query_service: Query, address: Address, span: Span, kind: _Kind
+) -> Iterator[dict[str, Any]]:
     project = quote(address.place.project, ":")
-    url = f"{endpoint('monitoring')}/v3/projects/{project}/timeSeries"
+    path = f"/v3/projects/{project}/timeSeries"
     query = {
         "filter": f'metric.type="ml.googleapis.com/training/{kind.type}" AND '
         f'resource.type="cloudml_job" AND resource.labels.job_id="{address.id}"',
@@ -97,7 +100,7 @@ def _series(ask: Ask, address: Address, span: Span, kind: _Kind) -> Iterator[dic
         "aggregation.perSeriesAligner": kind.aligner,
     }
     for _ in range(_PAGES):
-        page = ask(url, query)
+        page = query_service(path, query)
         yield from page.get("timeSeries") or []
         if not page.get("nextPageToken"):
             return

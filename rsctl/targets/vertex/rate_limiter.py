@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from collections import deque
 
+from rsctl.clients.endpoints import Endpoints
+
 PER_MINUTE = 30.0
 _LEAST_PER_MINUTE = 4.0
 _BURST = 10
@@ -43,12 +45,13 @@ class ProjectRateLimiter:
         self._spent.append(now)
 
 
-_projects: dict[tuple[str, float], ProjectRateLimiter] = {}
+_projects: dict[tuple[Endpoints, str], ProjectRateLimiter] = {}
 
 
-def project_rate_limiter(project: str, factor: float) -> ProjectRateLimiter:
+def project_rate_limiter(endpoints: Endpoints, project: str) -> ProjectRateLimiter:
     """The limiter that this process has for a project, whichever job a request is for."""
-    return _projects.setdefault((project, factor), ProjectRateLimiter(factor))
+    limiter = ProjectRateLimiter(endpoints.time_scale)
+    return _projects.setdefault((endpoints, project), limiter)
 
 
 class RateLimiter:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from msgspec.structs import replace
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.package import FILE, Package, is_packaged, make_package, package_notes
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission, Unsupported
+from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.managed.service import JobService
@@ -84,18 +85,12 @@ class VertexTarget(ManagedTarget):
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
-        import google.auth
-        from google.auth.exceptions import GoogleAuthError
-
-        from rsctl.clients.logins import GOOGLE_LOGIN, NO_CREDENTIALS
+        from rsctl.clients.google import google_credentials
 
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a user's credentials without a quota project
-                google.auth.default()
-        except GoogleAuthError as problem:
-            message = f"no Google Cloud credentials here: {str(problem).splitlines()[0]}"
-            return [error(NO_CREDENTIALS, message, GOOGLE_LOGIN)]
+            google_credentials(Endpoints.of_environment())
+        except RsctlError as problem:
+            return list(problem.findings)
         return []
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
@@ -106,12 +101,11 @@ class VertexTarget(ManagedTarget):
         """See ManagedTarget: the API has a switch for restarts and no number."""
         return restart_limit(submission.job, submission.plan.request)
 
-    def service(self) -> JobService:
+    def service(self, endpoints: Endpoints) -> JobService:
         """Vertex AI's job service."""
-        from rsctl.targets.managed.shared import shared_service
         from rsctl.targets.vertex.client import VertexService
 
-        return shared_service(VertexService)
+        return shared_service(VertexService, endpoints)
 
 
 def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Package], list[Finding]]:

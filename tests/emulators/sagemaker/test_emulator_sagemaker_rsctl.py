@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.sagemaker import Behaviour
 from rsctl.findings import JobState, RsctlError
@@ -22,7 +22,7 @@ REPLICAS = {"algo-1": "worker-0", "algo-2": "reducer-0", "algo-3": "worker-1"}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(PACE, "0.001")
+    monkeypatch.setenv(TIME_SCALE, "0.001")
 
 
 def submitted(account: Account) -> tuple[CloudJob, FakeNodes]:
@@ -38,7 +38,7 @@ def submitted(account: Account) -> tuple[CloudJob, FakeNodes]:
         request=request,
         findings=[],
     )
-    service = SageMakerService()
+    service = SageMakerService(Endpoints.of_environment())
     url = service.create(plan, request)
     assert url == service.find(request, RUN) == f"sagemaker://us-east-1/{RUN}"
     account.wait(RUN, "Training")

@@ -15,6 +15,7 @@ import pytest
 from botocore.model import OperationModel, ServiceModel, Shape, StringShape, StructureShape
 from botocore.validate import ParamValidator
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError
 from rsctl.image.registry.aws import find_digest
 from rsctl.image.registry.credentials import Login
@@ -139,8 +140,8 @@ def test_the_password_is_all_after_the_first_colon(ecr: FakeEcr) -> None:
 def test_an_image_without_a_digest_is_as_good_as_none(ecr: FakeEcr) -> None:
     ecr.repositories["bert"] = {"t1": "", "t2": "sha256:" + "0" * 64}
     place = parse_repository(f"{HOST}/bert")
-    assert find_digest(place, "t1") is None
-    assert find_digest(place, "t2") == "sha256:" + "0" * 64
+    assert find_digest(place, "t1", Endpoints.of_environment()) is None
+    assert find_digest(place, "t2", Endpoints.of_environment()) == "sha256:" + "0" * 64
 
 
 def test_the_public_registry_is_asked_in_its_only_region(
@@ -185,7 +186,7 @@ def test_a_repository_that_may_not_be_created(ecr: FakeEcr) -> None:
         ensure_repository(REPOSITORY, LOGIN)
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("REFUSED", "denied")
-    assert message == f"AWS permits no call about {REPOSITORY}: {said}"
+    assert message == f"AWS permits no call about {REPOSITORY}: {said} (AccessDeniedException)"
     assert remedy.startswith("ask for the action that it names on team/bert; ask for the managed ")
 
 
@@ -194,8 +195,8 @@ def test_too_many_repositories(ecr: FakeEcr) -> None:
     with pytest.raises(RsctlError) as refused:
         ensure_repository(REPOSITORY, LOGIN)
     assert refusal(refused.value)[:3] == (
-        *("REFUSED", "ecr"),
-        f"Amazon ECR refuses {REPOSITORY}: 100000 are enough (LimitExceededException)",
+        *("REFUSED", "cloud"),
+        "AWS refuses: 100000 are enough (LimitExceededException)",
     )
 
 
@@ -212,13 +213,14 @@ def test_what_is_pushed_is_found_by_its_tag(ecr: FakeEcr) -> None:
         (
             ("ExpiredTokenException", "The security token included in the request is expired"),
             "credentials-expired",
-            "the AWS credentials have expired: The security token included in the request is "
-            "expired",
+            "AWS refuses: The security token included in the request is expired "
+            "(ExpiredTokenException)",
         ),
         (
             ("UnrecognizedClientException", "The security token is invalid"),
             "credentials",
-            "AWS does not know these credentials: The security token is invalid",
+            "AWS does not know these credentials: The security token is invalid "
+            "(UnrecognizedClientException)",
         ),
     ],
 )
@@ -236,7 +238,7 @@ def test_no_credentials() -> None:
         login_for(REPOSITORY)
     assert refusal(refused.value) == (
         *("ENVIRONMENT", "credentials-missing"),
-        f"no AWS credentials for {HOST}: Unable to locate credentials",
+        "no AWS credentials here: Unable to locate credentials",
         AWS_LOGIN,
     )
 
@@ -247,7 +249,7 @@ def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         login_for(REPOSITORY)
     assert refusal(refused.value)[1:3] == (
         "credentials-missing",
-        f"no AWS credentials for {HOST}: The config profile (nobody) could not be found",
+        "no AWS credentials here: The config profile (nobody) could not be found",
     )
 
 

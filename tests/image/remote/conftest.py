@@ -16,7 +16,7 @@ from typing import IO
 
 import pytest
 
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import RsctlError
 from rsctl.image.events import Event, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
@@ -39,7 +39,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     keep_google_auth_here(monkeypatch)
-    monkeypatch.setenv(PACE, "0.01")
+    monkeypatch.setenv(TIME_SCALE, "0.01")
 
 
 @dataclass
@@ -117,12 +117,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeBuildEmulator]:
 
 def cloud_build(**options: str) -> CloudBuild:
     given = {"project": "rehearsal", "region": "us-central1", "staging": "gs://staging/a/b/"}
-    return CloudBuild(VertexOptions(**{**given, **options}))
+    return CloudBuild(VertexOptions(**{**given, **options}), Endpoints.of_environment())
 
 
 def code_build(**options: str) -> CodeBuild:
     given = {"region": "us-east-1", "staging": "s3://staging/a/b/", "build_role": ROLE}
-    return CodeBuild(SageMakerOptions(**{**given, **options}))
+    return CodeBuild(SageMakerOptions(**{**given, **options}), Endpoints.of_environment())
 
 
 def refusal(error: RsctlError) -> tuple[str, str, str, str, str]:

@@ -9,6 +9,7 @@ import pytest
 from google.cloud.devtools.cloudbuild_v1.types import cloudbuild
 from google.protobuf import json_format
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.aws.models import problems, service_model
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.remote import cloudbuild_request, codebuild_request
@@ -42,8 +43,12 @@ targets:
 
 
 def test_each_cloud_has_its_builder(job: Callable[[str], Job]) -> None:
-    assert isinstance(remote_builder(job(COMPLETE), "vertex"), CloudBuild)
-    assert isinstance(remote_builder(job(COMPLETE), "sagemaker"), CodeBuild)
+    assert isinstance(
+        remote_builder(job(COMPLETE), "vertex", Endpoints.of_environment()), CloudBuild
+    )
+    assert isinstance(
+        remote_builder(job(COMPLETE), "sagemaker", Endpoints.of_environment()), CodeBuild
+    )
 
 
 @pytest.mark.parametrize(
@@ -74,7 +79,7 @@ def test_what_is_missing_is_named_at_once(
     job: Callable[[str], Job], target: str, fields: list[str]
 ) -> None:
     with pytest.raises(RsctlError) as caught:
-        remote_builder(job("image: {base: base}\n"), target)
+        remote_builder(job("image: {base: base}\n"), target, Endpoints.of_environment())
     assert caught.value.exit_code is ExitCode.USAGE
     assert [finding.path for finding in caught.value.findings] == fields
     assert all(finding.remedy for finding in caught.value.findings)

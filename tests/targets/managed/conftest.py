@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import Finding, JobState, warning
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Fact, Run, Store
@@ -144,7 +145,7 @@ class FakeTarget(ManagedTarget):
         super().__init__()
         self.cloud = cloud
 
-    def service(self) -> FakeCloud:
+    def service(self, _endpoints: Endpoints) -> FakeCloud:
         return self.cloud
 
 

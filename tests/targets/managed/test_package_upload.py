@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import Event
@@ -81,13 +82,14 @@ def submission_of(job: Job, target: str) -> Submission:
 
 def provided(job: Job, cloud: Cloud) -> list[Event]:
     reported: list[Event] = []
-    ensure_package(submission_of(job, cloud.target), reported.append)
+    ensure_package(submission_of(job, cloud.target), Endpoints.of_environment(), reported.append)
     return reported
 
 
 def refusal(job: Job, cloud: Cloud, submission: Submission | None = None) -> Finding:
+    submission = submission or submission_of(job, cloud.target)
     with pytest.raises(RsctlError) as caught:
-        ensure_package(submission or submission_of(job, cloud.target), lambda event: None)
+        ensure_package(submission, Endpoints.of_environment(), lambda event: None)
     return caught.value.findings[0]
 
 
@@ -150,5 +152,5 @@ def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud
     known.plan.request = {"body": {"command": ["own"]}}
     image = PlannedImage(known.plan.image)
     submission = make_submission(known.plan, job, image, known.package, [], [])
-    ensure_package(submission, lambda event: None)
+    ensure_package(submission, Endpoints.of_environment(), lambda event: None)
     assert cloud.names == []

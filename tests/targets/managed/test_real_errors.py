@@ -11,7 +11,7 @@ from rsctl.emulators.vertex import outcomes as vertex_outcomes
 from rsctl.findings import Finding
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker import failure_reason
-from rsctl.targets.sagemaker.errors import explain
+from rsctl.targets.sagemaker.errors import find_known
 from rsctl.targets.vertex.errors import refusal
 from rsctl.targets.vertex.job_address import Address
 from rsctl.targets.vertex.status import status_of
@@ -153,7 +153,7 @@ def test_failed_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
 
 @texts("sagemaker", "refusal")
 def test_refused_jobs_of_sagemaker(entry: dict[str, Any]) -> None:
-    known = explain(entry["error"], entry["text"])
+    known = find_known(entry["error"], entry["text"])
     assert known is not None
     assert {"code": known.code, "path": known.path} == entry["finding"]
     assert known.remedy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE
 from tests.kit.loopback import keep_google_auth_here
 
 from .fake_google import FakeGoogle
@@ -21,7 +21,7 @@ def google(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGoog
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     monkeypatch.setenv("HOME", str(tmp_path))
     keep_google_auth_here(monkeypatch)
-    monkeypatch.setenv(PACE, "0.001")
+    monkeypatch.setenv(TIME_SCALE, "0.001")
     with FakeGoogle() as fake:
         assert isinstance(fake, FakeGoogle)
         for name, value in fake.environment(tmp_path).items():

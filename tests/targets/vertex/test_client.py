@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import ImagePlan, Plan, Pool, Unanswered
@@ -32,7 +33,7 @@ def plan() -> Plan:
 
 
 def create() -> str:
-    return VertexService().create(plan(), REQUEST)
+    return VertexService(Endpoints.of_environment()).create(plan(), REQUEST)
 
 
 def refusal() -> tuple[ExitCode, str, str, str | None]:
@@ -57,9 +58,9 @@ def test_a_lost_answer_makes_no_second_job(google: FakeGoogle, cut: Any, times: 
 
 
 def test_a_submission_that_was_killed_is_found(google: FakeGoogle) -> None:
-    assert VertexService().find(REQUEST, RUN) is None
+    assert VertexService(Endpoints.of_environment()).find(REQUEST, RUN) is None
     create()
-    assert VertexService().find(REQUEST, RUN) == URL
+    assert VertexService(Endpoints.of_environment()).find(REQUEST, RUN) == URL
     assert create() == URL
     assert len(google.jobs) == 1
 
@@ -74,8 +75,8 @@ def test_of_several_jobs_it_is_always_the_first(google: FakeGoogle) -> None:
                 "createTime": f"2029-01-01T00:00:0{number}Z",
             }
         )
-    assert VertexService().find(REQUEST, RUN) == URL
-    assert VertexService().find(REQUEST, "bert-other2") is None
+    assert VertexService(Endpoints.of_environment()).find(REQUEST, RUN) == URL
+    assert VertexService(Endpoints.of_environment()).find(REQUEST, "bert-other2") is None
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -177,7 +178,7 @@ def test_credentials_that_have_expired(google: FakeGoogle) -> None:
 def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: FakeGoogle) -> None:
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:9")
     with pytest.raises(RsctlError) as caught:
-        VertexService().find(REQUEST, RUN)
+        VertexService(Endpoints.of_environment()).find(REQUEST, RUN)
     assert str(caught.value) == (
         "127.0.0.1:9 gives no answer: Failed to establish a new connection: [Errno 111] Connection "
         "refused"
@@ -187,9 +188,9 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: Fa
 def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:
     request = {**REQUEST, "url": JOBS.replace("customJobs", "pipelineJobs")}
     with pytest.raises(RsctlError, match="no place for custom jobs"):
-        VertexService().create(plan(), request)
+        VertexService(Endpoints.of_environment()).create(plan(), request)
     with pytest.raises(RsctlError, match="no place for custom jobs"):
-        VertexService().find({}, RUN)
+        VertexService(Endpoints.of_environment()).find({}, RUN)
 
 
 @pytest.mark.parametrize(
@@ -198,19 +199,19 @@ def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:
 )
 def test_what_is_no_url_of_a_job(url: str) -> None:
     with pytest.raises(RsctlError) as caught:
-        VertexService().open(url)
+        VertexService(Endpoints.of_environment()).open(url)
     assert caught.value.exit_code is ExitCode.USAGE
     assert caught.value.findings[0].remedy == "write it as vertex://PROJECT/REGION/ID"
 
 
 def test_a_job_that_does_not_exist(google: FakeGoogle) -> None:
-    job = VertexService().open("vertex://rehearsal/us-central1/9")
+    job = VertexService(Endpoints.of_environment()).open("vertex://rehearsal/us-central1/9")
     with pytest.raises(RsctlError, match="does not exist"):
         job.status()
 
 
 def test_a_cloud_that_cannot_be_reached_is_no_failure_of_the_job(google: FakeGoogle) -> None:
-    job = VertexService().open(create())
+    job = VertexService(Endpoints.of_environment()).open(create())
     google.faults.add(Fault("get", status=503, times=3))
     with pytest.raises(Unreachable, match="Vertex AI gives no answer: HTTP status 503: made to"):
         job.status()
@@ -218,7 +219,7 @@ def test_a_cloud_that_cannot_be_reached_is_no_failure_of_the_job(google: FakeGoo
 
 
 def test_cancelling(google: FakeGoogle) -> None:
-    job = VertexService().open(create())
+    job = VertexService(Endpoints.of_environment()).open(create())
     job.cancel()
     assert job.status().state is JobState.CANCELLING
     google.jobs[0]["state"] = "JOB_STATE_SUCCEEDED"
@@ -227,7 +228,7 @@ def test_cancelling(google: FakeGoogle) -> None:
 
 
 def test_a_job_that_cannot_be_cancelled(google: FakeGoogle) -> None:
-    job = VertexService().open(create())
+    job = VertexService(Endpoints.of_environment()).open(create())
     google.faults.add(Fault("cancel", status=400, code="FAILED_PRECONDITION", message="not now"))
     with pytest.raises(RsctlError, match="not now"):
         job.cancel()
@@ -256,7 +257,11 @@ def test_what_a_job_is_that_others_submitted(google: FakeGoogle) -> None:
             "jobSpec": {"workerPoolSpecs": pools, "scheduling": {}},
         }
     )
-    described = VertexService().open("vertex://rehearsal/us-central1/77").describe()
+    described = (
+        VertexService(Endpoints.of_environment())
+        .open("vertex://rehearsal/us-central1/77")
+        .describe()
+    )
     assert (described.name, described.run) == ("others job", None)
     assert described.created == "2026-11-21T10:00:00.500000Z"
     assert described.pools == [
@@ -278,7 +283,11 @@ def test_a_job_with_empty_pools(google: FakeGoogle) -> None:
             "labels": {"rsctl-run": RUN},
         }
     )
-    described = VertexService().open("vertex://rehearsal/us-central1/78").describe()
+    described = (
+        VertexService(Endpoints.of_environment())
+        .open("vertex://rehearsal/us-central1/78")
+        .describe()
+    )
     assert [(pool.role, pool.count) for pool in described.pools] == [("worker", 1), ("reducer", 2)]
     assert (described.name, described.run) == ("78", RUN)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
-from rsctl.clients.pace import Pace
+from rsctl.clients.retries import RetryPolicy
 from rsctl.emulators.faults import Fault
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.job_address import Address
@@ -37,15 +39,19 @@ class Reader:
         self.lines: list[Line] = []
         self.largest_cursor = 0
         self.unreachable = 0
-        self._google = Google(Pace(sleep=lambda seconds: None), "rehearsal")
+        self._google = Google(
+            replace(Endpoints.of_environment(), time_scale=1.0),
+            "rehearsal",
+            RetryPolicy(sleep=lambda seconds: None),
+        )
         self._cursor = "{}"
         self.start()
 
     def start(self) -> None:
         address = Address.of_url("vertex://rehearsal/us-central1/1")
-        created, pace = event_time(timestamp(START)) or "", Pace()
+        created = event_time(timestamp(START)) or ""
         cursor = json.loads(self._cursor)
-        self.log = VertexLog(self._google, address, cursor, created, pace, self.fake.clock)
+        self.log = VertexLog(self._google, address, cursor, created, self.fake.clock)
 
     def step(self) -> None:
         """One reading; where there is none, half a second passes."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.stream.events import LogEvent
@@ -38,7 +39,7 @@ def job(google: FakeGoogle) -> VertexJob:
             **job_with(GOOGLES),
         }
     )
-    return VertexService().open("vertex://rehearsal/us-central1/5")
+    return VertexService(Endpoints.of_environment()).open("vertex://rehearsal/us-central1/5")
 
 
 def series(task: str, *points: tuple[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.targets import get
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.rate_limiter import ProjectRateLimiter
@@ -37,10 +38,10 @@ def test_one_service_for_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another endpoint, or other credentials, are another one."""
     target = get("vertex")
     assert isinstance(target, ManagedTarget)
-    first = target.service()
-    assert target.service() is first
+    first = target.service(Endpoints.of_environment())
+    assert target.service(Endpoints.of_environment()) is first
     monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM", "http://127.0.0.1:1")
-    other = target.service()
+    other = target.service(Endpoints.of_environment())
     assert other is not first
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
-    assert target.service() is not other
+    assert target.service(Endpoints.of_environment()) is not other

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.clients.pace import PACE
+from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.aws.emulator import AwsEmulator
 
 from .fake_logs import Clock, FakeLogs
@@ -25,7 +25,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv(PACE, "0.01")
+    monkeypatch.setenv(TIME_SCALE, "0.01")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.sagemaker.client import SageMakerService
 from rsctl.targets.sagemaker.job import SageMakerJob
@@ -15,7 +16,7 @@ URL = f"sagemaker://us-east-1/{RUN}"
 
 def opened() -> SageMakerJob:
     """The run's job."""
-    return SageMakerService().open(URL)
+    return SageMakerService(Endpoints.of_environment()).open(URL)
 
 
 def status(sagemaker: FakeSageMaker, primary: str, secondary: str, **more: Any) -> JobStatus:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from rsctl.clients.aws_calls import Aws
-from rsctl.clients.pace import Pace
+from rsctl.clients.aws import Aws
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Line, Unreachable
@@ -41,7 +42,7 @@ class Reader:
         cursor = cursor or {}
         self.clock = clock
         self.hosts = Hosts(JOB, pools, cursor.get("hosts"))
-        aws = Aws("us-east-1", Pace(factor=1.0))
+        aws = Aws(Endpoints.of_environment(), "us-east-1", retries=RetryPolicy())
         created = event_time(clock.now - 600)
         self.log = TrainingLog(aws, JOB, self.hosts, cursor, created, clock, clock)
         self.problems: list[Unreachable | RsctlError] = []

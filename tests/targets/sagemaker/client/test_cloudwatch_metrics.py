@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Unreachable
@@ -45,7 +46,9 @@ def test_values_are_reported_by_replica_and_once(watch: FakeCloudWatch) -> None:
         ("other/algo-2", "CPUUtilization"): [(minute - 300, 1.0)],
     }
     reported = {f"{JOB}/algo-1-1": "reducer-0", f"{JOB}/algo-2-1": "worker-0"}
-    job = SageMakerService(Pace()).open(f"sagemaker://us-east-1/{JOB}")
+    job = SageMakerService(Endpoints.of_environment(), RetryPolicy()).open(
+        f"sagemaker://us-east-1/{JOB}"
+    )
     job.log({"hosts": {"told": reported, "guessed": {}}}, POOLS, CREATED)
     assert summary(job.measure(None, POOLS)) == [
         ("reducer-0", "cloud.cpu_percent", 80.0),
@@ -62,7 +65,9 @@ def test_values_are_reported_by_replica_and_once(watch: FakeCloudWatch) -> None:
 
 def test_only_machines_with_gpus_are_asked_for_them(watch: FakeCloudWatch) -> None:
     reported = {f"{JOB}/algo-1-1": "reducer-0", f"{JOB}/algo-2-1": "worker-0"}
-    job = SageMakerService(Pace()).open(f"sagemaker://us-east-1/{JOB}")
+    job = SageMakerService(Endpoints.of_environment(), RetryPolicy()).open(
+        f"sagemaker://us-east-1/{JOB}"
+    )
     job.log({"hosts": {"told": reported, "guessed": {}}}, POOLS, CREATED)
     job.measure(None, POOLS)
     queries = [query["MetricStat"] for query in watch.asked[0]["MetricDataQueries"]]
@@ -81,7 +86,9 @@ def test_values_of_a_call_that_failed_are_asked_for_again(watch: FakeCloudWatch)
     minute = time.time() // 60 * 60
     names = [f"{JOB}/algo-{host}" for host in (1, 2, 3)]
     watch.series = {(name, "CPUUtilization"): [(minute - 300, 1.0)] for name in names}
-    job = SageMakerService(Pace()).open(f"sagemaker://us-east-1/{JOB}")
+    job = SageMakerService(Endpoints.of_environment(), RetryPolicy()).open(
+        f"sagemaker://us-east-1/{JOB}"
+    )
     pools = [Pool(role="worker", count=3, machine="ml.m5.xlarge")]
     watch.fail_page = 2
     with pytest.raises(Unreachable):
@@ -94,8 +101,12 @@ def test_what_was_measured_before_a_time_is_left_out(watch: FakeCloudWatch) -> N
     watch.series = {
         (f"{JOB}/algo-1", "CPUUtilization"): [(minute - 300 + 60 * i, float(i)) for i in range(4)]
     }
-    job = SageMakerService(Pace()).open(f"sagemaker://us-east-1/{JOB}")
+    job = SageMakerService(Endpoints.of_environment(), RetryPolicy()).open(
+        f"sagemaker://us-east-1/{JOB}"
+    )
     pools = [Pool(role="worker", count=1, machine="ml.m5.xlarge")]
     first = job.measure(CREATED, pools)
-    again = SageMakerService(Pace()).open(f"sagemaker://us-east-1/{JOB}")
+    again = SageMakerService(Endpoints.of_environment(), RetryPolicy()).open(
+        f"sagemaker://us-east-1/{JOB}"
+    )
     assert [event.value for event in again.measure(first[1].time, pools)] == [2.0, 3.0]

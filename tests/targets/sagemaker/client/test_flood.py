@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.clients.aws_calls import Aws
-from rsctl.clients.pace import Pace
+from rsctl.clients.aws import Aws
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Line, Unreachable
@@ -24,7 +25,7 @@ SECONDS = 120
 
 
 def reader(clock: Clock, cursor: dict[str, Any], created: str) -> TrainingLog:
-    aws = Aws("us-east-1", Pace(factor=1.0))
+    aws = Aws(Endpoints.of_environment(), "us-east-1", retries=RetryPolicy())
     hosts = Hosts(JOB, POOLS, cursor.get("hosts"))
     return TrainingLog(aws, JOB, hosts, cursor, created, clock, clock)
 

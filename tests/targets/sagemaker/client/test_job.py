@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.stream.events import LogEvent
@@ -84,7 +85,7 @@ def test_a_login_elsewhere_is_noticed(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOLD")
     with pytest.raises(RsctlError) as caught:
         job.status()
-    assert caught.value.findings[0].code == "credentials-expired"
+    assert caught.value.findings[0].code == "credentials"
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", good)
     assert job.status().state is JobState.STARTING
 
@@ -108,7 +109,7 @@ def test_cancelling(sagemaker: FakeSageMaker, before: str, after: str) -> None:
 )
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(RsctlError) as caught:
-        SageMakerService().open(url)
+        SageMakerService(Endpoints.of_environment()).open(url)
     assert caught.value.findings[0].message == f"{url!r} is not the URL of a training job"
 
 

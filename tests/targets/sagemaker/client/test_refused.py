@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.clients.pace import Pace
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.targets.sagemaker.client import SageMakerService
@@ -14,9 +15,9 @@ from rsctl.targets.sagemaker.client import SageMakerService
 from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_job
 
 
-def refused(pace: Pace | None = None, **changes: Any) -> tuple[ExitCode, Finding]:
+def refused(retries: RetryPolicy | None = None, **changes: Any) -> tuple[ExitCode, Finding]:
     with pytest.raises(RsctlError) as caught:
-        SageMakerService(pace).create(PLAN, {**REQUEST, **changes})
+        SageMakerService(Endpoints.of_environment(), retries).create(PLAN, {**REQUEST, **changes})
     (finding,) = caught.value.findings
     return caught.value.exit_code, finding
 
@@ -157,7 +158,7 @@ def test_throttling_that_does_not_end(sagemaker: FakeSageMaker) -> None:
     sagemaker.faults.add(fault)
     code, finding = refused()
     assert (code, finding.code) == (ExitCode.REFUSED, "busy")
-    assert sagemaker.count("sagemaker.CreateTrainingJob") == Pace().tries
+    assert sagemaker.count("sagemaker.CreateTrainingJob") == RetryPolicy().tries
     assert finding.message == (
         "sagemaker asks to be called later: made to fail (ThrottlingException)"
     )
@@ -193,8 +194,8 @@ def test_a_region_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nobody answers there
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
-    code, finding = refused(Pace(tries=2, factor=0.0), region="us-east-11")
+    code, finding = refused(RetryPolicy(tries=2, time_scale=0.0), region="us-east-11")
     assert (code, finding.code) == (ExitCode.REFUSED, "region")
     assert finding.remedy == "did you mean us-east-1?"
-    code, finding = refused(Pace(tries=2, factor=0.0))
+    code, finding = refused(RetryPolicy(tries=2, time_scale=0.0))
     assert (code, finding.code) == (ExitCode.ENVIRONMENT, "network")

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 import rsctl
-from rsctl.clients.aws import client
-from rsctl.clients.clients import (
+from rsctl.clients.aws import Aws
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.private import is_private
+from rsctl.clients.sessions import (
     aws_client,
     aws_session,
     google_request,
     google_session,
     http_session,
-    is_private,
 )
-from rsctl.clients.google import endpoint
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.image.registry.aws import log_in
 from rsctl.image.registry.credentials import Login
@@ -71,7 +71,7 @@ def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL_ECR_PUBLIC", ELSEWHERE)
     for name in ("123456789012.dkr.ecr.us-east-1.amazonaws.com/a", "public.ecr.aws/a/b"):
         place = parse_repository(name)
-        assert refused(lambda place=place: log_in(place)) == (
+        assert refused(lambda place=place: log_in(place, Endpoints.of_environment())) == (
             f"the endpoint is {ELSEWHERE!r}, which would send credentials in clear over the network"
         )
 
@@ -91,7 +91,7 @@ def test_googles_endpoints_go_nowhere_in_clear(
     monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
     monkeypatch.setenv(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service.upper()}", ELSEWHERE)
-    refused(lambda: endpoint(service))
+    refused(lambda: Endpoints.of_environment().google_url(service))
 
 
 def test_the_services_by_which_credentials_come_are_held_to_it_too(
@@ -109,13 +109,15 @@ def test_the_services_by_which_credentials_come_are_held_to_it_too(
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", ELSEWHERE)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
-    assert ELSEWHERE in refused(lambda: client("ecr", "us-east-1").describe_repositories())
+    aws = Aws(Endpoints.of_environment(), "us-east-1")
+    assert ELSEWHERE in refused(lambda: aws.request("ecr", "describe_repositories"))
 
 
 def test_an_address_that_a_client_gets_later_is_held_to_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = aws_client(aws_session("us-east-1"), "s3")
+    endpoints = Endpoints.of_environment()
+    made = aws_client(aws_session(endpoints, "us-east-1"), endpoints, "s3")
 
     def redirected(request: Any, **_: Any) -> None:
         request.url = f"{ELSEWHERE}/bucket"
@@ -126,7 +128,9 @@ def test_an_address_that_a_client_gets_later_is_held_to_it(
 
 def test_a_token_is_not_renewed_in_clear() -> None:
     assert f"{ELSEWHERE}/token" in refused(
-        lambda: google_request()(f"{ELSEWHERE}/token?x=secret", "POST", body=b"assertion=1")
+        lambda: google_request(Endpoints())(
+            f"{ELSEWHERE}/token?x=secret", "POST", body=b"assertion=1"
+        )
     )
 
 
@@ -134,7 +138,7 @@ def test_no_access_token_goes_out_in_clear() -> None:
     from google.oauth2.credentials import Credentials
 
     make: Any = Credentials
-    session = google_session(make(token="ya29.secret"))
+    session = google_session(make(token="ya29.secret"), Endpoints())
     message = refused(lambda: session.get(f"{ELSEWHERE}/v1?key=secret"))
     assert "secret" not in message.replace("in clear", "")
 
@@ -156,5 +160,4 @@ def test_clients_are_made_in_one_place() -> None:
         for path in root.rglob("*.py")
         if made.search(path.read_text(encoding="utf-8"))
     }
-    # aws_calls only asks boto3's own data which regions there are.
-    assert found <= {"cloud/clients.py", "cloud/aws_calls.py"}
+    assert found == {"clients/sessions.py"}

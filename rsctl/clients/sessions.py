@@ -8,46 +8,23 @@ file of credentials, a redirection, a realm that a registry names.
 from __future__ import annotations
 
 import ipaddress
+import os
+import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.private import in_clear, is_private
 
 if TYPE_CHECKING:
     import requests
 
 _METADATA_SERVERS = ("metadata.google.internal", "fd00:ec2::254")
+_HOST = re.compile(r"^\w+\(host=[^)]*\): ")  # urllib3's, of a host that the message names already
+_LONGEST_REASON = 500
 
 
-def is_loopback(host: str | None) -> bool:
-    """Whether a host's name or address, without a port, is this machine."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address((host or "").strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def is_private(url: str) -> bool:
-    """Whether nobody between here and the other side reads what is sent to an address."""
-    try:
-        place = urlsplit(url)
-        host = place.hostname
-    except ValueError:
-        return False
-    return bool(host) and (
-        place.scheme == "https" or (place.scheme == "http" and is_loopback(host))
-    )
-
-
-def in_clear(what: str, remedy: str = "give an https:// address, or one on this machine") -> Any:
-    """The error for an address that is not private; `what` names it."""
-    message = f"{what}, which would send credentials in clear over the network"
-    return RsctlError(ExitCode.ENVIRONMENT, error("endpoint", message, remedy))
-
-
-def http_session(**retries: Any) -> requests.Session:
+def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
     """A session of requests. `retries` are those of urllib3's Retry; none without.
 
     It raises RsctlError rather than send anything in clear, except to the metadata server of a
@@ -61,35 +38,37 @@ def http_session(**retries: Any) -> requests.Session:
         def send(self, request: requests.PreparedRequest, *args: Any, **more: Any) -> Any:
             url = str(request.url)
             if not is_private(url) and not _asks_for_metadata(request):
-                raise in_clear(f"the address is {_shown(url)!r}")
+                raise in_clear(f"the address is {_without_secrets(url)!r}")
             return super().send(request, *args, **more)
 
     session = requests.Session()
+    session.trust_env = use_proxies
     for scheme in ("https://", "http://"):
         session.mount(scheme, Guarded(max_retries=Retry(**retries) if retries else 0))
     return session
 
 
-def google_request() -> Any:
+def google_request(endpoints: Endpoints) -> Any:
     """What google-auth renews credentials by."""
     from google.auth.transport.requests import Request
 
     make: Any = Request
-    return make(http_session(total=3))
+    return make(http_session(not endpoints.is_emulator, total=3))
 
 
-def google_session(credentials: Any) -> Any:
+def google_session(credentials: Any, endpoints: Endpoints) -> Any:
     """A session of requests that adds Google's access token, and renews it."""
     from google.auth.transport.requests import AuthorizedSession
 
     make: Any = AuthorizedSession
-    session = make(credentials, auth_request=google_request())
+    session = make(credentials, auth_request=google_request(endpoints))
+    session.trust_env = not endpoints.is_emulator
     for scheme, adapter in http_session().adapters.items():
         session.mount(scheme, adapter)
     return session
 
 
-def aws_session(region: str | None) -> Any:
+def aws_session(endpoints: Endpoints, region: str | None) -> Any:
     """Credentials and region of boto3, whose clients keep to the rule, also those by which it
     obtains credentials itself. Raises BotoCoreError.
 
@@ -97,21 +76,68 @@ def aws_session(region: str | None) -> Any:
     """
     import boto3
 
-    session = boto3.Session(region_name=region)
+    if endpoints.aws_key is None:
+        session = boto3.Session(region_name=region)
+    else:
+        key_id, secret = endpoints.aws_key
+        session = boto3.Session(key_id, secret, None, region, _without_configuration())
     session.events.register("before-send", _before_send)
     return session
 
 
-def aws_client(session: Any, service: str, **settings: Any) -> Any:
+def _without_configuration() -> Any:
+    """A session of botocore that reads no variable and no file of the user's."""
+    from botocore.session import Session
+
+    nowhere = (None, None, os.devnull, None)
+    return Session(
+        session_vars={
+            "profile": (None, None, None, None),
+            "config_file": nowhere,
+            "credentials_file": nowhere,
+            "ca_bundle": (None, None, None, None),
+            "defaults_mode": (None, None, "legacy", None),
+        }
+    )
+
+
+def aws_client(session: Any, endpoints: Endpoints, service: str, **settings: Any) -> Any:
     """A client of a session from `aws_session`; `settings` are those of botocore's Config.
 
     Raises BotoCoreError, and RsctlError for an endpoint without TLS that is not on this machine.
     """
     from botocore.config import Config
 
-    made = session.client(service, config=Config(**settings))
+    if endpoints.is_emulator:
+        settings |= {"proxies": {}, "use_fips_endpoint": False, "use_dualstack_endpoint": False}
+    url = endpoints.aws_url(service)
+    made = session.client(service, endpoint_url=url, config=Config(**settings))
     _require_private(made.meta.endpoint_url)
     return made
+
+
+def aws_regions(service: str) -> list[str]:
+    """The regions that botocore's own data has of a service."""
+    import boto3
+
+    session = boto3.Session()
+    return [
+        name
+        for partition in session.get_available_partitions()
+        for name in session.get_available_regions(service, partition)
+    ]
+
+
+def connection_problem(problem: BaseException) -> str:
+    """Why no answer came, below the layers that requests and urllib3 wrap around it."""
+    while below := _below(problem):
+        problem = below
+    return (_HOST.sub("", str(problem)) or type(problem).__name__)[:_LONGEST_REASON]
+
+
+def _below(problem: BaseException) -> BaseException | None:
+    inside = (getattr(problem, "reason", None), *problem.args)
+    return next((part for part in inside if isinstance(part, BaseException)), None)
 
 
 def _before_send(request: Any, **_: Any) -> None:
@@ -121,7 +147,7 @@ def _before_send(request: Any, **_: Any) -> None:
 def _require_private(url: str) -> None:
     if not is_private(url):
         remedy = "let AWS_ENDPOINT_URL give an https:// address, or one on this machine"
-        raise in_clear(f"the endpoint is {_shown(url)!r}", remedy)
+        raise in_clear(f"the endpoint is {_without_secrets(url)!r}", remedy)
 
 
 def _asks_for_metadata(request: requests.PreparedRequest) -> bool:
@@ -135,7 +161,7 @@ def _asks_for_metadata(request: requests.PreparedRequest) -> bool:
         return request.method == "GET" and "Metadata-Flavor" in request.headers
 
 
-def _shown(url: str) -> str:
-    """An address without what may be secret in it: user, password and query."""
-    place = urlsplit(url)
-    return f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path}"
+def _without_secrets(url: str) -> str:
+    """An address without user, password and query."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,0 +1,193 @@
+"""Errors of AWS as findings: one table of its codes, and what keeps us from calling at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Optional
+
+from rsctl.clients.errors import (
+    AWS_LOGIN,
+    NO_CREDENTIALS,
+    KnownError,
+    NoAnswer,
+    find_known_error,
+    no_answer,
+)
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+
+FindKnown = Callable[[str, str], Optional[KnownError]]
+"""What is known of an error, from its code and message, where one kind of call knows better."""
+
+_LONGEST = 1000
+_CLOCK = "set this machine's clock: AWS takes only signatures of now"
+_KNOWN = (
+    KnownError(
+        "clock",
+        _CLOCK,
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"InvalidSignatureException", "SignatureDoesNotMatch"}),
+        pattern=re.compile("expired|not yet current"),
+    ),
+    KnownError(
+        "clock",
+        _CLOCK,
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"RequestTimeTooSkewed"}),
+    ),
+    KnownError(
+        # The documentation has it for a wrong clock, and EC2 says it of an old session too.
+        "clock",
+        f"{_CLOCK}; if it is right, {AWS_LOGIN}",
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"RequestExpired"}),
+    ),
+    KnownError(
+        "credentials-expired",
+        AWS_LOGIN,
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset({"ExpiredToken", "ExpiredTokenException"}),
+    ),
+    KnownError(
+        "credentials",
+        AWS_LOGIN,
+        exit_code=ExitCode.ENVIRONMENT,
+        codes=frozenset(
+            {
+                *("UnrecognizedClientException", "InvalidClientTokenId", "InvalidAccessKeyId"),
+                *("InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature"),
+            }
+        ),
+        summary="AWS does not know these credentials",
+    ),
+    KnownError(
+        "denied",
+        "ask for the permission that the message names, or take another profile with AWS_PROFILE",
+        codes=frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"}),
+    ),
+    KnownError(
+        "bucket",
+        "create it: `aws s3 mb s3://NAME`, or name another",
+        codes=frozenset({"NoSuchBucket"}),
+    ),
+)
+"""Whatever service it is, the first that fits counts; what is throttled is NoAnswer."""
+
+_OTHER = KnownError("cloud", None)
+_ASKED_TO_WAIT = frozenset(
+    {
+        *("Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled"),
+        *("RequestThrottledException", "TooManyRequestsException", "RequestLimitExceeded"),
+        *("SlowDown", "PriorRequestNotComplete", "BandwidthLimitExceeded"),
+    }
+)
+_FAULTS = frozenset(
+    {
+        *("RequestTimeout", "RequestTimeoutException", "InternalFailure", "InternalServerError"),
+        *("ServiceUnavailable", "ServiceUnavailableException", "InternalServerException"),
+        "InternalError",
+    }
+)
+_FAULT_STATUSES = frozenset({500, 502, 503, 504})
+# Exceptions of botocore by name, since each version of it has more of them.
+_NO_CREDENTIALS = frozenset(
+    {
+        *("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"),
+        *("UnknownCredentialError", "InvalidConfigError"),
+    }
+)
+_CREDENTIALS_EXPIRED = frozenset(
+    {
+        *("SSOTokenLoadError", "UnauthorizedSSOTokenError", "TokenRetrievalError"),
+        *("CredentialRetrievalError", "LoginRefreshRequired", "LoginTokenLoadError"),
+    }
+)
+
+
+class AwsError(RsctlError):
+    """An answer of AWS that is an error, with its code."""
+
+    def __init__(self, code: str, exit_code: ExitCode, finding: Finding) -> None:
+        super().__init__(exit_code, finding)
+        self.code = code
+
+
+@contextmanager
+def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> Iterator[None]:
+    """Raise what botocore raises as NoAnswer, AwsError, or RsctlError for what keeps us from
+    asking. `path` is the field that led to the call.
+    """
+    from botocore import exceptions
+    from botocore.parsers import ResponseParserError
+
+    try:
+        yield
+    except exceptions.ClientError as problem:
+        raise _answered(service, problem.response, path, find_known) from None
+    except (exceptions.HTTPClientError, exceptions.ConnectionError) as problem:
+        sent = not isinstance(problem, _not_connected())
+        raise no_answer(service, str(problem), sent) from None
+    except ResponseParserError as problem:
+        raise no_answer(service, f"it is no whole one: {str(problem)[:200]}") from None
+    except exceptions.ParamValidationError as problem:
+        message = f"this is no request for AWS: {problem}"
+        finding = error("request", message, "correct the key that the message names", path)
+        raise RsctlError(ExitCode.USAGE, finding) from None
+    except exceptions.BotoCoreError as problem:
+        raise RsctlError(ExitCode.ENVIRONMENT, _cannot_call(problem, path)) from None
+
+
+def _not_connected() -> tuple[type[Exception], ...]:
+    from botocore import exceptions
+
+    return (
+        exceptions.EndpointConnectionError,
+        exceptions.ConnectTimeoutError,
+        exceptions.ProxyConnectionError,
+    )
+
+
+def _answered(
+    service: str, response: dict[str, Any], path: str | None, find_known: FindKnown | None
+) -> RsctlError:
+    said = response.get("Error", {})
+    code, message = str(said.get("Code", "")), str(said.get("Message") or "no message")[:_LONGEST]
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code in _ASKED_TO_WAIT or status == 429:
+        text = f"{service} asks to be called later: {message} ({code})"
+        finding = error("busy", text, "wait a minute, then run the command again")
+        return NoAnswer(text, ExitCode.REFUSED, finding, is_busy=True)
+    if code in _FAULTS or status in _FAULT_STATUSES:
+        text = f"{service} answers with an error of its own: {message} ({code})"
+        return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
+    return aws_error(code, message, path, find_known)
+
+
+def aws_error(
+    code: str, message: str, path: str | None = None, find_known: FindKnown | None = None
+) -> AwsError:
+    """An error of AWS as a finding with what is known of it; `path` is the field it is about."""
+    known = find_known and find_known(code, message)
+    known = known or find_known_error(_KNOWN, message, code) or _OTHER
+    text = f"{known.summary or 'AWS refuses'}: {message} ({code})"
+    finding = error(known.code, text, known.remedy, known.path or path)
+    return AwsError(code, known.exit_code, finding)
+
+
+def _cannot_call(problem: Exception, path: str | None) -> Finding:
+    """What keeps us from asking at all."""
+    kind = type(problem).__name__
+    if kind in _NO_CREDENTIALS:
+        return error(NO_CREDENTIALS, f"no AWS credentials here: {problem}", AWS_LOGIN, path)
+    if kind in _CREDENTIALS_EXPIRED:
+        message = f"the AWS credentials cannot be used: {problem}"
+        return error("credentials-expired", message, AWS_LOGIN, path)
+    if kind in ("NoRegionError", "InvalidRegionError"):
+        return error(
+            "region",
+            f"AWS cannot be called: {problem}",
+            "name a region, such as us-east-1",
+            "targets.sagemaker.region",
+        )
+    return error("cloud", f"AWS cannot be called: {problem}", AWS_LOGIN, path)

@@ -1,0 +1,178 @@
+"""Buckets of Cloud Storage, by its JSON API.
+
+Uploads are resumable, in blocks that are a multiple of 256 KiB, and reads are Range requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.errors import NoAnswer, no_answer
+from rsctl.clients.google import Google, is_transient
+from rsctl.clients.google_errors import google_error
+from rsctl.clients.retries import RetryPolicy
+from rsctl.clients.storage import Upload
+from rsctl.findings import ExitCode, RsctlError, error
+
+_BLOCK = 8 << 20
+_READ = 4 << 20
+_RESUME = 308
+_RANGE = re.compile(r"bytes=0-(\d+)")
+
+
+class GoogleBucket:
+    """See rsctl.clients.storage.Bucket."""
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        name: str,
+        path: str | None = None,
+        retries: RetryPolicy | None = None,
+    ) -> None:
+        self._google = Google(endpoints, retries=retries)
+        self._retries = self._google.retries
+        self._bucket, self._path = name, path
+        self._base = endpoints.google_url("storage")
+
+    def put(self, name: str, upload: Upload, announce: Callable[[], object] = bool) -> str:
+        """See Bucket.put; the object's generation, a number as text."""
+        generation = self._generation(name)
+        if generation is None:
+            announce()
+            generation = self._upload(name, upload)
+        return generation
+
+    def replace(self, name: str, data: bytes, content_type: str) -> None:
+        """See Bucket.replace."""
+        url = f"{self._base}/upload/storage/v1/b/{quote(self._bucket, '')}/o"
+        answer = self._google.request(
+            "POST",
+            f"{url}?uploadType=media&name={quote(name, '')}",
+            ok=(200, 404),
+            path=self._path,
+            headers={"Content-Type": content_type},
+            data=data,
+        )
+        if answer.status_code == 404:
+            raise self._no_bucket()
+
+    def read(self, name: str, offset: int = 0) -> bytes:
+        """See Bucket.read."""
+        answer = self._google.request(
+            "GET",
+            f"{self._object(name)}?alt=media",
+            ok=(200, 206, 404, 416),
+            path=self._path,
+            headers={
+                "Range": f"bytes={offset}-{offset + _READ - 1}",
+                "Accept-Encoding": "identity",
+            },
+        )
+        if answer.status_code in (404, 416):
+            return b""
+        content: bytes = answer.content
+        return content if answer.status_code == 206 else content[offset:]
+
+    def _object(self, name: str) -> str:
+        return f"{self._base}/storage/v1/b/{quote(self._bucket, '')}/o/{quote(name, '')}"
+
+    def _generation(self, name: str) -> str | None:
+        answer = self._google.request("GET", self._object(name), ok=(200, 404), path=self._path)
+        return str(answer.json()["generation"]) if answer.status_code == 200 else None
+
+    def _upload(self, name: str, upload: Upload) -> str:
+        for attempt in range(1, self._retries.tries + 1):
+            session = self._open_upload(name, upload)
+            answer = self._send(session, upload) if session else None
+            if answer is not None:
+                return str(answer.json()["generation"])
+            # 412: somebody else has just uploaded the same; 404, 410: this session has ended.
+            if generation := self._generation(name):
+                return generation
+            self._retries.before_retry(attempt)
+        raise no_answer(urlsplit(self._base).netloc, "the upload is interrupted again and again")
+
+    def _open_upload(self, name: str, upload: Upload) -> str | None:
+        """The address that the blocks go to, or None if the object has come to be."""
+        url = f"{self._base}/upload/storage/v1/b/{quote(self._bucket, '')}/o"
+        answer = self._google.request(
+            "POST",
+            f"{url}?uploadType=resumable&ifGenerationMatch=0&name={quote(name, '')}",
+            ok=(200, 404, 412),
+            path=self._path,
+            headers={
+                "X-Upload-Content-Type": upload.content_type,
+                "X-Upload-Content-Length": str(upload.size),
+            },
+            json={},
+        )
+        if answer.status_code == 404:
+            raise self._no_bucket()
+        if answer.status_code == 412:
+            return None
+        session = str(answer.headers.get("Location", ""))
+        if urlsplit(session)[:2] != urlsplit(self._base)[:2]:
+            message = f"Cloud Storage sends the upload to another host: {session[:200]!r}"
+            finding = error("cloud", message, "check the network and its proxy")
+            raise RsctlError(ExitCode.REFUSED, finding)
+        return session
+
+    def _send(self, session: str, upload: Upload) -> Any:
+        """The answer to the last block, or None if the session has ended before."""
+        sent, stalls = 0, 0
+        while stalls < self._retries.tries:
+            answer = self._send_block(session, upload, sent)
+            if _is_interrupted(answer):
+                stalls += 1
+                self._retries.before_retry(stalls)
+                answer = self._put(session, f"bytes */{upload.size}", b"")
+            if _is_interrupted(answer):
+                continue
+            if answer.status_code in (200, 201):
+                return answer
+            if answer.status_code in (404, 410, 412):
+                return None
+            if answer.status_code != _RESUME:
+                raise google_error(answer, self._path)
+            kept = _kept(answer)
+            stalls = 0 if kept > sent else stalls + 1
+            sent = kept
+        return None
+
+    def _send_block(self, session: str, upload: Upload, start: int) -> Any:
+        upload.file.seek(start)
+        block = upload.file.read(_BLOCK)
+        return self._put(session, f"bytes {start}-{start + len(block) - 1}/{upload.size}", block)
+
+    def _put(self, session: str, content_range: str, block: bytes) -> Any:
+        try:
+            return self._google.request(
+                *("PUT", session),
+                retry=False,
+                ok=None,
+                headers={"Content-Range": content_range},
+                data=block,
+            )
+        except NoAnswer:
+            return None
+
+    def _no_bucket(self) -> RsctlError:
+        message = f"there is no bucket {self._bucket}"
+        remedy = f"create it: `gcloud storage buckets create gs://{self._bucket}`, or name another"
+        return RsctlError(ExitCode.REFUSED, error("bucket", message, remedy, self._path))
+
+
+def _is_interrupted(answer: Any) -> bool:
+    """Whether to ask how far the upload came; None is a lost answer."""
+    return answer is None or is_transient(answer) or answer.status_code >= 500
+
+
+def _kept(answer: Any) -> int:
+    """How many bytes of an upload have arrived."""
+    found = _RANGE.fullmatch(answer.headers.get("Range", ""))
+    return int(found[1]) + 1 if found else 0
