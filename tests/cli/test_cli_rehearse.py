@@ -21,7 +21,7 @@ from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from rsctl.targets.base import Plan, Submission, Unanswered
 from rsctl.targets.managed.target import ManagedTarget
-from tests.emulators.fake_cloud import FakeBehaviour
+from tests.kit.fake_cloud import FakeBehaviour
 from tests.kit.polling import wait_until
 
 from .conftest import Cli
@@ -71,7 +71,7 @@ Behaviour = FakeBehaviour
 
 
 def make_cloud(folder: Path, runner: Any, project: str, region: str) -> Any:
-    from tests.emulators.fake_cloud import FakeCloud
+    from tests.kit.fake_cloud import FakeCloud
 
     return FakeCloud(folder, runner, f"{project}/{region}")
 

@@ -28,7 +28,7 @@ from tests.kit.docker import needs_docker
 from tests.kit.polling import wait_until
 
 RUN = "job-aaaaaa"
-CLOUD = "tests.emulators.fake_cloud:FakeCloud"
+CLOUD = "tests.kit.fake_cloud:FakeCloud"
 
 
 @pytest.fixture(autouse=True)

@@ -64,10 +64,10 @@ class Project:
         self.runner = runner
         credentials, _ = default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
         self.session = AuthorizedSession(credentials)
-        self.place = f"{emulator.url}/v1/projects/rehearsal/locations/us-central1/customJobs"
+        self.url = f"{emulator.url}/v1/projects/rehearsal/locations/us-central1/customJobs"
 
     def create(self, **job: Any) -> dict[str, Any]:
-        answer = self.session.post(self.place, json=job)
+        answer = self.session.post(self.url, json=job)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
@@ -78,7 +78,7 @@ class Project:
         return job, wait_until(lambda: self.runner.jobs.get(job))
 
     def get(self, job: str) -> dict[str, Any]:
-        answer = self.session.get(f"{self.place}/{job}")
+        answer = self.session.get(f"{self.url}/{job}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
@@ -114,7 +114,7 @@ class Project:
                 return entries
             wanted["pageToken"] = answer.json()["nextPageToken"]
 
-    def said(self, job: str) -> list[str]:
+    def service_log(self, job: str) -> list[str]:
         """What the service itself says of a job in its log."""
         return [e["textPayload"] for e in self.logs(job, ' resource.labels.task_name="service"')]
 

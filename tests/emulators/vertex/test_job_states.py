@@ -144,18 +144,18 @@ def test_retries_can_be_off(project: Project) -> None:
 def test_cancelling(project: Project, behaviour: Behaviour) -> None:
     job, nodes = project.start(pool(), pool())
     project.wait(job, "RUNNING")
-    assert project.session.post(f"{project.place}/{job}:cancel").json() == {}
+    assert project.session.post(f"{project.url}/{job}:cancel").json() == {}
     project.wait(job, "CANCELLED")
     assert project.error(job)["code"] == 1
     assert nodes.history[2:] == ["stop workerpool0-0", "stop workerpool1-0"]
     states = [e["labels"].get("ml.googleapis.com/job_state") for e in project.logs(job)]
     assert states[-2:] == ["CANCELLING", "CANCELLED"]
-    again = project.session.post(f"{project.place}/{job}:cancel")
+    again = project.session.post(f"{project.url}/{job}:cancel")
     assert error(again)[:2] == (400, "FAILED_PRECONDITION")
     behaviour.queue = 1e6
     queued = project.create(displayName="q", jobSpec={"workerPoolSpecs": [pool()]})["name"]
     queued = queued.rpartition("/")[2]
-    project.session.post(f"{project.place}/{queued}:cancel")
+    project.session.post(f"{project.url}/{queued}:cancel")
     project.wait(queued, "CANCELLED")
     assert queued not in project.runner.jobs
 
@@ -193,7 +193,7 @@ def test_our_reducers_stand_in_for_googles(project: Project) -> None:
         "rsctl emulator: Google's Reduction Server cannot run here; rsctl's own reducers and "
         "binding stand in for it"
     )
-    assert project.said(job)[1] == note
+    assert project.service_log(job)[1] == note
     assert project.emulator.stand_ins() == {job: "rsctl"}
 
 
@@ -211,20 +211,20 @@ def test_nothing_stands_in_where_the_workers_are_not_ours(project: Project) -> N
     project.wait(job, "RUNNING")
     assert nodes.history == ["start workerpool0-0"]
     assert "workerpool2" in nodes.node("workerpool0-0").env["CLUSTER_SPEC"]
-    assert project.said(job)[1].endswith("there are no reducers")
+    assert project.service_log(job)[1].endswith("there are no reducers")
     assert project.emulator.stand_ins() == {job: "absent"}
 
 
 def test_only_what_has_ended_can_be_deleted(project: Project) -> None:
     job, nodes = project.start(pool())
     project.wait(job, "RUNNING")
-    place = f"{project.place}/{job}"
+    place = f"{project.url}/{job}"
     assert error(project.session.delete(place))[:2] == (400, "FAILED_PRECONDITION")
     nodes.exit("workerpool0-0", 0)
     project.wait(job, "SUCCEEDED")
     assert project.session.delete(place).json()["done"] is True
     assert error(project.session.get(place))[0] == 404
-    assert project.said(job)[-1] == "Job completed successfully."
+    assert project.service_log(job)[-1] == "Job completed successfully."
 
 
 def test_web_access(project: Project) -> None:
@@ -255,10 +255,10 @@ def test_it_is_told_how_to_behave_and_says_how_it_goes(
     assert error(session.post(f"{place}/jobs/1:preempt", json={}))[0] == 404
     fault = {"route": "aiplatform.customJobs.get", "status": 503, "times": 1}
     assert session.post(f"{place}/faults", json=fault).status_code == 200
-    answers = [session.get(f"{project.place}/{job}").status_code for _ in range(2)]
+    answers = [session.get(f"{project.url}/{job}").status_code for _ in range(2)]
     assert answers == [503, 200]
     assert error(session.post(f"{place}/faults", json={"rout": "x"}))[0] == 400
     disabled = {**fault, "status": 403, "code": "SERVICE_DISABLED"}
     session.post(f"{place}/faults", json=disabled)
-    details = session.get(f"{project.place}/{job}").json()["error"]["details"]
+    details = session.get(f"{project.url}/{job}").json()["error"]["details"]
     assert details[0]["metadata"]["service"] == "aiplatform.googleapis.com"

@@ -126,7 +126,7 @@ TPU = gpu("ct5lp-hightpu-4t", "TPU_V5_LITEPOD", 4)
     ],
 )
 def test_what_is_refused(project: Project, spec: dict[str, Any], message: str) -> None:
-    answer = project.session.post(project.place, json={"displayName": "j", "jobSpec": spec})
+    answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
     status, kind, said = error(answer)
     assert (status, kind) == (400, "INVALID_ARGUMENT")
     assert message in said
@@ -146,7 +146,7 @@ def test_what_is_refused(project: Project, spec: dict[str, Any], message: str) -
 )
 def test_names_and_labels(project: Project, job: dict[str, Any], message: str) -> None:
     body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}, **job}
-    status, kind, said = error(project.session.post(project.place, json=body))
+    status, kind, said = error(project.session.post(project.url, json=body))
     assert (status, kind, message in said) == (400, "INVALID_ARGUMENT", True)
 
 
@@ -161,6 +161,6 @@ def test_what_the_catalogue_does_not_know_passes(project: Project, behaviour: Be
 def test_packages_are_not_emulated_and_it_says_so(project: Project) -> None:
     package = {"executorImageUri": IMAGE, "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}
     spec = {"workerPoolSpecs": [{"machineSpec": CPU, "pythonPackageSpec": package}]}
-    answer = project.session.post(project.place, json={"displayName": "j", "jobSpec": spec})
+    answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
     message = "rsctl's emulator runs containers only, no pythonPackageSpec"
     assert error(answer) == (501, "UNIMPLEMENTED", message)

@@ -99,7 +99,7 @@ def test_a_crash_restarts_in_place(real: Project) -> None:
     job, ended = run(real, pool(image=BASE, command=["bash", "-c", script], env=state))
     assert ended["state"] == "JOB_STATE_SUCCEEDED"
     assert lines(real, job, "workerpool0-0") == ["again"]
-    assert "Replica workerpool0-0 exited with status 134; it restarts." in real.said(job)
+    assert "Replica workerpool0-0 exited with status 134; it restarts." in real.service_log(job)
 
 
 @pytest.mark.parametrize("kind", ["process"])

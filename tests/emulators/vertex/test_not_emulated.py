@@ -55,7 +55,7 @@ def test_a_filter_that_cannot_be_answered(project: Project, wanted: str) -> None
 
 
 def test_calls_that_are_not_emulated(project: Project) -> None:
-    session, place = project.session, project.place
+    session, place = project.session, project.url
     for answer in (
         session.patch(f"{place}/1"),
         session.get(place.replace("customJobs", "endpoints")),
@@ -79,7 +79,7 @@ def test_a_list_of_jobs_in_the_services_words(
     project: Project, query: dict[str, str], status: int, message: str
 ) -> None:
     project.create(displayName="j", jobSpec={"workerPoolSpecs": [pool()]})
-    answer = project.session.get(project.place, params=query)
+    answer = project.session.get(project.url, params=query)
     assert error(answer)[0] == status
     assert error(answer)[2].startswith(message)
 
@@ -96,4 +96,4 @@ def test_zeros_are_what_is_left_out(project: Project) -> None:
     assert shown[0] == shown[1]
     assert shown[0]["workerPoolSpecs"][0]["replicaCount"] == "1"
     assert shown[0]["workerPoolSpecs"][0]["containerSpec"] == {"imageUri": IMAGE}
-    assert len(project.session.get(project.place, params={"pageSize": 0}).json()["customJobs"]) == 2
+    assert len(project.session.get(project.url, params={"pageSize": 0}).json()["customJobs"]) == 2

@@ -180,5 +180,5 @@ def test_a_deleted_job_has_no_series(project: Project, job: str) -> None:
     project.runner.jobs[job].exit("workerpool0-0", 0)
     project.wait(job, "SUCCEEDED")
     wait_until(lambda: project.emulator.is_idle)
-    assert project.session.delete(f"{project.place}/{job}").status_code == 200
+    assert project.session.delete(f"{project.url}/{job}").status_code == 200
     assert ask(project, CPU_USE, job).json() == {}

@@ -186,7 +186,7 @@ def test_what_cannot_be_read(job: Any, message: str) -> None:
 
 
 def test_other_places_and_names(project: Project) -> None:
-    get, place = project.session.get, project.place
+    get, place = project.session.get, project.url
     assert error(get(place.replace("rehearsal", "other")))[:2] == (403, "PERMISSION_DENIED")
     assert error(get(place.replace("us-central1", "us-east1")))[:2] == (400, "INVALID_ARGUMENT")
     name = "projects/rehearsal/locations/us-central1/customJobs/1"
@@ -206,7 +206,7 @@ def test_jobs_are_listed_by_filter_page_and_mask(project: Project) -> None:
         project.create(displayName=f"j{number}", jobSpec=spec, labels=labels)
 
     def names(**query: Any) -> tuple[list[str], str | None]:
-        answer = project.session.get(project.place, params=query).json()
+        answer = project.session.get(project.url, params=query).json()
         return [job["displayName"] for job in answer.get("customJobs", [])], answer.get(
             "nextPageToken"
         )
@@ -216,20 +216,18 @@ def test_jobs_are_listed_by_filter_page_and_mask(project: Project) -> None:
     assert names(filter="labels.rsctl-run=none") == ([], None)
     first, token = names(pageSize=2)
     assert (first, names(pageSize=2, pageToken=token)) == (["j2", "j1"], (["j0"], None))
-    only = project.session.get(project.place, params={"readMask": "display_name,state"}).json()
+    only = project.session.get(project.url, params={"readMask": "display_name,state"}).json()
     assert [sorted(job) for job in only["customJobs"]] == [["displayName", "state"]] * 3
-    assert error(project.session.get(project.place, params={"filter": "size>1"}))[0] == 400
-    assert error(project.session.get(project.place, params={"pageSize": "many"}))[0] == 400
+    assert error(project.session.get(project.url, params={"filter": "size>1"}))[0] == 400
+    assert error(project.session.get(project.url, params={"pageSize": "many"}))[0] == 400
 
 
 def test_sixty_submissions_a_minute(project: Project, behaviour: Behaviour) -> None:
     behaviour.submissions, behaviour.pace = 2, 1.0
     job = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}}
-    assert [project.session.post(project.place, json=job).status_code for _ in range(2)] == [
-        200
-    ] * 2
-    answer = project.session.post(project.place, json=job)
+    assert [project.session.post(project.url, json=job).status_code for _ in range(2)] == [200] * 2
+    answer = project.session.post(project.url, json=job)
     assert error(answer)[:2] == (429, "RESOURCE_EXHAUSTED")
     assert "Retry-After" not in answer.headers
     assert json.dumps(answer.json()).count("RATE_LIMIT_EXCEEDED") == 1
-    assert project.session.get(project.place).status_code == 200
+    assert project.session.get(project.url).status_code == 200

@@ -21,7 +21,7 @@ def test_no_machines(project: Project, behaviour: Behaviour, strategy: str, trie
     assert failure(project, job) == (8, STOCKOUT)
     assert behaviour.stockouts == 100 - tries
     assert nodes.history == []
-    assert project.said(job).count(STOCKOUT) == tries - 1
+    assert project.service_log(job).count(STOCKOUT) == tries - 1
 
 
 def test_machines_come_back(project: Project, behaviour: Behaviour) -> None:
@@ -71,7 +71,7 @@ def test_a_spot_job_starts_again_after_preemption(project: Project) -> None:
     first = project.get(job)["startTime"]
     nodes.exit("workerpool0-0", 0)
     assert project.wait(job, "SUCCEEDED")["startTime"] == first
-    said = project.said(job)
+    said = project.service_log(job)
     assert "The machine of workerpool1-0 was preempted." in said
     assert STOCKOUT in said
 
@@ -111,18 +111,18 @@ def test_without_quota_a_job_stays_queued(project: Project, behaviour: Behaviour
     second = project.create(displayName="s", jobSpec={"workerPoolSpecs": [pool()]})["name"]
     second = second.rpartition("/")[2]
     told = "Job is queued: its quota is used up."
-    wait_until(lambda: told in project.said(second))
+    wait_until(lambda: told in project.service_log(second))
     assert project.get(second)["state"] == "JOB_STATE_QUEUED"
     nodes.exit("workerpool0-0", 0)
     project.wait(second, "RUNNING")
-    assert project.said(second).count(told) == 1
-    assert told not in project.said(first)
+    assert project.service_log(second).count(told) == 1
+    assert told not in project.service_log(first)
 
 
 def test_without_quota_a_job_may_be_refused(project: Project, behaviour: Behaviour) -> None:
     behaviour.quotas, behaviour.over_quota = {QUOTA: 10}, "refuse"
     body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool(), pool(2)]}}
-    assert error(project.session.post(project.place, json=body)) == (
+    assert error(project.session.post(project.url, json=body)) == (
         429,
         "RESOURCE_EXHAUSTED",
         "The following quota metrics exceed quota limits: aiplatform.googleapis.com/"
@@ -137,5 +137,5 @@ def test_without_quota_a_job_may_be_refused(project: Project, behaviour: Behavio
     spec = {"workerPoolSpecs": [{**pool(), "machineSpec": machine}]}
     project.create(displayName="j", jobSpec=spec)
     spec["scheduling"] = {"strategy": "SPOT"}  # type: ignore[assignment]
-    answer = project.session.post(project.place, json={"displayName": "j", "jobSpec": spec})
+    answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
     assert error(answer)[2].endswith("custom_model_training_preemptible_nvidia_t4_gpus")
