@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,27 +18,9 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
+from tests.kit.commands import Done
 
 DEADLINE = 90.0
-
-
-@dataclass
-class Done:
-    """What a command line printed and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """Standard output, which must be one JSON document."""
-        return json.loads(self.out)
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        """Standard output, which must be one JSON object a line."""
-        return [json.loads(line) for line in self.out.splitlines()]
 
 
 class Cli:

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.kit.commands import Done
 from tests.kit.docker import BASE, needs_docker
 
 REPOSITORY = Path(__file__).parents[2]
@@ -24,18 +24,8 @@ REPOSITORY = Path(__file__).parents[2]
 pytestmark = needs_docker
 
 
-@dataclass
-class Done:
-    """What a build printed and how it ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        shown: dict[str, Any] = json.loads(self.out)
-        return shown
+class Build(Done):
+    """A build that has ended."""
 
     @property
     def rebuilt(self) -> list[str]:
@@ -71,7 +61,7 @@ class Workshop:
         subprocess.run(argv, check=True, capture_output=True)
         return reference
 
-    def build(self, *arguments: str, **keys: Any) -> Done:
+    def build(self, *arguments: str, **keys: Any) -> Build:
         """`rsctl build-image` of a job whose `image:` has these keys."""
         launcher = keys.pop("launcher", "once")
         job = {
@@ -83,10 +73,10 @@ class Workshop:
         (self.folder / "job.yaml").write_text(json.dumps(job))
         return self.rsctl("build-image", "job.yaml", *("-t", "compose", *arguments))
 
-    def rsctl(self, *arguments: str) -> Done:
+    def rsctl(self, *arguments: str) -> Build:
         argv = [sys.executable, "-m", "rsctl.cli.app", *arguments]
         done = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True)
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Build(done.returncode, done.stdout, done.stderr)
 
     def run(self, reference: str, *command: str, **options: str) -> str:
         """What a command in a container of an image prints."""
