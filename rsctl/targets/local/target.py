@@ -25,7 +25,7 @@ from rsctl.targets.variables import secret_values
 
 _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
-"""How long a supervisor may take to say that it has heard of a cancellation."""
+"""How long a supervisor may take to acknowledge a cancellation."""
 _END_SECONDS = 20.0
 """How long it may then take to end the job: twice its grace, and the time to clear away."""
 

@@ -35,5 +35,5 @@ def architecture_findings(
     elif _FOR_OTHERS.search(uri):
         yield error("arm", f"{has}, and {uri} is not for them by its name", _REMEDY, "image.uri")
     elif not _FOR_ARM.search(uri):
-        message = f"{has}: the image must be for linux/arm64, which its name does not say"
+        message = f"{has}: the image must be for linux/arm64, which its name does not show"
         yield warning("arm", message, _REMEDY, "image.uri")

@@ -1,6 +1,6 @@
 """Counts a job's attempts, records why each ended, and ends a job that has had too many.
 
-A service need not say how often it has restarted a job. So an attempt is counted by what can be
+Not every service reports how often it has restarted a job. So attempts are counted by what can be
 seen of it: by the service's own count where there is one, by a job that is being started after it
 ran, and by the first line that `rsctl-launch` prints in each container.
 """

@@ -190,7 +190,7 @@ class Collector:
             self._has_end_without_log = True
 
     def _is_gone(self, problem: RsctlError) -> bool:
-        """Whether the cloud says that there is no such job.
+        """Whether the cloud reports that there is no such job.
 
         Of a job that was just made, one part of a cloud may not have heard yet. Raises Unreachable.
         """
@@ -201,7 +201,7 @@ class Collector:
         return True
 
     def _is_explained(self, status: JobStatus) -> bool:
-        """Whether it is known why the job ended; ranks that say so themselves are soonest heard."""
+        """Whether it is known why the job ended; the reports of ranks come first."""
         return status.is_settled or bool(self._progress.failures)
 
     def _store_final_state(self, status: JobStatus) -> None:

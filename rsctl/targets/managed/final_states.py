@@ -82,7 +82,7 @@ def _end_replica(
 
 
 def _with_reason(failure: Failure, reason: str | None) -> Failure:
-    """A replica that left no log is explained by what the cloud says."""
+    """A replica that left no log is explained by the cloud's reason."""
     if failure.lines or not reason:
         return failure
     return msgspec.structs.replace(failure, lines=reason.splitlines()[-40:])

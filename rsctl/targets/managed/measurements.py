@@ -53,7 +53,7 @@ class Measurements:
         return True
 
     def fetch(self) -> list[MetricEvent]:
-        """What is new. Where they are forbidden but all else is allowed, a warning says so."""
+        """What is new. Where only they are forbidden, that is a warning."""
         try:
             measured = self._job.measure(self._progress.measured, self._pools)
         except RsctlError as problem:
@@ -70,7 +70,7 @@ class Measurements:
         self.update_facts(status)
 
     def update_facts(self, status: JobStatus | None) -> None:
-        """The facts, by what the cloud says of the job now."""
+        """The facts, by the job's status now."""
         derived = self._job.facts(self._latest, self._run.plan, self._progress.noticed)
         self.facts = [*self._reported_facts(status), *derived]
 

@@ -27,14 +27,14 @@ NOT_FOUND = "not-found"
 class Unreachable(Exception):
     """The cloud gave no answer, or asks to be asked later: nothing is wrong with the job.
 
-    Text: who gave none, and what happened. Whoever collects tries again later, and says so.
+    Text: who gave none, and what happened. Whoever collects tries again later, and reports it.
     """
 
 
 class Line(NamedTuple):
     """One line of a job's log.
 
-    `replica` is None for what the service itself says of the job. `id` is unique within the job
+    `replica` is None for a message of the service itself. `id` is unique within the job
     and the same each time that the line is read.
     """
 
@@ -76,10 +76,10 @@ class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
     `time` is since when the state is so. `reason` is a text for people, such as why it is still
-    queued. `failed` are the replicas that the cloud itself says have failed, not those that were
+    queued. `failed` are the replicas that have failed by the cloud's report, not those that were
     stopped in their wake; their `lines` and `causes` are filled in by others. `findings` are
     reported once each, such as a quota that is full. A job that has ended is not `is_settled`
-    while the cloud has yet to say why.
+    while the cloud has yet to report why.
     """
 
     state: JobState

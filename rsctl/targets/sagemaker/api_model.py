@@ -72,9 +72,9 @@ class Model(msgspec.Struct, frozen=True):
 class Problem(NamedTuple):
     """What is wrong with one field of a request.
 
-    `kind` is missing, unknown, type, enum, size, range or pattern, or rule for what is said outside
-    of the model. `path` has names and indices. `remedy` is None where the key that the field comes
-    from says enough.
+    `kind` is missing, unknown, type, enum, size, range or pattern, or rule for what the
+    documentation adds. `path` has names and indices. `remedy` is None where the key that the field
+    comes from is remedy enough.
     """
 
     path: tuple[str | int, ...]

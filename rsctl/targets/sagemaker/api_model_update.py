@@ -15,7 +15,7 @@ _KEPT = ("type", "required", "enum", "min", "max", "pattern")
 
 
 def from_botocore() -> dict[str, Any]:
-    """What api_model.json says, by the botocore that is installed."""
+    """The content of api_model.json, by the botocore that is installed."""
     import botocore
     from botocore.loaders import Loader
 

@@ -26,7 +26,7 @@ _PLAIN = Channel()
 
 
 def channels(job: Job, has_groups: bool, package: Optional[Package] = None) -> list[dict[str, Any]]:
-    """`InputDataConfig`; with instance groups, the reducers get no data if that can be said.
+    """`InputDataConfig`; with instance groups, the reducers get no data where the API allows that.
 
     Either all channels name instance groups or none does, and a file system's cannot.
     """

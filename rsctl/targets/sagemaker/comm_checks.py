@@ -65,14 +65,14 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
     if job.limits.spot:
         yield warning(
             "spot",
-            "AWS does not say whether spot machines can be had in groups, as reducers need them",
+            "AWS leaves open whether spot machines can be had in groups, as reducers need them",
             "try a short job first, or set limits.spot: false",
             "limits.spot",
         )
     if job.targets.sagemaker.training_plan:
         yield warning(
             "training-plan",
-            "AWS does not say whether a training plan can be used with groups of machines, and no "
+            "AWS leaves open whether a training plan can be used with groups of machines, and no "
             "plan has the machines of reducers",
             "try a short job first, or set reducers.count: 0",
             "targets.sagemaker.training_plan",
@@ -106,7 +106,7 @@ def _smddp_machine_findings(machine: str, image: str, path: str) -> Iterator[Fin
     if machine in _SMDDP_V1_MACHINES:
         message += " with images of PyTorch after 2.0.0"
         if version is None:
-            yield warning("comm", f"{message}; the image does not say its own", remedy, path)
+            yield warning("comm", f"{message}; the image's name has no version", remedy, path)
             return
     yield error("comm", message, remedy, path)
 
@@ -136,7 +136,9 @@ def _smddp_image_findings(image: str, path: str) -> Iterator[Finding]:
             message = f"{image} has PyTorch {version[0]}.{version[1]}, and smddp ends with 2.4"
             yield error("comm", message, remedy, path)
         elif not version:
-            message = f"smddp is in AWS's images up to PyTorch 2.4; {image} does not say its own"
+            message = (
+                f"smddp is in AWS's images up to PyTorch 2.4; {image} has no version in its name"
+            )
             yield warning("comm", message, remedy, path)
     elif repository.ecr is not None:
         message = f"smddp is in AWS's own images only; check that {image} is built on one"

@@ -26,7 +26,7 @@ _MOST_IN_CURSOR = 20_000  # ids
 _MOST = 200_000  # events whose ids are kept
 _MOST_MARKS = 2000  # streams
 _SLICE = 100  # milliseconds
-_ID_BYTES = 6  # enough to tell the events of one slice apart
+_ID_BYTES = 6  # enough to distinguish the events of one slice
 
 
 _Low = tuple[int, frozenset[bytes]]

@@ -33,12 +33,12 @@ def notice(text: str) -> Finding | None:
 
 
 def facts(plan: Mapping[str, Any], noticed: Iterable[Finding]) -> list[Fact]:
-    """Whether the transport that was asked for is at work, where it is EFA and the log tells."""
+    """Whether the transport that was asked for is in use, where it is EFA and the log shows it."""
     image = plan.get("image")
     transport = image.get("transport") if isinstance(image, Mapping) else None
     codes = {finding.code for finding in noticed}
     if ON_SOCKETS.code in codes and transport == "efa":
-        return [Fact("network", "EFA is not at work: NCCL uses TCP sockets", "sockets")]
+        return [Fact("network", "EFA is not in use: NCCL uses TCP sockets", "sockets")]
     if ON_EFA.code in codes:
         return [Fact("network", "EFA", "efa")]
     return []

@@ -24,9 +24,9 @@ _MEMORY = re.compile(r"instance type with more memory|[Oo]ut ?[Oo]f ?[Mm]emory")
 
 
 def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Failure]:
-    """The replica that failed, if the text tells which, or if there is only one.
+    """The replica that failed, if the text names it, or if there is only one.
 
-    The text is a container's own word: a replica that the job does not have is not believed.
+    The text is written by a container: a replica that the job does not have is not believed.
     """
     kind, text = _split(str(answer.get("FailureReason") or ""))
     if kind not in ("AlgorithmError", ""):

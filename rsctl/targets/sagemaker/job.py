@@ -74,7 +74,7 @@ class SageMakerJob:
     def measure(self, after: str | None, pools: list[Pool]) -> list[MetricEvent]:
         """See CloudJob.measure.
 
-        Of a job with reducers, those machines whose streams have told whose they are.
+        Of a job with reducers, those machines whose streams have reported their replica.
         """
         start = after or self._created
         if start is None:
@@ -94,7 +94,7 @@ class SageMakerJob:
         del measured
         guessed = self._hosts.guessed() if self._hosts else {}
         names = ", ".join(f"{host} as {replica}" for host, replica in guessed.items())
-        text = f"{names}: the log does not tell whose it is"
+        text = f"{names}: the log does not show whose it is"
         facts = [Fact("guessed_replicas", text, guessed)] if guessed else []
         return [*efa_status.facts(plan, noticed), *facts]
 
@@ -103,7 +103,7 @@ class SageMakerJob:
         try:
             self._aws.request("sagemaker", "stop_training_job", self._name())
         except AwsError as problem:
-            # Of a job that has ended it says the same as of one that is not there.
+            # The answer is the same for a job that has ended and one that is not there.
             if problem.code != INVALID or not self._is_stopping():
                 raise self._refused(problem) from None
 
@@ -118,7 +118,7 @@ class SageMakerJob:
         return {"TrainingJobName": self._place.name}
 
     def _refused(self, problem: AwsError) -> RsctlError:
-        """Of a job that is not there, the service says that the request is invalid."""
+        """Of a job that is not there, the service answers that the request is invalid."""
         if problem.code in (INVALID, "ResourceNotFound"):
             finding = missing(self._place.name, self._place.region)
             return RsctlError(ExitCode.REFUSED, finding)

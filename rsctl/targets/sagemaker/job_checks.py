@@ -20,7 +20,7 @@ _SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the jo
 
 
 def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
-    """What is to be said of a job's limits, data and options."""
+    """The findings about a job's limits, data and options."""
     yield from _limits(resolved)
     yield from _data(resolved)
     yield from secret_findings(resolved.job, _SECRETS)

@@ -152,7 +152,7 @@ class TrainingLog:
 class _Pass:
     """One reading of the log, page by page, from a time on (milliseconds since 1970).
 
-    `is_last` says that it began when nothing late was to be expected any more.
+    `is_last`: it began when nothing late was to be expected any more.
     """
 
     start: int

@@ -57,14 +57,14 @@ def decode_arguments(body: Mapping[str, Any]) -> list[str]:
     pieces: Mapping[str, Any] = body.get("HyperParameters") or {}
     numbers = itertools.takewhile(lambda number: f"{NAME}{number}" in pieces, itertools.count())
     try:
-        words = json.loads("".join(str(pieces[f"{NAME}{number}"]) for number in numbers))
+        decoded = json.loads("".join(str(pieces[f"{NAME}{number}"]) for number in numbers))
     except ValueError:
         return list(arguments)
-    return [str(word) for word in words] if isinstance(words, list) else list(arguments)
+    return [str(each) for each in decoded] if isinstance(decoded, list) else list(arguments)
 
 
 def fits(arguments: list[str]) -> bool:
     """Whether SageMaker takes arguments as they are."""
     return len(arguments) <= _MOST_ARGUMENTS and all(
-        len(word) <= _LONGEST_ARGUMENT and not _LINE_BREAKS.intersection(word) for word in arguments
+        len(each) <= _LONGEST_ARGUMENT and not _LINE_BREAKS.intersection(each) for each in arguments
     )

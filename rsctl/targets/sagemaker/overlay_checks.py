@@ -52,7 +52,7 @@ def _strange_groups(names: list[str]) -> Finding:
 
 
 def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Finding]:
-    """The environment says whether there are reducers, and holds what they are known by."""
+    """The environment has whether there are reducers, and what authenticates them."""
     count = sum(pool.count for pool in pools if pool.role == "reducer")
     if count and not resolved.reducers:
         noun = "reducer" if count == 1 else "reducers"

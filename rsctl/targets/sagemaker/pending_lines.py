@@ -31,7 +31,7 @@ class LogEntry(NamedTuple):
 
     @classmethod
     def of(cls, entry: dict[str, Any]) -> LogEntry:
-        """From FilterLogEvents' answer; an entry without an id gets one from what it says."""
+        """From FilterLogEvents' answer; an entry without an id gets one from its content."""
         stream, text = str(entry.get("logStreamName", "")), str(entry.get("message", ""))
         moment = int(entry.get("timestamp", 0))
         identity = entry.get("eventId") or _identity(f"{stream} {moment} {text}")

@@ -44,7 +44,7 @@ def _machines(listed: list[Mapping[str, Any]]) -> list[str]:
 
 
 def _pool(role: str, count: int, machines: list[str]) -> Pool:
-    """What the catalogue knows of a machine is told where all have the same."""
+    """What the catalogue knows of a machine is shown where all have the same."""
     known = load("sagemaker").machines.get(machines[0]) if len(machines) == 1 else None
     has = f"{known.accelerator}:{known.accelerators[0]}" if known and known.accelerators else None
     return Pool(

@@ -2,7 +2,7 @@
 
 Without reducers it has InstanceType and InstanceCount, so that warm resolved work; with reducers it
 is a heterogeneous cluster of the groups `workers` and `reducers`, which run the same image with
-the same arguments. What the spec does not say is left out, but for `DEFAULT_TIMEOUT`, the volume
+the same arguments. What the spec leaves open is left out, but for `DEFAULT_TIMEOUT`, the volume
 that machines without disks must have, and where outputs go.
 """
 
@@ -30,10 +30,10 @@ from rsctl.targets.sagemaker.metric_definitions import metric_definitions
 from rsctl.targets.variables import comm_env, reducers_env, user_env
 
 DEFAULT_TIMEOUT = 86_400
-"""Seconds that a job runs at most unless it says otherwise: SageMaker's own default, a day."""
+"""Seconds that a job runs at most by default: SageMaker's own, a day."""
 
 DEFAULT_SPOT_WAIT = 86_400
-"""Seconds that a spot job waits for capacity in all, unless it says otherwise."""
+"""Seconds that a spot job waits for capacity in all, unless its spec has another time."""
 
 DEFAULT_VOLUME_GB = 30
 """The volume of a machine without disks: what the SageMaker SDK takes too."""
@@ -86,7 +86,7 @@ def render_body(
 def environment(resolved: ResolvedPools, run: str) -> Env:
     """What the script finds in every container; None for a secret, which a plan does not show.
 
-    All machines share it, so it cannot say who a container is: rsctl-launch finds out.
+    All machines share it, so it cannot identify a container: rsctl-launch finds out.
     """
     job, has_reducers = resolved.job, bool(resolved.reducers)
     env: Env = {**user_env(job), **comm_env(job, has_reducers)}
@@ -245,7 +245,7 @@ def _tags(job: Job, run: str) -> list[dict[str, str]]:
 
 
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that say something."""
+    """The fields that have a value."""
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 

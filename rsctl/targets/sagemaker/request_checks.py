@@ -46,7 +46,7 @@ def _with_secrets(body: dict[str, Any], secrets: Mapping[str, str]) -> dict[str,
 
 
 def _all_problems(body: dict[str, Any]) -> Iterator[Problem]:
-    """The rules take for granted what the model says."""
+    """The rules take for granted what the model checks."""
     wrong = list(problems(body))
     yield from wrong
     if all(problem.kind in ("size", "range", "pattern", "enum") for problem in wrong):

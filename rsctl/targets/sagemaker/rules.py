@@ -1,7 +1,7 @@
 """What SageMaker's documentation asks of a request beyond its model. Pure.
 
 Each rule looks at the body as it would be sent, overlay included, so it holds for whoever wrote it.
-Sources: the texts of botocore's model where nothing else is said, and the Developer Guide's pages
+Sources: the texts of botocore's model where nothing else is named, and the Developer Guide's pages
 on warm pools (train-warm-pools), heterogeneous clusters (train-heterogeneous-cluster), file systems
 (model-access-training-data) and tags.
 """

@@ -30,7 +30,9 @@ _FIELDS: dict[str, SpecKey] = {
     "AlgorithmSpecification.TrainingImage": SpecKey("image", "name an image in ECR"),
     "AlgorithmSpecification.TrainingImageConfig": SpecKey(f"{OPTIONS}.registry_credentials", _ARN),
     "AlgorithmSpecification.MetricDefinitions": SpecKey("metrics", _CORRECT),
-    "AlgorithmSpecification.ContainerEntrypoint": SpecKey("run.command", "make the words shorter"),
+    "AlgorithmSpecification.ContainerEntrypoint": SpecKey(
+        "run.command", "make its arguments shorter"
+    ),
     "AlgorithmSpecification.ContainerArguments": SpecKey(
         "run.args", "put what is long into a file of the image, or use launcher once"
     ),
@@ -70,7 +72,7 @@ _FIELDS: dict[str, SpecKey] = {
 
 
 def spec_key_of(path: Path, body: dict[str, Any], job: Job) -> SpecKey:
-    """The key that a field of a body comes from, as closely as can be said."""
+    """The key that a field of a body comes from, as closely as is known."""
     listed = _listed(path, body, job)
     if listed is not None:
         return listed

@@ -47,7 +47,7 @@ def status_of(answer: Answer, place: Place) -> JobStatus:
 
 
 def _reason(answer: Answer, state: JobState) -> str | None:
-    """Why it is so; while it goes on, what the service says of the phase."""
+    """Why it is so; while it goes on, the service's message about the phase."""
     if state.is_final:
         known = _REASONS.get(str(answer.get("SecondaryStatus")))
         return str(answer.get("FailureReason") or "") or known
@@ -96,7 +96,7 @@ def _warm_pool(answer: Answer) -> list[Fact]:
 
 
 def _links(answer: Answer, place: Place) -> list[Fact]:
-    """Where to look. The console's address is known for the public partition only."""
+    """The job's page in the console. Its address is known for the public partition only."""
     arn = str(answer.get("TrainingJobArn", ""))
     if not arn.startswith("arn:aws:"):
         return []

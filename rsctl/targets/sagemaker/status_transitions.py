@@ -1,6 +1,6 @@
 """The secondary status transitions of a training job: its state, phases and attempts. Pure.
 
-Only the statuses are branched on; their messages are for people ("subject to change", says the
+Only the statuses are branched on; their messages are for people ("subject to change", by the
 service's own model).
 """
 
@@ -74,7 +74,7 @@ def state_of(answer: Mapping[str, Any]) -> JobState:
     """The job's state. The secondary status is the more exact one about its end.
 
     A status that is not known yet is running once it has been training, and else starting: the
-    model says that more may come.
+    model announces that more may come.
     """
     primary, secondary = answer.get("TrainingJobStatus"), answer.get("SecondaryStatus", "")
     found = _STATES.get(secondary)

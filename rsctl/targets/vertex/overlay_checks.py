@@ -23,7 +23,7 @@ _Path = tuple[Union[str, int], ...]
 def patch_findings(
     before: dict[str, Any], body: dict[str, Any], has_own_reducers: bool, ranks: int
 ) -> Iterator[Finding]:
-    """`before` is the body without the patch; so many ranks a node if its arguments do not say."""
+    """`before` is the body without the patch; so many ranks a node by default."""
     pools = specs_of(body)
     if pools == specs_of(before):
         return
@@ -44,7 +44,7 @@ def patch_findings(
 
 
 def world_size(body: dict[str, Any], ranks: int) -> int:
-    """The ranks of all workers; so many a node where the arguments do not say."""
+    """The ranks of all workers; so many a node where the arguments do not have it."""
     pools = [pool for pool in specs_of(body)[: len(_WORKERS)] if pool]
     return sum(count_of(pool) * (ranks_in(_arguments(pool)) or ranks) for pool in pools)
 
@@ -113,8 +113,8 @@ def _rank_findings(number: int, pool: dict[str, Any], default: int) -> Iterator[
 
 def _arguments(pool: dict[str, Any]) -> list[str]:
     container = pool.get("containerSpec")
-    words = container.get("args") if isinstance(container, dict) else None
-    return [str(word) for word in words] if isinstance(words, list) else []
+    arguments = container.get("args") if isinstance(container, dict) else None
+    return [str(each) for each in arguments] if isinstance(arguments, list) else []
 
 
 def _wrong(text: str, remedy: str) -> Finding:

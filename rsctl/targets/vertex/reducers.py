@@ -169,7 +169,7 @@ def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
         remedy = "set reducers.count: 0, or a number to have reducers all the same"
         yield error("reducers", f"{message}: reducers are for machines without", remedy, _COUNT)
     else:
-        message += "; nothing says that it goes together with reducers"
+        message += "; it is not documented to go together with reducers"
         yield warning("reducers", message, "set reducers.count: 0", _COUNT)
 
 

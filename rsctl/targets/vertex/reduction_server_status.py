@@ -1,7 +1,7 @@
 """Whether Reduction Server is in use, by the traffic of its reducers and the log of NCCL. Pure.
 
-Google documents no line of a log that says so. What the reducers receive does, whatever the logs
-say; a line about the plugin tells why they receive nothing.
+Google documents no line of a log for it. What the reducers receive shows it, whatever the logs
+have; a line about the plugin shows why they receive nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def notice(line: LogEvent, has_reducers: bool) -> Finding | None:
     if has_reducers and "NET/Plugin" in text and is_missing:
         return warning(_NO_PLUGIN, _REASONS[_NO_PLUGIN], _REMEDY, "image.transport")
     if "This training job might be network bound" in text and not has_reducers:
-        message = "Google's network plugin says that the network may be what limits this job"
+        message = "Google's network plugin reports that the network may limit this job"
         remedy = "try Reduction Server: reducers.count: auto"
         return note(_NETWORK_BOUND, message, remedy, "reducers.count")
     return None

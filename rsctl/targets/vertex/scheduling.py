@@ -98,7 +98,7 @@ def _spot(job: Job) -> Iterator[Finding]:
     """Google documents up to 6 restarts, and `disableRetries` for internal errors only."""
     message = (
         "Vertex AI starts a job again when its spot machines are taken away, up to 6 times, "
-        "whatever limits.retries says"
+        "whatever limits.retries is"
     )
     if job.checkpoints:
         yield note("spot", message, None, "limits.spot")

@@ -104,7 +104,7 @@ def _error(job: dict[str, Any]) -> tuple[str, Any]:
 
 def _missing_reason(state: JobState, seconds: float) -> str | None:
     if state is JobState.FAILED and seconds < _UNTIL_EXPLAINED:
-        return "Vertex AI says why about a minute after the end"
+        return "Vertex AI reports why about a minute after the end"
     if state is JobState.QUEUED and seconds > _LONG_QUEUE:
         return "it waits for machines, perhaps for want of quota"
     return None
@@ -117,7 +117,7 @@ def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]
             if name := replica_of(task):
                 yield Failure(replica=name, time=time, exit_code=code, signal=_signal(code))
     for _, names in _low_on_memory(job, message):
-        if len(names) == 1:  # of several, the text does not say which
+        if len(names) == 1:  # of several, the text does not name which
             code = 128 + signal.SIGKILL  # by which kernel and kubelet end for want of memory
             yield Failure(replica=names[0], time=time, exit_code=code, signal="SIGKILL")
 
@@ -160,7 +160,7 @@ def _findings(
 
 
 def _strategy(job: dict[str, Any]) -> Any:
-    """SPOT, FLEX_START and the like, if the job says."""
+    """SPOT, FLEX_START and the like, if the job has one."""
     spec = job.get("jobSpec")
     scheduling = spec.get("scheduling") if isinstance(spec, dict) else None
     return scheduling.get("strategy") if isinstance(scheduling, dict) else None

@@ -81,7 +81,7 @@ SMDDP = {
         {**workers(2, "a100-40gb:8"), "comm": {"backend": "smddp"}, "image": {"uri": f"{SMP}:x"}},
         [
             "warning comm.backend: smddp is in AWS's images up to PyTorch 2.4; "
-            f"{SMP}:x does not say its own -> {SMDDP_REMEDY}"
+            f"{SMP}:x has no version in its name -> {SMDDP_REMEDY}"
         ],
     ),
     "SMDDP built on what has none": (

@@ -150,9 +150,9 @@ REDUCERS = {
             ),
         ),
         [
-            "warning limits.spot: AWS does not say whether spot machines can be had in groups, as "
+            "warning limits.spot: AWS leaves open whether spot machines can be had in groups, as "
             "reducers need them -> try a short job first, or set limits.spot: false",
-            "warning targets.sagemaker.training_plan: AWS does not say whether a training plan can "
+            "warning targets.sagemaker.training_plan: AWS leaves open whether a training plan can "
             "be used with groups of machines, and no plan has the machines of reducers -> try a "
             "short job first, or set reducers.count: 0",
         ],
@@ -173,7 +173,7 @@ ARM = {
         GB200,
         [
             "warning image.uri: ml.p6e-gb200.36xlarge has Arm processors: the image must be for "
-            f"linux/arm64, which its name does not say -> {ELSEWHERE}"
+            f"linux/arm64, which its name does not show -> {ELSEWHERE}"
         ],
     ),
     "an image that is not for Arm": (

@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         [
             "error targets.vertex.reservation: a4x-highgpu-4g is to be had by reservation only",
             "warning image.uri: a4x-highgpu-4g has Arm processors: the image must be for "
-            "linux/arm64, which its name does not say",
+            "linux/arm64, which its name does not show",
         ],
     ),
     "a reservation for CPUs": (

@@ -36,7 +36,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     ),
     "reducers where RDMA is, all the same": (
         merged(with_reducers(2, "h200:8"), {"reducers": {"count": 9}}),
-        ["warning reducers.count: nothing says that it goes together"],
+        ["warning reducers.count: it is not documented to go together"],
     ),
     "reducers where TCPX is": (
         with_reducers(2, "h100:8"),
@@ -177,7 +177,7 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     ),
     "spot with checkpoints": (
         {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"},
-        ["note limits.spot: up to 6 times, whatever limits.retries says"],
+        ["note limits.spot: up to 6 times, whatever limits.retries is"],
     ),
     "a persistent resource": (
         with_reducers(2, **vertex(persistent_resource="pool")),

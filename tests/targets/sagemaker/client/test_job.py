@@ -125,7 +125,7 @@ def test_the_network_that_nccl_tells_of(sagemaker: FakeSageMaker) -> None:
     assert isinstance(sockets, Finding)
     assert isinstance(efa, Finding)
     assert job.notice(line("loss=0.3 step=1")) is None
-    lost = "EFA is not at work: NCCL uses TCP sockets"
+    lost = "EFA is not in use: NCCL uses TCP sockets"
     assert job.facts({}, plan, [sockets]) == [Fact("network", lost, "sockets")]
     assert job.facts({}, {"image": {"transport": "none"}}, [sockets]) == []
     assert job.facts({}, plan, [efa]) == [Fact("network", "EFA", "efa")]
