@@ -77,8 +77,8 @@ _BOTO = "boto3.Session"
 def model_trainer(job: AnyJob, run: str | None = None) -> ModelTrainer:
     """A job file, or a job, as a ModelTrainer that has not trained yet: call `.train()`.
 
-    Raises RsctlError with what is wrong with the job, for fields that a ModelTrainer has no words
-    for, or if the SDK is not installed.
+    Raises RsctlError with what is wrong with the job, for fields that a ModelTrainer cannot
+    express, or if the SDK is not installed.
     """
     submission = planned(job, "sagemaker", run)
     secrets = secret_values(submission)
