@@ -13,7 +13,6 @@ from typer.main import get_command
 from rsctl import __version__
 from rsctl.cli.command import LazyGroup
 from rsctl.cli.output import reset_output
-from rsctl.findings import ExitCode, Finding, RsctlError, error
 
 PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
@@ -110,41 +109,13 @@ def run(arguments: list[str]) -> int:
         program = make_program(is_completing=COMPLETION_VARIABLE in os.environ)
         program.main(arguments, PROGRAM, COMPLETION_VARIABLE)  # shows wrong usage, and exits
     except SystemExit as end:
-        return _exit_code(end)
-    except RsctlError as problem:
-        _show(*problem.findings)
-        return int(problem.exit_code)
-    except KeyboardInterrupt:
-        return int(ExitCode.INTERRUPTED)
-    except Exception as problem:  # noqa: BLE001 - the user gets a finding, not a traceback
-        _show(_unforeseen(problem))
-        return int(ExitCode.ENVIRONMENT)
-    return int(ExitCode.SUCCEEDED)
+        is_unread = isinstance(end.__context__, BrokenPipeError)  # the reader has seen enough
+        return 0 if is_unread else int(end.code or 0)
+    except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - becomes a finding
+        from rsctl.cli.errors import show_error
 
-
-def _exit_code(end: SystemExit) -> int:
-    if isinstance(end.__context__, BrokenPipeError):
-        return int(ExitCode.SUCCEEDED)  # the reader has seen enough
-    if isinstance(end.__context__, typer.Abort):
-        return int(ExitCode.INTERRUPTED)
-    return int(end.code or 0)
-
-
-def _show(*findings: Finding) -> None:
-    from rsctl.cli.show import show_findings
-
-    show_findings(findings)
-
-
-def _unforeseen(problem: Exception) -> Finding:
-    if os.environ.get("RSCTL_DEBUG"):
-        import traceback
-
-        traceback.print_exception(problem)
-    if isinstance(problem, OSError):
-        return error("system", str(problem), "RSCTL_DEBUG=1 shows where")
-    message = f"rsctl broke down: {type(problem).__name__}: {problem}"
-    return error("bug", message, "please report it, with what RSCTL_DEBUG=1 shows")
+        return show_error(problem)
+    return 0
 
 
 def _prepare_output() -> None:

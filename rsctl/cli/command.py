@@ -119,6 +119,8 @@ def _with_output_options(function: Callable[..., int]) -> Callable[..., int]:
     ]
     parameters = [*signature.parameters.values(), *added]
     wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    # Typer reads the annotations several times: as objects, not as text to be evaluated again.
+    wrapped.__annotations__ = {param.name: param.annotation for param in parameters}
     return wrapped
 
 
