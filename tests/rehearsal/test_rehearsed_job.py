@@ -87,24 +87,20 @@ def test_a_complete_job_stays_as_it_is(tmp_path: Path) -> None:
     assert complete_job(job, "vertex") == (job, [])
 
 
-def test_the_emulator_is_told_the_jobs_own_place(tmp_path: Path) -> None:
+def test_the_emulator_gets_the_jobs_project_and_region(tmp_path: Path) -> None:
     vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine/x"}
     data = {"outputs": "gs://out/a/b", "inputs": {"train": "gs://in/set"}}
     job = make_job(tmp_path, targets={"vertex": vertex}, **data)
     submission = Submission(make_plan("vertex"), job)
-    assert (
-        make_settings(submission, "process", {"stockouts": 1})
-        == Rehearsal(Submission(make_plan("vertex"), job), "process", {"stockouts": 1})
-        == Rehearsal(
-            emulator="rsctl.emulators.vertex:VertexEmulator",
-            runner="process",
-            image="r/j:1",
-            source=str(tmp_path),
-            entrypoint=["rsctl-launch"],
-            options={"project": "p-12345", "region": "europe-west4"},
-            behaviour={"pace": 0.05, "stockouts": 1},
-            buckets=["gs://in", "gs://mine", "gs://out"],
-        )
+    assert make_settings(submission, "process", {"stockouts": 1}) == Rehearsal(
+        emulator="rsctl.emulators.vertex:VertexEmulator",
+        runner="process",
+        image="r/j:1",
+        source=str(tmp_path),
+        entrypoint=["rsctl-launch"],
+        options={"project": "p-12345", "region": "europe-west4"},
+        behaviour={"pace": 0.05, "stockouts": 1},
+        buckets=["gs://in", "gs://mine", "gs://out"],
     )
 
 

@@ -56,7 +56,7 @@ class Heard:
         assert ended, (self.lines, self.ends)
 
 
-class Place:
+class BashNodes:
     """A runner with one job of nodes that run bash."""
 
     def __init__(self, runner: Runner) -> None:
@@ -84,11 +84,11 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def place(kind: str, tmp_path: Path) -> Iterator[Place]:
+def bash_nodes(kind: str, tmp_path: Path) -> Iterator[BashNodes]:
     source = tmp_path / "app"
     source.mkdir()
     runner = make_runner(kind, {IMAGE: Program(source)})
-    yield Place(runner)
+    yield BashNodes(runner)
     runner.close()
 
 

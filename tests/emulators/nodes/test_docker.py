@@ -13,19 +13,19 @@ from rsctl.emulators.nodes import Node, make_runner
 from rsctl.findings import RsctlError
 from tests.kit.docker import needs_docker
 
-from .conftest import IMAGE, Heard, Place
+from .conftest import IMAGE, BashNodes, Heard
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def bash_nodes() -> Iterator[BashNodes]:
     runner = make_runner("docker")
-    yield Place(runner)
+    yield BashNodes(runner)
     runner.close()
 
 
-def inspect(place: Place) -> dict[str, object]:
+def inspect(bash_nodes: BashNodes) -> dict[str, object]:
     """The only container of a runner."""
-    owner = place.runner._owner.name  # type: ignore[attr-defined]
+    owner = bash_nodes.runner._owner.name  # type: ignore[attr-defined]
     listing = ["docker", "ps", "--all", "--quiet", "--filter", f"label=rsctl.emulator={owner}"]
     found = subprocess.run(listing, capture_output=True, text=True).stdout.split()
     said = subprocess.run(["docker", "inspect", *found], capture_output=True, text=True).stdout
@@ -34,10 +34,10 @@ def inspect(place: Place) -> dict[str, object]:
 
 
 @needs_docker
-def test_a_container_has_what_a_node_needs_and_no_more(place: Place) -> None:
-    heard = place.start("hostname; echo up; sleep 600", "algo-1")
+def test_a_container_has_what_a_node_needs_and_no_more(bash_nodes: BashNodes) -> None:
+    heard = bash_nodes.start("hostname; echo up; sleep 600", "algo-1")
     heard.wait_for("algo-1", "up")
-    container = inspect(place)
+    container = inspect(bash_nodes)
     host = container["HostConfig"]
     assert isinstance(host, dict)
     assert heard.texts("algo-1") == ["algo-1", "up"]
@@ -52,10 +52,10 @@ def test_no_secret_is_on_a_command_line(tmp_path: Path, monkeypatch: pytest.Monk
     program.write_text(f'#!/bin/bash\necho "$@" >> {record}\ncat >> {record}.stdin\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    place = Place(make_runner("docker"))
-    place.start("true", env={"A": "s3cret", "B": "s3cret\nmore"})
-    place.heard.wait_for_ends()
-    place.runner.close()
+    bash_nodes = BashNodes(make_runner("docker"))
+    bash_nodes.start("true", env={"A": "s3cret", "B": "s3cret\nmore"})
+    bash_nodes.heard.wait_for_ends()
+    bash_nodes.runner.close()
     assert "--env-file /dev/stdin --env=B" in record.read_text()
     assert "s3cret" not in record.read_text()
     assert Path(f"{record}.stdin").read_text() == "A=s3cret\n"
