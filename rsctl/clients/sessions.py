@@ -120,7 +120,7 @@ def aws_regions(service: str) -> list[str]:
     """The regions that botocore's own data has of a service."""
     import boto3
 
-    session = boto3.Session()
+    session = boto3.Session(botocore_session=_without_configuration())
     return [
         name
         for partition in session.get_available_partitions()
