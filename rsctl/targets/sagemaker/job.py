@@ -17,7 +17,7 @@ from rsctl.targets.sagemaker.cloudwatch_metrics import CloudWatchMetrics
 from rsctl.targets.sagemaker.description import describe_job, run_of
 from rsctl.targets.sagemaker.errors import INVALID, missing
 from rsctl.targets.sagemaker.hosts import Hosts
-from rsctl.targets.sagemaker.job_address import Place
+from rsctl.targets.sagemaker.job_address import JobAddress
 from rsctl.targets.sagemaker.logs import TrainingLog
 from rsctl.targets.sagemaker.status import status_of
 from rsctl.targets.sagemaker.status_transitions import state_of
@@ -30,12 +30,12 @@ class SageMakerJob:
     `cancel`, is tried until there is an answer.
     """
 
-    def __init__(self, place: Place, aws: Aws) -> None:
-        self.url = place.url
-        self._place = place
+    def __init__(self, address: JobAddress, aws: Aws) -> None:
+        self.url = address.url
+        self._address = address
         self._aws = aws
         self._hosts: Hosts | None = None
-        self._measurements = CloudWatchMetrics(aws, place.name)
+        self._measurements = CloudWatchMetrics(aws, address.name)
         self._created: str | None = None
         self._has_ended = False
 
@@ -49,7 +49,7 @@ class SageMakerJob:
             raise Unreachable(str(problem)) from None
         except AwsError as problem:
             raise self._refused(problem) from None
-        status = status_of(answer, self._place)
+        status = status_of(answer, self._address)
         self._has_ended = status.state.is_final
         return status
 
@@ -63,13 +63,13 @@ class SageMakerJob:
             run = run_of(self._aws, answer)
         except NoAnswer as problem:
             raise Unreachable(str(problem)) from None
-        return describe_job(answer, self._place.region, run)
+        return describe_job(answer, self._address.region, run)
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> TrainingLog:
         """See CloudJob.log."""
-        self._hosts = Hosts(self._place.name, pools, cursor.get("hosts"))
+        self._hosts = Hosts(self._address.name, pools, cursor.get("hosts"))
         self._created = created
-        return TrainingLog(self._aws, self._place.name, self._hosts, cursor, created)
+        return TrainingLog(self._aws, self._address.name, self._hosts, cursor, created)
 
     def measure(self, after: str | None, pools: list[Pool]) -> list[MetricEvent]:
         """See CloudJob.measure.
@@ -79,7 +79,7 @@ class SageMakerJob:
         start = after or self._created
         if start is None:
             return []
-        hosts = self._hosts or Hosts(self._place.name, pools)
+        hosts = self._hosts or Hosts(self._address.name, pools)
         begin = parse_time(start)
         return self._measurements.read(hosts.by_host(), pools, begin, self._has_ended)
 
@@ -115,11 +115,11 @@ class SageMakerJob:
         return state_of(answer).is_final or answer.get("TrainingJobStatus") == "Stopping"
 
     def _name(self) -> dict[str, str]:
-        return {"TrainingJobName": self._place.name}
+        return {"TrainingJobName": self._address.name}
 
     def _refused(self, problem: AwsError) -> RsctlError:
         """Of a job that is not there, the service answers that the request is invalid."""
         if problem.code in (INVALID, "ResourceNotFound"):
-            finding = missing(self._place.name, self._place.region)
+            finding = missing(self._address.name, self._address.region)
             return RsctlError(ExitCode.REFUSED, finding)
         return problem

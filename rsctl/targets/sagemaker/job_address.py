@@ -1,4 +1,4 @@
-"""`sagemaker://REGION/NAME`: where a job is."""
+"""The address of a job on SageMaker: `sagemaker://REGION/NAME`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _URL = re.compile(
 )
 
 
-class Place(NamedTuple):
+class JobAddress(NamedTuple):
     """A job's region and name."""
 
     region: str
@@ -31,11 +31,11 @@ class Place(NamedTuple):
         return f"{home}?region={self.region}#/jobs/{self.name}"
 
 
-def parse(url: str) -> Place:
-    """The place that a URL names. Raises RsctlError."""
+def parse_url(url: str) -> JobAddress:
+    """The address of a job by its URL. Raises RsctlError."""
     found = _URL.fullmatch(url)
     if found:
-        return Place(found["region"], found["name"])
+        return JobAddress(found["region"], found["name"])
     message = f"{url!r} is not the URL of a training job"
     remedy = "write it as sagemaker://REGION/NAME, such as sagemaker://us-east-1/my-job"
     raise RsctlError(ExitCode.USAGE, error("url", message, remedy))

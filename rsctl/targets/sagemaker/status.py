@@ -10,7 +10,7 @@ from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason
 from rsctl.targets.sagemaker.description import event_time
-from rsctl.targets.sagemaker.job_address import Place
+from rsctl.targets.sagemaker.job_address import JobAddress
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.status_transitions import (
     active_phases,
@@ -30,7 +30,7 @@ _REASONS = {
 }
 
 
-def status_of(answer: Answer, place: Place) -> JobStatus:
+def status_of(answer: Answer, address: JobAddress) -> JobStatus:
     """The job's status, with what is known of its costs and phases."""
     state = state_of(answer)
     time = event_time(state_start(answer, state))
@@ -41,7 +41,7 @@ def status_of(answer: Answer, place: Place) -> JobStatus:
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
-        facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, place)],
+        facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, address)],
         findings=failure_reason.findings(answer) if has_failed else [],
     )
 
@@ -95,9 +95,9 @@ def _warm_pool(answer: Answer) -> list[Fact]:
     return [Fact("warm_pool", text, value)]
 
 
-def _links(answer: Answer, place: Place) -> list[Fact]:
+def _links(answer: Answer, address: JobAddress) -> list[Fact]:
     """The job's page in the console. Its address is known for the public partition only."""
     arn = str(answer.get("TrainingJobArn", ""))
     if not arn.startswith("arn:aws:"):
         return []
-    return [Fact("console", place.console, place.console)]
+    return [Fact("console", address.console, address.console)]

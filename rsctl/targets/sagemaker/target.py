@@ -138,7 +138,7 @@ def _processes(job: Job) -> int:
 
 
 def _image_in(body: dict[str, Any]) -> str | None:
-    """None where the patch names an algorithm of AWS's marketplace in place of an image."""
+    """None where the patch names an algorithm of AWS's marketplace instead of an image."""
     algorithm: dict[str, Any] = body.get("AlgorithmSpecification", {})
     return algorithm.get("TrainingImage")
 

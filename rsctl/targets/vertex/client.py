@@ -14,7 +14,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Plan, Unanswered
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
-from rsctl.targets.vertex.job_address import Address, Place
+from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
 from rsctl.targets.vertex.names import RUN_LABEL
 
 _PAGES = 20
@@ -36,14 +36,14 @@ class VertexService:
         The service has no word for "the same call again". So the job carries the run's id as a
         label, and is looked for before each try: a call whose answer was lost may have been heard.
         """
-        place = Place.of_request(request)
-        google = self._google(place.project, self._retries.tries)
+        parent = ProjectRegion.of_request(request)
+        google = self._google(parent.project, self._retries.tries)
         problem: RsctlError | None = None
         for attempt in range(1, self._retries.tries + 1):
-            if found := _find_again(google, place, plan.run, problem):
+            if found := _find_again(google, parent, plan.run, problem):
                 return found.url
-            created = _create(google, place, request["body"], plan.run)
-            if isinstance(created, Address):
+            created = _create(google, parent, request["body"], plan.run)
+            if isinstance(created, JobAddress):
                 return created.url
             problem = problem if isinstance(problem, Unanswered) else created
             if attempt < self._retries.tries:
@@ -53,14 +53,14 @@ class VertexService:
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of a run's job, or None if there is none. Raises RsctlError."""
-        place = Place.of_request(request)
-        found = _find(self._google(place.project, self._retries.tries), place, run)
+        parent = ProjectRegion.of_request(request)
+        found = _find(self._google(parent.project, self._retries.tries), parent, run)
         return found and found.url
 
     def open(self, url: str) -> VertexJob:
         """A job by its URL. Raises RsctlError."""
-        address = Address.of_url(url)
-        project = address.place.project
+        address = JobAddress.of_url(url)
+        project = address.parent.project
         patient = self._google(project, self._retries.tries)
         return VertexJob(address, self._google(project, _TRIES_OF_A_POLL), patient)
 
@@ -73,48 +73,50 @@ class VertexService:
 
 
 def _find_again(
-    google: Google, place: Place, run: str, problem: RsctlError | None
-) -> Address | None:
+    google: Google, parent: ProjectRegion, run: str, problem: RsctlError | None
+) -> JobAddress | None:
     """The job, also after `problem`: where an answer was lost, that stays the problem."""
     try:
-        return _find(google, place, run)
+        return _find(google, parent, run)
     except RsctlError:
         if isinstance(problem, Unanswered):
             raise problem from None
         raise
 
 
-def _create(google: Google, place: Place, body: dict[str, Any], run: str) -> Address | RsctlError:
+def _create(
+    google: Google, parent: ProjectRegion, body: dict[str, Any], run: str
+) -> JobAddress | RsctlError:
     """The job, or what to raise if there is no further try; Unanswered if it may be there.
 
     Raises RsctlError where another try would be as vain.
     """
     try:
-        url = place.jobs_url(google.endpoints)
+        url = parent.jobs_url(google.endpoints)
         answer = google.request("POST", url, retry=False, ok=None, json=body)
         if answer.status_code == 200:
-            return _address(place, body_of(answer))
+            return _address(parent, body_of(answer))
     except NoAnswer as problem:
         return Unanswered(run, problem)
-    refused = refusal(answer, place.region)
+    refused = refusal(answer, parent.region)
     if is_transient(answer) and not is_quota(answer):
         return refused if answer.status_code == 429 else Unanswered(run, refused)
     raise refused
 
 
-def _find(google: Google, place: Place, run: str) -> Address | None:
+def _find(google: Google, parent: ProjectRegion, run: str) -> JobAddress | None:
     """The first job that was created with the label of this run."""
-    listed = list(_listed(google, place, f'labels.{RUN_LABEL}="{run}"'))
+    listed = list(_listed(google, parent, f'labels.{RUN_LABEL}="{run}"'))
     ours = [job for job in listed if (job.get("labels") or {}).get(RUN_LABEL) == run]
     first = min(ours, key=lambda job: str(job.get("createTime", "")), default=None)
-    return _address(place, first) if first else None
+    return _address(parent, first) if first else None
 
 
-def _listed(google: Google, place: Place, wanted: str) -> Iterator[dict[str, Any]]:
+def _listed(google: Google, parent: ProjectRegion, wanted: str) -> Iterator[dict[str, Any]]:
     token = ""
     for _ in range(_PAGES):
         query = {"filter": wanted, "pageSize": "100", **({"pageToken": token} if token else {})}
-        url = place.jobs_url(google.endpoints)
+        url = parent.jobs_url(google.endpoints)
         page = body_of(google.request("GET", url, path="targets.vertex", params=query))
         yield from page.get("customJobs") or []
         token = page.get("nextPageToken", "")
@@ -122,8 +124,8 @@ def _listed(google: Google, place: Place, wanted: str) -> Iterator[dict[str, Any
             return
 
 
-def _address(place: Place, job: dict[str, Any]) -> Address:
-    address = place.job(job.get("name"))
+def _address(parent: ProjectRegion, job: dict[str, Any]) -> JobAddress:
+    address = parent.job(job.get("name"))
     if address is None:
         message = f"Vertex AI gives a job without a usable name: {str(job.get('name'))[:100]!r}"
         raise RsctlError(ExitCode.REFUSED, error("cloud", message, "look at `rsctl list` later"))

@@ -13,7 +13,7 @@ from rsctl.spec.checks import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
 from rsctl.targets.vertex.names import RUN_LABEL
@@ -31,7 +31,7 @@ _MEASURED_AFTER = 120.0
 class VertexJob:
     """A job by its address; see CloudJob. `google` tries few times, `patient` many times."""
 
-    def __init__(self, address: Address, google: Google, patient: Google) -> None:
+    def __init__(self, address: JobAddress, google: Google, patient: Google) -> None:
         self.url = address.url
         self._address = address
         self._google, self._patient = google, patient
@@ -55,7 +55,7 @@ class VertexJob:
             run=labels.get(RUN_LABEL),
             request={
                 "method": "POST",
-                "url": self._address.place.jobs_url(self._google.endpoints),
+                "url": self._address.parent.jobs_url(self._google.endpoints),
                 "body": body,
             },
         )

@@ -1,4 +1,4 @@
-"""Where jobs are: a project and region of Vertex AI, and one job in it."""
+"""Addresses on Vertex AI: the project and region of jobs, and one job in them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _PATH = re.compile(rf"/v1/projects/{_PROJECT}/locations/{_REGION}/customJobs")
 _NAME = re.compile(r"projects/[^/]+/locations/[^/]+/customJobs/([0-9]{1,25})")
 
 
-class Place(NamedTuple):
+class ProjectRegion(NamedTuple):
     """A project, by id or number, and a region."""
 
     project: str
     region: str
 
     @classmethod
-    def of_request(cls, request: Mapping[str, Any]) -> Place:
+    def of_request(cls, request: Mapping[str, Any]) -> ProjectRegion:
         """Where a plan's request goes. Raises RsctlError."""
         url = str(request.get("url", ""))
         found = _PATH.fullmatch(urlsplit(url).path)
         if found is None:
-            message = f"the request goes to {url!r}, which is no place for custom jobs"
+            message = f"the request goes to {url!r}, which takes no custom jobs"
             remedy = "set targets.vertex.project and targets.vertex.region"
             finding = error("request", message, remedy, "targets.vertex")
             raise RsctlError(ExitCode.USAGE, finding)
@@ -40,40 +40,40 @@ class Place(NamedTuple):
         base = endpoints.google_url("aiplatform", self.region)
         return f"{base}/v1/projects/{quote(self.project, ':')}/locations/{self.region}/customJobs"
 
-    def job(self, name: Any) -> Address | None:
+    def job(self, name: Any) -> JobAddress | None:
         """The job that a resource name of the API means; None if it is no job's."""
         found = _NAME.fullmatch(name) if isinstance(name, str) else None
-        return found and Address(self, found[1])
+        return found and JobAddress(self, found[1])
 
 
-class Address(NamedTuple):
+class JobAddress(NamedTuple):
     """One job."""
 
-    place: Place
+    parent: ProjectRegion
     id: str
 
     @classmethod
-    def of_url(cls, url: str) -> Address:
+    def of_url(cls, url: str) -> JobAddress:
         """A job by `vertex://PROJECT/REGION/ID`. Raises RsctlError."""
         found = _URL.fullmatch(url)
         if found is None:
             message = f"{url!r} is not the URL of a job on Vertex AI"
             finding = error("run", message, "write it as vertex://PROJECT/REGION/ID")
             raise RsctlError(ExitCode.USAGE, finding)
-        return cls(Place(found["project"], found["region"]), found["id"])
+        return cls(ProjectRegion(found["project"], found["region"]), found["id"])
 
     @property
     def url(self) -> str:
         """How rsctl names it."""
-        return f"vertex://{self.place.project}/{self.place.region}/{self.id}"
+        return f"vertex://{self.parent.project}/{self.parent.region}/{self.id}"
 
     def resource_url(self, endpoints: Endpoints) -> str:
         """Its address in the API. Raises RsctlError."""
-        return f"{self.place.jobs_url(endpoints)}/{self.id}"
+        return f"{self.parent.jobs_url(endpoints)}/{self.id}"
 
     @property
     def console(self) -> str:
         """Its page in the console."""
-        project, region = self.place
+        project, region = self.parent
         base = "https://console.cloud.google.com/agent-platform/locations"
         return f"{base}/{region}/training/{self.id}?project={project}"

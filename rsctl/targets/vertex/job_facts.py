@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import seconds_of
 from rsctl.targets.vertex.worker_pools import replica_of
 
 
-def facts_of(job: dict[str, Any], address: Address, at: float) -> list[Fact]:
+def facts_of(job: dict[str, Any], address: JobAddress, at: float) -> list[Fact]:
     """The facts of a CustomJob; `at` is the present in seconds since 1970. Times in seconds."""
     facts = [Fact("console", address.console, address.console)]
     if shells := _shells(job.get("webAccessUris")):

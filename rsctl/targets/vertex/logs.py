@@ -17,7 +17,7 @@ from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
 from rsctl.targets.vertex.rate_limiter import RateLimiter, project_rate_limiter
 from rsctl.targets.vertex.server_clock import ServerClock
@@ -47,7 +47,7 @@ class VertexLog:
     def __init__(
         self,
         google: Google,
-        address: Address,
+        address: JobAddress,
         cursor: Mapping[str, Any],
         created: str,
         clock: ServerClock | None = None,
@@ -58,7 +58,7 @@ class VertexLog:
         self._factor = google.retries.time_scale
         self._window = DedupWindow(cursor, nanosecond_time(created) or timestamp(0))
         self._limiter = RateLimiter(self._factor, self._clock.now())
-        self._project_limiter = project_rate_limiter(google.endpoints, address.place.project)
+        self._project_limiter = project_rate_limiter(google.endpoints, address.parent.project)
         self._round: _Round | None = None
         self._ended: float | None = None
         self._is_complete = False
@@ -121,7 +121,7 @@ class VertexLog:
         return _Round(since, now, is_whole)
 
     def _ask(self, reading: _Round) -> Any:
-        project = self._address.place.project
+        project = self._address.parent.project
         body = {
             "resourceNames": [f"projects/{project}"],
             "filter": f'resource.type="ml_job" AND resource.labels.job_id="{self._address.id}"'

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from rsctl.stream.events import MetricEvent
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import event_time, timestamp
 from rsctl.targets.vertex.worker_pools import replica_of
 
@@ -59,7 +59,7 @@ def span_of(after: float, end: float, factor: float) -> Span | None:
     return Span(first, last) if last > first else None
 
 
-def measure(query_service: Query, address: Address, span: Span) -> list[MetricEvent]:
+def measure(query_service: Query, address: JobAddress, span: Span) -> list[MetricEvent]:
     """The measurements of a span, in order of time. One request for each metric, or a few.
 
     Utilizations are parts of 1; where a node has several of a thing it is their mean. What the
@@ -70,7 +70,7 @@ def measure(query_service: Query, address: Address, span: Span) -> list[MetricEv
 
 
 def _of_kind(
-    query_service: Query, address: Address, span: Span, kind: _Kind
+    query_service: Query, address: JobAddress, span: Span, kind: _Kind
 ) -> Iterator[MetricEvent]:
     found: dict[tuple[str, str], list[float]] = {}
     for series in _series(query_service, address, span, kind):
@@ -87,9 +87,9 @@ def _of_kind(
 
 
 def _series(
-    query_service: Query, address: Address, span: Span, kind: _Kind
+    query_service: Query, address: JobAddress, span: Span, kind: _Kind
 ) -> Iterator[dict[str, Any]]:
-    project = quote(address.place.project, ":")
+    project = quote(address.parent.project, ":")
     path = f"/v3/projects/{project}/timeSeries"
     query = {
         "filter": f'metric.type="ml.googleapis.com/training/{kind.type}" AND '

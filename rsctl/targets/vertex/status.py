@@ -11,7 +11,7 @@ from rsctl.findings import Finding, JobState, error, warning
 from rsctl.stream.events import Failure, now
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.job_facts import facts_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
 from rsctl.targets.vertex.worker_pools import replica_of, replicas_of_pool
@@ -64,7 +64,9 @@ _QUEUE_REMEDY = (
 )
 
 
-def status_of(job: dict[str, Any], address: Address, at: float, factor: float = 1.0) -> JobStatus:
+def status_of(
+    job: dict[str, Any], address: JobAddress, at: float, factor: float = 1.0
+) -> JobStatus:
     """The status of a CustomJob; `at` is the present in seconds since 1970, `factor` the pace's."""
     raw = job.get("state")
     name = _BY_NUMBER.get(raw, "") if isinstance(raw, int) else str(raw or "JOB_STATE_QUEUED")
@@ -139,9 +141,9 @@ def _signal(code: int) -> str | None:
 
 
 def _findings(
-    job: dict[str, Any], message: str, state: JobState, address: Address, seconds: float
+    job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
-    for finding in explained(message, address.place.region, _strategy(job)):
+    for finding in explained(message, address.parent.region, _strategy(job)):
         yield finding if state.is_final else _milder(finding)
     for found in _EXITED.finditer(message):
         if found["memory"]:

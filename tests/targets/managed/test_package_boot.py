@@ -159,7 +159,7 @@ HOSTILE = {
     "a link below a link": [("d/f", b""), ("l", "-> d"), ("l/m", "-> f")],
     "a pipe": [("p", None)],
     "a file twice": [("f", b"1"), ("f", b"2")],
-    "a link in the place of a file": [("f", b"1"), ("f", "-> g")],
+    "a link instead of a file": [("f", b"1"), ("f", "-> g")],
     "a file below a file": [("f", b"1"), ("f/g", b"2")],
 }
 

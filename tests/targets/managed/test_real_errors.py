@@ -13,11 +13,11 @@ from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker import failure_reason
 from rsctl.targets.sagemaker.errors import find_known
 from rsctl.targets.vertex.errors import refusal
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.status import status_of
 from tests.fixtures import real
 
-ADDRESS = Address.of_url("vertex://my-project/us-central1/42")
+ADDRESS = JobAddress.of_url("vertex://my-project/us-central1/42")
 
 
 def texts(cloud: str, kind: str) -> pytest.MarkDecorator:

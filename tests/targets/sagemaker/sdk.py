@@ -45,7 +45,7 @@ OWN_TAGS = [{"key": "rsctl:run", "value": RUN}, {"key": "rsctl:job", "value": "j
 
 
 class Sent(Exception):
-    """The call, in place of an answer."""
+    """The call, instead of an answer."""
 
 
 class _Client:

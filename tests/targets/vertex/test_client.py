@@ -187,9 +187,9 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: Fa
 
 def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:
     request = {**REQUEST, "url": JOBS.replace("customJobs", "pipelineJobs")}
-    with pytest.raises(RsctlError, match="no place for custom jobs"):
+    with pytest.raises(RsctlError, match="takes no custom jobs"):
         VertexService(Endpoints.of_environment()).create(plan(), request)
-    with pytest.raises(RsctlError, match="no place for custom jobs"):
+    with pytest.raises(RsctlError, match="takes no custom jobs"):
         VertexService(Endpoints.of_environment()).find({}, RUN)
 
 

@@ -14,7 +14,7 @@ from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
 from rsctl.emulators.faults import Fault
 from rsctl.targets.managed.service import Line, Unreachable
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.timestamps import event_time, timestamp
@@ -48,7 +48,7 @@ class Reader:
         self.start()
 
     def start(self) -> None:
-        address = Address.of_url("vertex://rehearsal/us-central1/1")
+        address = JobAddress.of_url("vertex://rehearsal/us-central1/1")
         created = event_time(timestamp(START)) or ""
         cursor = json.loads(self._cursor)
         self.log = VertexLog(self._google, address, cursor, created, self.fake.clock)

@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         vertex(region="us-central1-a"),
         ["error targets.vertex.region: 'us-central1-a' is no region -> its region is us-central1"],
     ),
-    "a project that would leave its place in the URL": (
+    "a project that would change the path of the URL": (
         vertex(project="p/../x"),
         ["error targets.vertex.project: 'p/../x' -> project's id"],
     ),

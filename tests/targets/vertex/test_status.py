@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.targets.vertex.job_address import Address
+from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.status import status_of
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time, seconds_of, timestamp
 
-ADDRESS = Address.of_url("vertex://my-project/us-central1/42")
+ADDRESS = JobAddress.of_url("vertex://my-project/us-central1/42")
 TIMES = {
     "createTime": "2026-11-21T10:00:00Z",
     "startTime": "2026-11-21T10:03:00Z",

@@ -51,7 +51,7 @@ class Entry:
 class FakeLogs(AwsEmulator):
     """FilterLogEvents over what `put` has been given.
 
-    `page` is how many events a page has at most. A token is the place of the last event, so that
+    `page` is how many events a page has at most. A token is the position of the last event, so that
     what becomes visible before it is not found by going on. With `is_odd`, pages are of any length,
     also empty, out of order, and have events of the page before. The next `stuck` pages that have
     a token are empty and have the same again. More than five requests in a second are refused, and
@@ -125,6 +125,6 @@ class FakeLogs(AwsEmulator):
         self._last = found
         more = ""
         if index < len(self._entries):
-            place = last or Entry(time, number)
-            more = f', "nextToken": "{place.time}/{place.number}/{len(self.requests)}"'
+            position = last or Entry(time, number)
+            more = f', "nextToken": "{position.time}/{position.number}/{len(self.requests)}"'
         return Reply(200, f'{{"events": [{", ".join(shown)}]{more}}}'.encode(), _KIND)

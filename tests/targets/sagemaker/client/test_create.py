@@ -102,19 +102,3 @@ def test_a_job_without_our_variables_is_known_by_its_tag(sagemaker: FakeSageMake
     sagemaker.jobs[RUN] = described_job({**BODY, "Environment": {}})
     sagemaker.tags = {"team": "nlp", "rsctl:run": RUN}
     assert SageMakerService(Endpoints.of_environment()).create(PLAN, REQUEST) == URL
-
-
-def test_jobs_are_listed_to_the_last_page(sagemaker: FakeSageMaker) -> None:
-    for index in range(5):
-        name = f"bert-{index}"
-        sagemaker.jobs[name] = described_job({**BODY, "TrainingJobName": name})
-    sagemaker.jobs["bert-3"].update(TrainingJobStatus="Completed")
-    sagemaker.jobs["gpt-1"] = described_job({**BODY, "TrainingJobName": "gpt-1"})
-    found = SageMakerService(Endpoints.of_environment()).jobs("us-east-1", "bert")
-    assert [(job.url, job.state.value) for job in found] == [
-        ("sagemaker://us-east-1/bert-0", "starting"),
-        ("sagemaker://us-east-1/bert-1", "starting"),
-        ("sagemaker://us-east-1/bert-2", "starting"),
-        ("sagemaker://us-east-1/bert-3", "succeeded"),
-        ("sagemaker://us-east-1/bert-4", "starting"),
-    ]

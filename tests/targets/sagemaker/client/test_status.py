@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.targets.managed.service import Fact
-from rsctl.targets.sagemaker.job_address import parse
+from rsctl.targets.sagemaker.job_address import parse_url
 from rsctl.targets.sagemaker.status import status_of
 
 from .fake_sagemaker import FakeSageMaker, transitions
@@ -43,15 +43,15 @@ from .opening import URL, status
 )
 def test_states(primary: str, secondary: str, state: JobState) -> None:
     answer = {"TrainingJobStatus": primary, "SecondaryStatus": secondary}
-    assert status_of(answer, parse(URL)).state is state
+    assert status_of(answer, parse_url(URL)).state is state
 
 
 def test_a_status_that_nobody_knows_yet() -> None:
     answer: dict[str, Any] = {"TrainingJobStatus": "InProgress", "SecondaryStatus": "Musing"}
-    assert status_of(answer, parse(URL)).state is JobState.STARTING
+    assert status_of(answer, parse_url(URL)).state is JobState.STARTING
     trained = {"Status": "Training", "StartTime": datetime.now(timezone.utc)}
     answer["SecondaryStatusTransitions"] = [trained]
-    assert status_of(answer, parse(URL)).state is JobState.RUNNING
+    assert status_of(answer, parse_url(URL)).state is JobState.RUNNING
 
 
 def test_a_job_that_waits_for_machines(sagemaker: FakeSageMaker) -> None:
