@@ -83,7 +83,7 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     run = rsctl.status("@last")
     assert run["state"] == "running"
     assert stderr.splitlines()[-1] == (
-        f"{run['run']} goes on. RunWatcher it again: rsctl logs -f {run['run']}   its state: "
+        f"{run['run']} goes on. Watch it again: rsctl logs -f {run['run']}   its state: "
         f"rsctl status {run['run']}   end it: rsctl cancel {run['run']}"
     )
 
