@@ -151,8 +151,8 @@ def _not_connected() -> tuple[type[Exception], ...]:
 def _answered(
     service: str, response: dict[str, Any], path: str | None, find_known: FindKnown | None
 ) -> RsctlError:
-    said = response.get("Error", {})
-    code, message = str(said.get("Code", "")), str(said.get("Message") or "no message")[:_LONGEST]
+    body = response.get("Error", {})
+    code, message = str(body.get("Code", "")), str(body.get("Message") or "no message")[:_LONGEST]
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     if code in _ASKED_TO_WAIT or status == 429:
         text = f"{service} asks to be called later: {message} ({code})"

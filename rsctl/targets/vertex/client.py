@@ -33,8 +33,8 @@ class VertexService:
     def create(self, plan: Plan, request: dict[str, Any]) -> str:
         """Create the job, unless this run has one already; its URL. Raises RsctlError.
 
-        The service has no word for "the same call again". So the job carries the run's id as a
-        label, and is looked for before each try: a call whose answer was lost may have been heard.
+        The API has no idempotency token. So the job has the run's id as a label, and jobs with it
+        are listed before each try: a call whose answer was lost may have been carried out.
         """
         parent = ProjectRegion.of_request(request)
         google = self._google(parent.project, self._retries.tries)
@@ -128,5 +128,5 @@ def _address(parent: ProjectRegion, job: dict[str, Any]) -> JobAddress:
     address = parent.job(job.get("name"))
     if address is None:
         message = f"Vertex AI gives a job without a usable name: {str(job.get('name'))[:100]!r}"
-        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "look at `rsctl list` later"))
+        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "see `rsctl list` later"))
     return address
