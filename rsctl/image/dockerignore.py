@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError
@@ -25,9 +26,9 @@ class Dockerignore:
 
     def __init__(self, lines: list[str], file: str = ".dockerignore") -> None:
         self._rules: list[tuple[str | None, re.Pattern[str]]] = []
-        for line, reason in EXCLUDED_NAMES.items():
+        for reason, names in groupby(EXCLUDED_NAMES, key=EXCLUDED_NAMES.__getitem__):
             case = re.IGNORECASE if reason == CREDENTIALS else 0
-            self._rules += [(reason, pattern) for _, pattern in _rules(line, case)]
+            self._rules.append((reason, _compiled("|".join(map(_translated, names)), case)))
         for number, line in enumerate(lines, start=1):
             try:
                 self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
@@ -57,15 +58,19 @@ class Dockerignore:
         return next(matching, _GIVEN) is None
 
 
-def _rules(line: str, flags: int = 0) -> Iterator[tuple[bool, re.Pattern[str]]]:
+def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:
     """The rule of a line, if it is one: whether it leaves out, and what it is about."""
     text = line.strip()
     if not text or line.startswith("#"):
         return
     pattern = posixpath.normpath(text.removeprefix("!").strip()).lstrip("/")
     if pattern not in ("", "."):
-        below = r"(?:/.*)?\Z"
-        yield not text.startswith("!"), re.compile(_translated(pattern) + below, re.DOTALL | flags)
+        yield not text.startswith("!"), _compiled(_translated(pattern))
+
+
+def _compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
+    """What matches a path, and all below it."""
+    return re.compile(rf"(?:{expression})(?:/.*)?\Z", re.DOTALL | flags)
 
 
 def _translated(pattern: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from time import sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -24,12 +24,15 @@ from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService
-from rsctl.targets.managed.watcher import RunWatcher, reached
+from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService, Unreachable
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+    from rsctl.targets.managed.watcher import RunWatcher
+
+T = TypeVar("T")
 
 _IDLE_SECONDS = 0.05
 _FIND_TRIES, _FIND_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
@@ -105,7 +108,7 @@ class ManagedTarget:
             return
         Store().locate(plan.run, url)
         try:
-            reached(self._service_of(plan.run).open(url).cancel)
+            _reached(self._service_of(plan.run).open(url).cancel)
         except RsctlError as problem:
             raise Unanswered(plan.run, problem) from None
 
@@ -114,7 +117,7 @@ class ManagedTarget:
         service = self._service_of(plan.run)
         for _ in range(_FIND_TRIES):
             try:
-                url = reached(lambda: service.find(plan.request, plan.run))
+                url = _reached(lambda: service.find(plan.request, plan.run))
             except RsctlError as problem:
                 raise Unanswered(plan.run, problem) from None
             if url is not None:
@@ -178,7 +181,7 @@ class ManagedTarget:
         from rsctl.targets.managed.adopt import adopted_run
 
         service = self.service(Endpoints.of_environment())
-        run = adopted_run(self.name, url, reached(service.open(url).describe))
+        run = adopted_run(self.name, url, _reached(service.open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
         lock = RunFolder(run.run).begin(description)
@@ -202,7 +205,7 @@ class ManagedTarget:
         if known.url != f"{self.name}://{run}":
             return service.open(known.url)
         gone = emulator.is_lost(run)
-        url = None if gone else reached(lambda: service.find(known.plan.get("request", {}), run))
+        url = None if gone else _reached(lambda: service.find(known.plan.get("request", {}), run))
         if url is not None:
             store.locate(run, url)
             return service.open(url)
@@ -216,6 +219,8 @@ class ManagedTarget:
 
     def _watcher(self, run: str) -> RunWatcher:
         if run not in self._watchers:
+            from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
+
             self._watchers[run] = RunWatcher(run, self.find_job)
         return self._watchers[run]
 
@@ -237,10 +242,19 @@ def _description(submission: Submission, restarts: RestartLimit | None) -> RunDe
     )
 
 
+def _reached(call: Callable[[], T]) -> T:
+    """A call whose answer cannot be waited for. Raises RsctlError where there is none."""
+    try:
+        return call()
+    except Unreachable as problem:
+        finding = error("network", str(problem), "check the network, then run the command again")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
 def _end(job: CloudJob) -> None:
     """Ask a job to end; one that is not there any more needs not be asked. Raises RsctlError."""
     try:
-        reached(job.cancel)
+        _reached(job.cancel)
     except RsctlError as problem:
         if NOT_FOUND not in [finding.code for finding in problem.findings]:
             raise

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from time import monotonic, sleep
-from typing import TypeVar
 
 import msgspec
 
-from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
@@ -17,9 +15,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.service import CloudJob, Unreachable
-
-T = TypeVar("T")
+from rsctl.targets.managed.service import CloudJob
 
 _TRY_SECONDS = 1.0
 _QUIET_SECONDS, _QUIET_SECONDS_AT_END = 3.0, 45.0
@@ -118,15 +114,6 @@ class RunWatcher:
             return self._collector.is_over
         known = self._store.get(self._folder.run)
         return known is None or _is_complete(self._store, known)
-
-
-def reached(call: Callable[[], T]) -> T:
-    """A call whose answer cannot be waited for. Raises RsctlError where there is none."""
-    try:
-        return call()
-    except Unreachable as problem:
-        finding = error("network", str(problem), "check the network, then run the command again")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
