@@ -12,7 +12,8 @@ from typing import Any
 from benchmarks.measure import measure_in_turn, rsctl
 from benchmarks.report import Report
 from rsctl.emulators.clouds import make_emulator
-from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program
+from rsctl.emulators.nodes.runners import make_runner
 
 RUNS = 11
 _JOB: dict[str, Any] = {"name": "true", "run": {"command": ["true"], "launcher": "once"}}

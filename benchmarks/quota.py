@@ -16,7 +16,8 @@ from typing import Any
 from benchmarks.measure import Failed, measure, rsctl
 from benchmarks.report import Report
 from rsctl.clients.endpoints import TIME_SCALE
-from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour
 

@@ -100,7 +100,8 @@ def command(
 
     It serves until Ctrl-C, and exits with 0 then.
     """
-    from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+    from rsctl.emulators.nodes import ANY_IMAGE, Program
+    from rsctl.emulators.nodes.runners import make_runner
     from rsctl.emulators.scratch import ScratchFolder
 
     wanted = {**parse_behaviour(behaviour), "pace": pace}

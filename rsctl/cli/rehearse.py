@@ -96,6 +96,6 @@ def parse_behaviour(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _kind(way: str) -> Kind:
-    from rsctl.emulators.nodes import make_runner
+    from rsctl.emulators.nodes.runners import make_runner
 
     return make_runner(way).kind

@@ -12,7 +12,8 @@ from time import monotonic
 import msgspec
 
 from rsctl.emulators.clouds import CloudEmulator, client_environment, make_emulator
-from rsctl.emulators.nodes import Program, Runner, make_runner
+from rsctl.emulators.nodes import Program, Runner
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.findings import ExitCode
 from rsctl.rehearsal.settings import PACE, Rehearsal, rehearsal_of
 from rsctl.runs.home import home, private_folder, run_directory

@@ -16,7 +16,8 @@ import pytest
 
 from rsctl.bench.records import Benches
 from rsctl.clients.endpoints import TIME_SCALE
-from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.runs.store import Store

@@ -11,7 +11,8 @@ from typing import Any
 import boto3
 import pytest
 
-from rsctl.emulators.nodes import ANY_IMAGE, Program, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 
 from .conftest import SAGEMAKER

@@ -7,11 +7,8 @@ nodes there and gets their lines and exit codes. It knows nothing of docker or p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple, Optional, Protocol
-
-from rsctl.findings import ExitCode, RsctlError
 
 Kind = Literal["docker", "process"]
 ANY_IMAGE = "*"
@@ -108,23 +105,3 @@ class Program(NamedTuple):
     source: Path
     python: str = sys.executable
     entrypoint: tuple[str, ...] = ("rsctl-launch",)
-
-
-def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Runner:
-    """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
-
-    `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts
-    its first node, a runner clears away what runners of this RSCTL_HOME have left that were killed.
-    Raises RsctlError if this machine cannot run that kind.
-    """
-    from rsctl.emulators.nodes.docker import DockerRunner, obstacle
-    from rsctl.emulators.nodes.process import ProcessRunner
-
-    if kind == "process":
-        return ProcessRunner(programs or {})
-    missing = obstacle()
-    if missing is None:
-        return DockerRunner()
-    if kind == "docker":
-        raise RsctlError(ExitCode.ENVIRONMENT, missing)
-    return ProcessRunner(programs or {})

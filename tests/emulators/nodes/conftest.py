@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.nodes import Node, Nodes, Program, Runner, make_runner
+from rsctl.emulators.nodes import Node, Nodes, Program, Runner
+from rsctl.emulators.nodes.runners import make_runner
 from tests.kit.docker import BASE as IMAGE
 from tests.kit.docker import needs_docker
 
@@ -119,7 +120,8 @@ def owners(home: Path) -> list[str]:
 ABRUPT = """
 import os, signal, sys
 from pathlib import Path
-from rsctl.emulators.nodes import Node, Program, make_runner
+from rsctl.emulators.nodes import Node, Program
+from rsctl.emulators.nodes.runners import make_runner
 
 class Listener:
     def line(self, node, stream, text, time):

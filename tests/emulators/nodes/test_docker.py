@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.emulators.nodes import Node, make_runner
+from rsctl.emulators.nodes import Node
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.findings import RsctlError
 from tests.kit.docker import needs_docker
 

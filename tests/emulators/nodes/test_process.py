@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.emulators.nodes import ANY_IMAGE, Node, Program, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Node, Program
 from rsctl.emulators.nodes.process import ProcessRunner
 from rsctl.emulators.nodes.root import Root
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.findings import RsctlError
 
 from .conftest import Heard

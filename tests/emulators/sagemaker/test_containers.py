@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from tests.emulators.sagemaker.conftest import GROUP, Account, Answer, channel, client, groups
 from tests.kit.docker import BASE, needs_docker

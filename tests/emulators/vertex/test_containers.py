@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner, make_runner
+from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner
+from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
 from tests.emulators.vertex.conftest import REDUCER_IMAGE, Project, pool
 from tests.kit.docker import BASE, needs_docker
