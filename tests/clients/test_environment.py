@@ -1,0 +1,23 @@
+"""What this process's environment says is given on, never changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import rsctl
+
+_CHANGES = re.compile(
+    r"os\.environ(\[[^]]+\] *=(?!=)|\.(pop|update|setdefault|clear)\()|os\.putenv"
+)
+
+
+def test_no_code_changes_its_own_environment() -> None:
+    root = Path(rsctl.__file__).parent
+    found = {
+        path.relative_to(root)
+        for path in root.rglob("*.py")
+        if _CHANGES.search(path.read_text(encoding="utf-8"))
+    }
+    # Those run inside of containers, before the user's process starts.
+    assert {p for p in found if p.parts[0] != "runtime" and p.name != "package_boot.py"} == set()
