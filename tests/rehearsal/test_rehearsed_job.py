@@ -18,7 +18,7 @@ from rsctl.rehearsal.settings import Rehearsal
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission
-from rsctl.targets.managed.ensure import ensure_planned_image
+from rsctl.targets.managed.image import ensure_planned_image
 
 ACCOUNT = "123456789012"
 REGISTRY = f"{ACCOUNT}.dkr.ecr.eu-west-1.amazonaws.com"

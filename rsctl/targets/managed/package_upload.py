@@ -1,4 +1,4 @@
-"""Brings a job's package to the staging bucket, once."""
+"""Uploads a job's package to the staging bucket, once."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from rsctl.clients.storage import Upload, open_bucket
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.package import FILE, Package
-from rsctl.spec.job import Job
+from rsctl.targets.base import Submission
 
 
-def upload_package(
-    package: Package, job: Job, target: str, endpoints: Endpoints, show: Show
-) -> None:
-    """Have a package in the staging bucket of the target.
+def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> None:
+    """Have the package that the request names in the staging bucket; most jobs have none.
 
     Raises RsctlError, also if its files are not those of the plan any more.
     """
-    options = getattr(job.targets, target)
+    package, target = submission.package, submission.plan.target
+    if package is None:
+        return
+    options = getattr(submission.job.targets, target)
     staging = parse_staging(options.staging or "")
     with _packed(package) as upload:
         show(note("package", f"image.source goes to bucket {staging.bucket}: {upload.size} bytes"))

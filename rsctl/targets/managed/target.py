@@ -60,7 +60,7 @@ class ManagedTarget:
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
-        from rsctl.targets.managed.ensure import ensure_package
+        from rsctl.targets.managed.package_upload import upload_package
 
         plan = submission.plan
         folder = RunFolder(plan.run)
@@ -70,7 +70,7 @@ class ManagedTarget:
         try:
             record()
             image = plan.image.reference or self.have_image(submission, show)
-            ensure_package(submission, endpoints_of(plan.run), show)
+            upload_package(submission, endpoints_of(plan.run), show)
             request = resolve_placeholders(
                 plan.request, submission.placeholders, image, secret_values(submission)
             )
@@ -80,7 +80,7 @@ class ManagedTarget:
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
-        from rsctl.targets.managed.ensure import ensure_planned_image
+        from rsctl.targets.managed.image import ensure_planned_image
 
         return ensure_planned_image(submission, show)
 

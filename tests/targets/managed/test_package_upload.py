@@ -18,7 +18,7 @@ from rsctl.image.events import Event
 from rsctl.image.package import make_package
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
-from rsctl.targets.managed.ensure import ensure_package
+from rsctl.targets.managed.package_upload import upload_package
 from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.planned_image import PlannedImage
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
@@ -82,14 +82,14 @@ def submission_of(job: Job, target: str) -> Submission:
 
 def provided(job: Job, cloud: Cloud) -> list[Event]:
     reported: list[Event] = []
-    ensure_package(submission_of(job, cloud.target), Endpoints.of_environment(), reported.append)
+    upload_package(submission_of(job, cloud.target), Endpoints.of_environment(), reported.append)
     return reported
 
 
 def refusal(job: Job, cloud: Cloud, submission: Submission | None = None) -> Finding:
     submission = submission or submission_of(job, cloud.target)
     with pytest.raises(RsctlError) as caught:
-        ensure_package(submission, Endpoints.of_environment(), lambda event: None)
+        upload_package(submission, Endpoints.of_environment(), lambda event: None)
     return caught.value.findings[0]
 
 
@@ -152,5 +152,5 @@ def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud
     known.plan.request = {"body": {"command": ["own"]}}
     image = PlannedImage(known.plan.image)
     submission = make_submission(known.plan, job, image, known.package, [], [])
-    ensure_package(submission, Endpoints.of_environment(), lambda event: None)
+    upload_package(submission, Endpoints.of_environment(), lambda event: None)
     assert cloud.names == []

@@ -1,8 +1,7 @@
-"""Has what a job in a cloud starts from: its image in a registry, its source in a bucket."""
+"""Has a planned image in its registry, built on this machine or in the cloud."""
 
 from __future__ import annotations
 
-from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError, note
 from rsctl.image.events import Show
 from rsctl.targets.base import Submission
@@ -25,19 +24,6 @@ def ensure_planned_image(submission: Submission, show: Show) -> str | None:
             raise
     show(note("cloud-build", "no builder on this machine: the image is built in the cloud"))
     return ensure_image_remotely(recipe, job, submission.plan.target, show).reference
-
-
-def ensure_package(submission: Submission, endpoints: Endpoints, show: Show) -> None:
-    """Have the package that the request names in the staging bucket; most jobs have none.
-
-    Raises RsctlError.
-    """
-    if submission.package is not None:
-        from rsctl.targets.managed.package_upload import upload_package
-
-        upload_package(
-            *(submission.package, submission.job, submission.plan.target, endpoints, show)
-        )
 
 
 def _has_builder() -> bool:
