@@ -15,7 +15,7 @@ from rsctl.clients.endpoints import Endpoints
 
 _MINUTE = 60.0
 _MARGIN = 0.1
-"""Seconds more than a minute, times the pace: clocks and networks are not exact."""
+"""Seconds more than a minute, times the scale of waits: clocks and networks are not exact."""
 
 
 class Quota(NamedTuple):

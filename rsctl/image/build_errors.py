@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import Event, Output, Step
-from rsctl.image.known_errors import KNOWN_ERRORS, KnownError
+from rsctl.image.known_errors import KNOWN_ERRORS, KnownBuildError
 
 _KEPT_LINES = 200
 _SHOWN_LINES = 12
@@ -89,7 +89,7 @@ def field_of(instruction: str) -> str:
     return next((path for pattern, path in _FIELDS if re.match(pattern, instruction)), "image")
 
 
-def _names(known: KnownError, text: str) -> list[str]:
+def _names(known: KnownBuildError, text: str) -> list[str]:
     """What the pattern has captured, each once; not empty if it was found at all."""
     found = (next(filter(None, match.groups()), "") for match in known.pattern.finditer(text))
     return list(dict.fromkeys(islice(found, 100)))[:_MAX_NAMES]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rsctl.findings import ExitCode
 
 
-class KnownError(NamedTuple):
+class KnownBuildError(NamedTuple):
     """One known error. In its texts `{names}` is what the pattern captures, `{base}` the base.
 
     `path` is the field of the spec to correct, None for that of the step that failed. `where` is a
@@ -26,18 +26,18 @@ class KnownError(NamedTuple):
 
 def _environment(
     code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
-) -> KnownError:
+) -> KnownBuildError:
     """An error of the environment."""
     compiled = re.compile(pattern, re.MULTILINE)
-    return KnownError(code, compiled, message, remedy, path, ExitCode.ENVIRONMENT, where)
+    return KnownBuildError(code, compiled, message, remedy, path, ExitCode.ENVIRONMENT, where)
 
 
 def _spec(
     code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
-) -> KnownError:
+) -> KnownBuildError:
     """An error of the spec."""
     compiled = re.compile(pattern, re.MULTILINE)
-    return KnownError(code, compiled, message, remedy, path, ExitCode.USAGE, where)
+    return KnownBuildError(code, compiled, message, remedy, path, ExitCode.USAGE, where)
 
 
 _BASE = r"FROM |pull |\[internal\] load metadata "
