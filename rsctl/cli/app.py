@@ -17,14 +17,14 @@ from rsctl.cli.output import reset_output
 PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
 PANELS = {
-    "Run jobs": {
+    "Jobs": {
         "init": "Start a job from a template.",
         "validate": "Show every mistake in job files.",
         "plan": "Show what a job would run, exactly; send nothing.",
         "submit": "Run a job and watch it to its end.",
         "build-image": "Build a job's image, and push it if asked.",
     },
-    "Look at runs": {
+    "Runs": {
         "list": "List runs, the newest first.",
         "status": "Show a run and its replicas.",
         "logs": "Show the merged log of a run.",
@@ -37,7 +37,7 @@ PANELS = {
         "compare": "Compare runs, benches and baselines.",
         "gate": "Decide a benchmark job against its baseline.",
     },
-    "Clouds and this machine": {
+    "Setup and tools": {
         "doctor": "Check what a submission needs; change nothing.",
         "emulate": "Emulate a cloud on this machine, for its own clients too.",
         "schema": "Print the JSON Schema of the job file.",

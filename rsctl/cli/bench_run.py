@@ -44,7 +44,7 @@ def command(
             "-p",
             metavar="N",
             min=1,
-            help="So many runs at once. Default: 1 on this machine, else the number of cells up "
+            help="How many runs at once. Default: 1 on this machine, else the number of cells up "
             "to 20.",
         ),
     ] = None,
@@ -56,7 +56,7 @@ def command(
             metavar="N",
             min=1,
             max=_MOST_REPETITIONS,
-            help="Run each cell so many times, in an order that is balanced over cells. "
+            help="How often each cell is run, in an order that is balanced over cells. "
             "Default: gate.repeat of the file, else 1.",
         ),
     ] = None,

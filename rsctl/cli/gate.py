@@ -71,12 +71,17 @@ def command(
     repeat: Annotated[
         Optional[int],
         typer.Option(
-            "--repeat", "-r", metavar="N", min=1, max=1000, help="Run each cell of JOB so often."
+            "--repeat",
+            "-r",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="How often each cell of JOB is run.",
         ),
     ] = None,
     parallel: Annotated[
         Optional[int],
-        typer.Option("--parallel", "-p", metavar="N", min=1, help="So many runs of JOB at once."),
+        typer.Option("--parallel", "-p", metavar="N", min=1, help="How many runs of JOB at once."),
     ] = None,
     new: Annotated[
         bool,

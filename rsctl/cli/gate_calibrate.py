@@ -59,7 +59,7 @@ def command(
     ] = [],
     parallel: Annotated[
         Optional[int],
-        typer.Option("--parallel", "-p", metavar="N", min=1, help="So many runs at once."),
+        typer.Option("--parallel", "-p", metavar="N", min=1, help="How many runs at once."),
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the floors into the job file's gate block.")

@@ -99,10 +99,10 @@ Target = Annotated[
     typer.Option(
         "--target",
         "-t",
-        metavar=f"<{'|'.join(TARGETS)}>",
+        metavar="TARGET",
         parser=_parse_target,
         autocompletion=_complete_targets,
-        help="Where it runs; default: the file's own target.",
+        help=f"Where it runs: {', '.join(TARGETS)}. Default: the file's own target.",
     ),
 ]
 Settings = Annotated[
