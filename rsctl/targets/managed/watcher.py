@@ -48,6 +48,7 @@ class RunWatcher:
             return True
         collector = self._open()
         if collector is not None:
+            self._end_with_emulator(collector)  # whose key, too, is gone with it
             collector.step()
             self._end_with_emulator(collector)
         return self._is_over()
