@@ -38,7 +38,7 @@ class SageMakerService:
         """Send CreateTrainingJob; see JobService.create.
 
         A name is unique in its account and region, so of two requests for a run only one becomes
-        a job; where an answer was lost, the job of this name tells whether it was carried out.
+        a job; where an answer was lost, the job of this name shows whether it was carried out.
         """
         body = request["body"]
         address = JobAddress(str(request["region"]), str(body["TrainingJobName"]))
