@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.storage import Bucket, ObjectUrl, open_bucket
+from rsctl.clients.storage import Bucket, ObjectUrl
+from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error
 
 LARGEST = 16 << 20

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO, NamedTuple, Protocol
 
-from rsctl.clients.endpoints import Endpoints
-
 
 @dataclass(frozen=True)
 class Upload:
@@ -48,20 +46,3 @@ class Bucket(Protocol):
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """What an object has beyond `offset`, at most 4 MiB; nothing if it is not there (yet)."""
-
-
-def open_bucket(
-    url: str, endpoints: Endpoints, region: str | None = None, path: str | None = None
-) -> Bucket:
-    """The bucket of a `gs://` or `s3://` URL; `path` is the field of the job that names it.
-
-    `region` is of buckets of S3. Raises RsctlError.
-    """
-    parts = ObjectUrl.parse(url)
-    if parts.scheme == "gs":
-        from rsctl.clients.storage.google import GoogleBucket
-
-        return GoogleBucket(endpoints, parts.bucket, path)
-    from rsctl.clients.storage.s3 import S3Bucket
-
-    return S3Bucket(endpoints, parts.bucket, region, path)

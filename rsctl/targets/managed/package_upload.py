@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.staging import parse_staging
-from rsctl.clients.storage import Upload, open_bucket
+from rsctl.clients.storage import Upload
+from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.package import FILE, Package
