@@ -111,6 +111,8 @@ DOCUMENTS = (
      "`metrics` (last values), `rehearsed`, `results`; status has `gradients` too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
+    ("export --format json", "by table (`runs`, `figures`, `metrics`, `telemetry`) its `columns` "
+     "(`name`, `type`, `unit`) and its `rows`, as objects."),
     ("bench run", "NDJSON: the events of all runs, each with `bench`, `cell` (its values) and "
      "`repetition` (from 0); ends with a `result` that has `bench`, `state`, `exit_code` and "
      "`cells`, a list of CellSummary."),

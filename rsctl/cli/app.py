@@ -29,6 +29,7 @@ PANELS = {
         "status": "Show a run and its replicas.",
         "logs": "Show the merged log of a run.",
         "metrics": "Show the metrics of a run.",
+        "export": "Write runs and benches as tables: Parquet, CSV, JSON.",
         "cancel": "End a run.",
         "forget": "Remove a run from the list.",
     },

@@ -1,0 +1,157 @@
+"""`rsctl export RUN…`: runs and benches as tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import IO, Annotated, Optional
+
+import typer
+
+from rsctl.bench.records import Bench
+from rsctl.bench.results import find_source
+from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.runs import find_run
+from rsctl.cli.show import print_message
+from rsctl.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
+from rsctl.export.tables import TABLES, Source, Table, make_table, sources_of
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.store import Run, Store
+from rsctl.targets import in_cloud
+
+
+def _parse_table(name: str) -> str:
+    """One of TABLES. Raises typer.BadParameter."""
+    if name not in TABLES:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, TABLES))}.")
+    return name
+
+
+@make_command("export")
+def command(
+    context: typer.Context,
+    references: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...", help="Runs and benches, by what the commands on them take."
+        ),
+    ],
+    file_format: Annotated[
+        Format, typer.Option("--format", "-f", help="parquet needs the extra arrow.")
+    ] = "csv",
+    tables: Annotated[
+        list[str],
+        typer.Option(
+            "--table",
+            metavar=f"<{'|'.join(TABLES)}>",
+            parser=_parse_table,
+            help="Only this table. Repeatable; default: all.",
+        ),
+    ] = [],
+    output: Annotated[
+        Optional[str],
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR",
+            rich_help_panel=OUTPUT,
+            help="Where to: a file for one table or for JSON, else a folder. Default: standard "
+            "output, not for parquet.",
+        ),
+    ] = None,
+) -> int:
+    """Export runs and benches as tables: runs, figures, metrics, telemetry.
+
+    Figures are one number a run and metric. Runs of a bench have the values of their cells as
+    columns. In CSV a text that a spreadsheet could take for a formula begins with a '.
+    """
+    names = [name for name in TABLES if name in tables] or list(TABLES)
+    is_folder = output is not None and _is_folder(output, file_format, len(names))
+    if not is_folder and len(names) > 1 and file_format != "json":
+        where = "a file" if output else "standard output"
+        context.fail(f"{where} takes one table: choose it by --table, or give -o a folder.")
+    if output is None and file_format == "parquet":
+        context.fail("parquet is no text: give -o a file or a folder.")
+    if file_format == "parquet":
+        require_arrow()
+    store = Store()
+    sources = [source for name in references for source in _sources(store, name)]
+    made = [make_table(name, store, sources) for name in names]
+    if output is None:
+        _write(made, file_format, sys.stdout.buffer)
+        sys.stdout.flush()
+    else:
+        for path, parts in _files(output, is_folder, made, file_format):
+            _write_file(path, partial(_write, parts, file_format))
+            print_message(f"{path}")
+    return int(ExitCode.SUCCEEDED)
+
+
+def _is_folder(path: str, file_format: Format, count: int) -> bool:
+    """Whether a path is meant as a folder: it is one, ends with /, or several tables go there."""
+    if os.path.isdir(path) or path.endswith(os.sep):
+        return True
+    has_ending = path.endswith(f".{file_format}")
+    return not has_ending and count > 1
+
+
+def _sources(store: Store, reference: str) -> list[Source]:
+    """What a reference names, brought up to date."""
+    if in_cloud(reference) is None:
+        found = find_source(store, reference)
+        if isinstance(found, Bench):
+            for run in {trial.run for trial in found.latest().values()}:
+                if known := store.get(run):
+                    _collect(store, known.run)
+            return sources_of(store, found)
+        reference = found.run
+    return [Source(_collect(store, reference))]
+
+
+def _collect(store: Store, reference: str) -> Run:
+    run, target = find_run(store, reference)
+    target.collect(run.run)
+    return store.find(run.run)
+
+
+def _files(
+    output: str, is_folder: bool, tables: list[Table], file_format: Format
+) -> list[tuple[Path, list[Table]]]:
+    if not is_folder:
+        return [(Path(output), tables)]
+    return [(Path(output) / f"{table.name}.{file_format}", [table]) for table in tables]
+
+
+def _write(tables: Sequence[Table], file_format: Format, file: IO[bytes]) -> None:
+    if file_format == "json":
+        write_json(tables, file)
+    elif file_format == "csv":
+        write_csv(tables[0], file)
+    else:
+        write_parquet(tables[0], file)
+
+
+def _write_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
+    """Write a file whole or not at all. Raises RsctlError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it becomes the file
+            dir=path.parent, prefix=f".{path.name}.", delete=False
+        )
+        try:
+            with file:
+                write(file)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(file.name, 0o666 & ~mask)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    except OSError as problem:
+        finding = error("write", f"cannot write {path}: {problem.strerror}", "give another -o")
+        raise RsctlError(ExitCode.USAGE, finding) from None
