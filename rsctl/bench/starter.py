@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
+
+from msgspec.structs import replace as with_fields
 
 from rsctl.bench.backoff import Backoff
 from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
@@ -158,8 +161,8 @@ class Starter:
             remedy = "run it again: what has changed is measured as another bench"
             raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
         image = submission.plan.image
-        image.reference = bench.images.get(image.tag or "")
-        return submission
+        image = with_fields(image, reference=bench.images.get(image.tag or ""))
+        return replace(submission, plan=with_fields(submission.plan, image=image))
 
 
 def _account(plan: Plan) -> str:

@@ -15,7 +15,7 @@ from rsctl.emulators.clouds import CloudEmulator, client_environment, make_emula
 from rsctl.emulators.nodes import Program, Runner
 from rsctl.emulators.nodes.runners import make_runner
 from rsctl.findings import ExitCode
-from rsctl.rehearsal.settings import PACE, Rehearsal, rehearsal_of
+from rsctl.rehearsal.settings import PACE, EmulatorSettings, emulator_settings
 from rsctl.runs.home import home, private_folder, run_directory
 from rsctl.runs.locks import try_lock, write_holder
 
@@ -27,7 +27,7 @@ def main() -> int:
     stop_requested = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop_requested.set())
-    folder, rehearsal = run_directory(sys.argv[1]), rehearsal_of(sys.argv[1])
+    folder, rehearsal = run_directory(sys.argv[1]), emulator_settings(sys.argv[1])
     if rehearsal is None:
         print("rehearsal.json is not there", file=sys.stderr)
         return int(ExitCode.ENVIRONMENT)
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _serve(
-    rehearsal: Rehearsal, runner: Runner, folder: Path, stop_requested: threading.Event
+    rehearsal: EmulatorSettings, runner: Runner, folder: Path, stop_requested: threading.Event
 ) -> None:
     behaviour = rehearsal.behaviour
     emulator = make_emulator(

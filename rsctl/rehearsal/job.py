@@ -20,7 +20,7 @@ from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
-from rsctl.rehearsal.settings import PACE, Rehearsal
+from rsctl.rehearsal.settings import PACE, EmulatorSettings
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
@@ -169,13 +169,15 @@ def _missing_torch() -> Iterator[Finding]:
         yield error("torch", message, remedy, "run.launcher")
 
 
-def make_settings(submission: Submission, runner: Kind, behaviour: dict[str, Any]) -> Rehearsal:
+def make_settings(
+    submission: Submission, runner: Kind, behaviour: dict[str, Any]
+) -> EmulatorSettings:
     """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
     plan, job, recipe = submission.plan, submission.job, submission.recipe
     options: Any = getattr(job.targets, plan.target)
     staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
-    return Rehearsal(
+    return EmulatorSettings(
         emulator=EMULATORS[plan.target],
         runner=runner,
         image=recipe.reference if recipe else plan.image.tag or job.image.uri or "",

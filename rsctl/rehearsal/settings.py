@@ -12,7 +12,7 @@ PACE = 0.05
 """The factor on all simulated waits, and on those of clients; a cloud has 1."""
 
 
-class Rehearsal(msgspec.Struct, kw_only=True):
+class EmulatorSettings(msgspec.Struct, kw_only=True):
     """The settings of a run's emulator: see `rsctl.emulators.clouds.make_emulator`.
 
     `options` are its project and region. `image` is the job's, for which processes run in `source`.
@@ -30,10 +30,10 @@ class Rehearsal(msgspec.Struct, kw_only=True):
     idle_seconds: float = 300.0
 
 
-def rehearsal_of(run: str) -> Rehearsal | None:
+def emulator_settings(run: str) -> EmulatorSettings | None:
     """The settings of a run's emulator; None if the run is not rehearsed."""
     try:
         content = (run_directory(run) / "rehearsal.json").read_bytes()
-        return msgspec.json.decode(content, type=Rehearsal)
+        return msgspec.json.decode(content, type=EmulatorSettings)
     except (OSError, msgspec.DecodeError):
         return None

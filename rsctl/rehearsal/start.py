@@ -17,13 +17,13 @@ import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.rehearsal.buckets import make_bucket
-from rsctl.rehearsal.settings import Rehearsal
+from rsctl.rehearsal.settings import EmulatorSettings
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.stream.sanitize import sanitize_line
 
 
-def start(run: str, rehearsal: Rehearsal) -> None:
+def start(run: str, rehearsal: EmulatorSettings) -> None:
     """Start the emulator of a run and wait until it answers. Raises RsctlError.
 
     It lives on when this process ends, until `rsctl.runs.emulator.end` or until it has been idle

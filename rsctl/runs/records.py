@@ -11,7 +11,7 @@ from rsctl.stream.events import Attempt, Failure
 from rsctl.stream.metrics import MetricSpec
 
 
-class Replica(msgspec.Struct, kw_only=True):
+class Replica(msgspec.Struct, kw_only=True, frozen=True):
     """A replica's latest state and when it entered it."""
 
     replica: str
@@ -32,7 +32,7 @@ class Fact(NamedTuple):
     value: Any
 
 
-class Run(msgspec.Struct, kw_only=True):
+class Run(msgspec.Struct, kw_only=True, frozen=True):
     """One run as the store knows it. `plan` is what `rsctl plan -o json` printed for it, `settings`
     what was laid over the job file by `--set`.
 

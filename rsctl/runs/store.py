@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.runs.database import Database
@@ -224,15 +225,17 @@ class Store(Database):
 
     def _run(self, row: tuple[Any, ...]) -> Run:
         *fields, plan, specs, settings, failure = row
-        run = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), Run)
-        run.plan = msgspec.json.decode(plan)
-        run.metrics_spec = msgspec.json.decode(specs, type=dict[str, MetricSpec])
-        run.settings = msgspec.json.decode(settings, type=list[str])
-        run.first_failure = msgspec.json.decode(failure, type=Failure) if failure else None
-        run.attempts = self._attempts(run.run)
-        run.replicas = self._replicas(run.run)
-        run.facts = self._facts(run.run)
-        return run
+        known = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), Run)
+        return replace(
+            known,
+            plan=msgspec.json.decode(plan),
+            metrics_spec=msgspec.json.decode(specs, type=dict[str, MetricSpec]),
+            settings=msgspec.json.decode(settings, type=list[str]),
+            first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
+            attempts=self._attempts(known.run),
+            replicas=self._replicas(known.run),
+            facts=self._facts(known.run),
+        )
 
     def _facts(self, run: str) -> list[Fact]:
         rows = self._db.execute("SELECT facts FROM collected WHERE run=?", (run,))

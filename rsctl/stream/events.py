@@ -31,7 +31,7 @@ def seconds_between(start: str, end: str) -> float:
     return (parse_time(end) - parse_time(start)).total_seconds()
 
 
-class LogEvent(msgspec.Struct, tag="log", gc=False):
+class LogEvent(msgspec.Struct, tag="log", gc=False, frozen=True):
     """One line of a replica's log. `id` is unique within the replica and grows with the log."""
 
     time: str
@@ -41,7 +41,7 @@ class LogEvent(msgspec.Struct, tag="log", gc=False):
     text: str
 
 
-class StateEvent(msgspec.Struct, tag="state", kw_only=True):
+class StateEvent(msgspec.Struct, tag="state", kw_only=True, frozen=True):
     """The job (no replica) or one replica entered a state."""
 
     time: str
@@ -52,7 +52,7 @@ class StateEvent(msgspec.Struct, tag="state", kw_only=True):
     reason: Optional[str] = None
 
 
-class MetricEvent(msgspec.Struct, tag="metric", kw_only=True):
+class MetricEvent(msgspec.Struct, tag="metric", kw_only=True, frozen=True):
     """One value of one metric. `step` is None where the log does not have it."""
 
     time: str
@@ -62,7 +62,7 @@ class MetricEvent(msgspec.Struct, tag="metric", kw_only=True):
     step: Optional[int] = None
 
 
-class FindingEvent(msgspec.Struct, tag="finding", kw_only=True):
+class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
     """A finding that came up while the job ran, on a replica or about the job."""
 
     time: str
@@ -70,7 +70,7 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True):
     replica: Optional[str] = None
 
 
-class Failure(msgspec.Struct, kw_only=True):
+class Failure(msgspec.Struct, kw_only=True, frozen=True):
     """The first failure of a job: who, how, when, its last lines, and what is known about it.
 
     `causes` pair a known cause with its remedy.
@@ -98,7 +98,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     failure: Optional[Failure] = None
 
 
-class ResultEvent(msgspec.Struct, tag="result", kw_only=True):
+class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     """The last event: how the run ended, as far as the one who watched it knows.
 
     `run` is None if it did not come to a run. `results` are the locations of its outputs, its

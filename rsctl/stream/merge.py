@@ -19,7 +19,9 @@ _LOW_WATER = 200  # lines left of a source below which its next block is read
 class Timed(Protocol):
     """Anything with a time."""
 
-    time: str
+    @property
+    def time(self) -> str:
+        """RFC 3339, as of all events."""
 
 
 T = TypeVar("T", bound=Timed)

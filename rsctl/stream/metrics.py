@@ -13,7 +13,7 @@ import msgspec
 
 from rsctl.findings import Finding, warning
 from rsctl.stream.cpu_limit import CpuLimit, TooSlow
-from rsctl.stream.events import LogEvent, MetricEvent
+from rsctl.stream.events import Event, LogEvent, MetricEvent
 
 T = TypeVar("T")
 
@@ -270,3 +270,19 @@ class Tally:
         """
         figures = self._figures.items()
         return {name: dict(f) for name, f in figures if nodes or not name.startswith(MACHINES)}
+
+
+def with_metrics(events: list[Event], reader: MetricReader, tally: Tally) -> list[Event]:
+    """The events, with those metrics that their log lines hold after each line; they are counted.
+
+    Metrics that cannot be read are findings of the run's supervisor or collector.
+    """
+    found = iter(reader.read_all([event for event in events if isinstance(event, LogEvent)]))
+    result: list[Event] = []
+    for event in events:
+        result.append(event)
+        if isinstance(event, LogEvent):
+            for metric in next(found):
+                tally.add(metric.name, metric.value)
+                result.append(metric)
+    return result

@@ -61,7 +61,7 @@ class Capabilities(NamedTuple):
     schemes: frozenset[str]
 
 
-class ImagePlan(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ImagePlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """The image: its tag, or None where no container is used, and its gradient transport.
 
     `reference` is what is submitted in place of the tag where that is there already.
@@ -72,7 +72,7 @@ class ImagePlan(msgspec.Struct, kw_only=True, omit_defaults=True):
     reference: Optional[str] = None
 
 
-class Pool(msgspec.Struct, kw_only=True):
+class Pool(msgspec.Struct, kw_only=True, frozen=True):
     """Replicas of one role on one kind of machine. `gbps` is Gbit/s a node, None if not known."""
 
     role: str
@@ -82,7 +82,7 @@ class Pool(msgspec.Struct, kw_only=True):
     gbps: Optional[float] = None
 
 
-class Plan(msgspec.Struct, kw_only=True):
+class Plan(msgspec.Struct, kw_only=True, frozen=True):
     """All that a submission will do; what `rsctl plan -o json` prints.
 
     `env` is what the script finds in its environment; a None value is a secret that is taken from
@@ -189,6 +189,12 @@ class Target(Protocol):
 
     def cancel(self, run: str) -> None:
         """Ask the job to end. Returns at once; a job that has ended is left as it is."""
+
+    def release(self, run: str) -> None:
+        """Let go of what `reconcile`, `poll` and `collect` keep of a run for this thread.
+
+        So that another process or thread may collect its log; for who lives on without it.
+        """
 
 
 def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:

@@ -15,7 +15,7 @@ from rsctl.emulators.sagemaker import Behaviour as SageMakerBehaviour
 from rsctl.emulators.vertex import Behaviour as VertexBehaviour
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.events import Show
-from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
+from rsctl.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
@@ -42,14 +42,14 @@ class Seen:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.environment: dict[str, str] | None = None
-        self.rehearsal: Rehearsal | None = None
+        self.rehearsal: EmulatorSettings | None = None
         self.problem: BaseException = RsctlError(ExitCode.REFUSED, error("quota", "no machines"))
 
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         record()
         plan = self.plan = submission.plan
         self.environment = emulator.environment_of(plan.run)
-        self.rehearsal = rehearsal_of(plan.run)
+        self.rehearsal = emulator_settings(plan.run)
         assert emulator.is_alive(plan.run)
         raise self.problem
 

@@ -18,7 +18,7 @@ import pytest
 from rsctl.cli.runs import clear_dead_emulators
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError
-from rsctl.rehearsal.settings import Rehearsal, rehearsal_of
+from rsctl.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.rehearsal.start import start
 from rsctl.runs import emulator
 from rsctl.runs.home import home, run_directory
@@ -40,9 +40,9 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     wait_until(lambda: not emulator.is_alive(RUN), "the emulator's end")
 
 
-def play(**fields: Any) -> Rehearsal:
+def play(**fields: Any) -> EmulatorSettings:
     defaults = {"emulator": CLOUD, "runner": "process", "image": IMAGE, "source": "/"}
-    return Rehearsal(**{**defaults, **fields})
+    return EmulatorSettings(**{**defaults, **fields})
 
 
 def call(method: str, path: str) -> Any:
@@ -90,7 +90,7 @@ def test_it_plays_what_it_is_told_to() -> None:
     expected = {"region": "here", "buckets": str(buckets), **behaviour}
     assert call("GET", "/where") == expected
     assert (buckets / "b").stat().st_mode & 0o777 == 0o777
-    assert rehearsal_of(RUN) == told
+    assert emulator_settings(RUN) == told
     environment = emulator.environment_of(RUN)
     assert environment
     assert environment["RSCTL_CLOUD_PACE"] == "0.5"
@@ -99,9 +99,9 @@ def test_it_plays_what_it_is_told_to() -> None:
 def test_it_outlives_who_has_started_it() -> None:
     script = (
         "import sys, msgspec\n"
-        "from rsctl.rehearsal.settings import Rehearsal\n"
+        "from rsctl.rehearsal.settings import EmulatorSettings\n"
         "from rsctl.rehearsal.start import start\n"
-        "told = msgspec.json.decode(sys.argv[1], type=Rehearsal)\n"
+        "told = msgspec.json.decode(sys.argv[1], type=EmulatorSettings)\n"
         f"start({RUN!r}, told)\n"
         "import os, signal; os.killpg(0, signal.SIGINT)\n"
     )

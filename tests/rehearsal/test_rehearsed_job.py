@@ -14,7 +14,7 @@ from rsctl.image.findings import recipe_of
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import rehearsed_submission
 from rsctl.rehearsal.job import complete_job, make_settings, rehearsal_findings
-from rsctl.rehearsal.settings import Rehearsal
+from rsctl.rehearsal.settings import EmulatorSettings
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission
@@ -92,7 +92,7 @@ def test_the_emulator_gets_the_jobs_project_and_region(tmp_path: Path) -> None:
     data = {"outputs": "gs://out/a/b", "inputs": {"train": "gs://in/set"}}
     job = make_job(tmp_path, targets={"vertex": vertex}, **data)
     submission = Submission(make_plan("vertex"), job)
-    assert make_settings(submission, "process", {"stockouts": 1}) == Rehearsal(
+    assert make_settings(submission, "process", {"stockouts": 1}) == EmulatorSettings(
         emulator="rsctl.emulators.vertex:VertexEmulator",
         runner="process",
         image="r/j:1",

@@ -151,6 +151,9 @@ class LocalTarget:
     def collect(self, run: str) -> None:
         """All of it is here: the supervisor writes it down as it comes."""
 
+    def release(self, run: str) -> None:
+        """Nothing is held: the supervisor is a process of its own."""
+
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
         return cursor_before_last(RunFolder(run), lines)

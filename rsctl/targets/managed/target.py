@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -47,7 +48,8 @@ class ManagedTarget:
     name: str
 
     def __init__(self) -> None:
-        self._watchers: dict[str, RunWatcher] = {}
+        # A watcher belongs to the thread that made it, as its connection to the store does.
+        self._watchers: dict[tuple[str, int], RunWatcher] = {}
 
     def service(self, endpoints: Endpoints) -> JobService:
         """The job service at some endpoints; equal ones have the same."""
@@ -144,7 +146,7 @@ class ManagedTarget:
                     sleep(_IDLE_SECONDS)
         finally:
             tail.close()
-            self._close(run)
+            self.release(run)
 
     def reconcile(self, run: str) -> None:
         """Look at the job; a submission that was killed is found again, or given up."""
@@ -156,7 +158,7 @@ class ManagedTarget:
         """Ask the cloud what is due to be asked."""
         is_over = self._watcher(run).step()
         if is_over:
-            self._close(run)
+            self.release(run)
         return is_over
 
     def collect(self, run: str) -> None:
@@ -172,9 +174,15 @@ class ManagedTarget:
         job = self.find_job(run)
         if job is not None:
             _end(job)
-        watcher = self._watchers.get(run)
-        if watcher is not None:  # of another thread, it may be
-            watcher.poll_now()
+        for (watched, _), watcher in [*self._watchers.items()]:
+            if watched == run:
+                watcher.poll_now()
+
+    def release(self, run: str) -> None:
+        """Leave the run's job to others: it is kept for the next call in this thread otherwise."""
+        watcher = self._watchers.pop((run, get_ident()), None)
+        if watcher is not None:
+            watcher.close()
 
     def adopt(self, url: str) -> Run:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
@@ -218,15 +226,12 @@ class ManagedTarget:
         return self.service(endpoints_of(run))
 
     def _watcher(self, run: str) -> RunWatcher:
-        if run not in self._watchers:
+        key = run, get_ident()
+        if key not in self._watchers:
             from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
 
-            self._watchers[run] = RunWatcher(run, self.find_job)
-        return self._watchers[run]
-
-    def _close(self, run: str) -> None:
-        if run in self._watchers:
-            self._watchers.pop(run).close()
+            self._watchers[key] = RunWatcher(run, self.find_job)
+        return self._watchers[key]
 
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:

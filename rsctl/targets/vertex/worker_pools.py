@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from rsctl.catalog import load
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool
@@ -42,7 +44,7 @@ def pools_of(job: Any) -> list[Pool]:
     for role, spec in zip(_ROLES, specs_of(job), strict=False):
         count = count_of(spec)
         if role in pools:
-            pools[role].count += count
+            pools[role] = replace(pools[role], count=pools[role].count + count)
         elif count:
             pools[role] = _pool(role, count, spec.get("machineSpec"))
     return list(pools.values())

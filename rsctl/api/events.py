@@ -1,0 +1,78 @@
+"""The events of a run as somebody follows it, and the result at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from rsctl.api.outdated import latest
+from rsctl.api.results import result_locations
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs import emulator
+from rsctl.runs.records import Run as RunRecord
+from rsctl.stream.events import Event, ResultEvent, now
+from rsctl.stream.metrics import MetricReader, Tally, with_metrics
+from rsctl.targets import get
+
+if TYPE_CHECKING:
+    from rsctl.api.run_handle import Run
+
+
+class JobFailed(RsctlError):
+    """A job that did not succeed; `result` has how it ended. Its findings are the known causes."""
+
+    def __init__(self, result: ResultEvent) -> None:
+        failure = result.first_failure
+        who = f": {failure.replica} first, with exit code {failure.exit_code}" if failure else ""
+        ended = error("job-failed", f"{result.run} {result.state.value}{who}")
+        causes = failure.causes if failure else []
+        super().__init__(ExitCode(result.exit_code), ended, *causes)
+        self.result = result
+
+
+class EventBatches:
+    """Lists of events from the first on, with the metrics that the log's lines hold.
+
+    An empty list comes now and then while nothing happens. `tally` has the figures so far.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.tally = Tally(run.record.metrics_spec)
+        self._run = run
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        run = self._run
+        reader = MetricReader(run.record.metrics_spec)
+        for events in get(run.record.target).events(run.id, {}, follow=True):
+            yield with_metrics(events, reader, self.tally)
+        run.record = latest(run.record)
+        if run.record.state.is_final and run.is_rehearsed:
+            emulator.end(run.id)
+
+    def result(self, exit_code: int | None = None) -> ResultEvent:
+        """How the run ended, with the figures; it may go on, if nobody waited for its end."""
+        return self._run.result(self.tally.summary(), exit_code)
+
+
+def make_result(
+    run: RunRecord, metrics: dict[str, Any], exit_code: int | None = None
+) -> ResultEvent:
+    """The last event of a run that was followed.
+
+    Without an exit code it is that of its state; a run that is gone without an end has failed.
+    """
+    if exit_code is None:
+        is_known = run.state.is_final
+        exit_code = int(run.state.exit_code if is_known else ExitCode.JOB_FAILED)
+    return ResultEvent(
+        time=now(),
+        run=run.run,
+        state=run.state,
+        exit_code=exit_code,
+        attempt=run.attempt,
+        attempts=run.attempts,
+        first_failure=run.first_failure,
+        metrics=metrics,
+        url=run.url,
+        results=result_locations(run),
+    )

@@ -1,0 +1,193 @@
+"""Job files, read and planned; nothing of this sends anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any, Union
+
+from msgspec.structs import replace
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.plan import choose_target, make_plan, name_of, plan_findings
+from rsctl.runs.ids import new_run_id, placeholder, require_run_id
+from rsctl.spec import matrix
+from rsctl.spec.document import Document, cells_of, read
+from rsctl.spec.job import Job
+from rsctl.targets import get
+from rsctl.targets.base import Plan, Submission, Target
+
+Settings = Union[Mapping[str, object], Iterable[str]]
+"""Keys of the job file with their values, or texts such as `workers.count=8`."""
+
+_QUOTED = re.compile(r"""[\[{"'].*|\s.*|.*\s|true|false|null|~|[-+.\d].*|""", re.DOTALL)
+"""Texts that are taken for something else than a text unless they are quoted."""
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job file as it was read, with what was laid over it. Planning it changes nothing of it."""
+
+    document: Document = field(repr=False)
+    settings: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The file; `-` is standard input."""
+        return self.document.path
+
+    @property
+    def text(self) -> str:
+        """Its content."""
+        return self.document.text
+
+    @property
+    def name(self) -> str:
+        """The job's name, with which the ids of its runs begin."""
+        return name_of(self.document)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is wrong with the file itself, each with its line; a target may find more."""
+        return tuple(self.document.findings)
+
+    @property
+    def spec(self) -> Job:
+        """The job as typed values. Raises RsctlError with all findings if there are errors."""
+        return self.document.require_job()
+
+    @property
+    def cells(self) -> list[dict[str, Any]]:
+        """The values of each cell of the job's matrix; none without a matrix."""
+        if self.document.root is None:
+            return []
+        return [
+            {path: matrix.plain(node) for path, node in cell.items()}
+            for cell in matrix.cells(self.document.root)
+        ]
+
+    def copy_document(self) -> Document:
+        """The document, for those who add findings to it."""
+        document = self.document
+        findings, guessed = list(document.findings), set(document.guessed)
+        return replace(document, findings=findings, guessed=guessed)
+
+
+AnyJob = Union[JobFile, Job, str, "PathLike[str]"]
+"""A job file that was loaded, its path, or a job made in Python."""
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    set: Settings = (),
+    text: str | None = None,
+    strict: bool = True,
+) -> JobFile:
+    """Read a job file; `set` is laid over its keys, as `--set` does: `{"workers.count": 8}`.
+
+    `text` is the file's content if it is not to be read; its paths are relative to `path`.
+
+    Raises RsctlError with every mistake in it. Unless `strict`, they are the job's findings, and
+    `plan` raises them together with those of the target.
+    """
+    settings = setting_texts(set)
+    job = JobFile(read(str(path), settings, text=text), settings)
+    if strict:
+        job.document.require_job()
+    return job
+
+
+def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> Plan:
+    """What a job would run on a target (default: its own), exactly; its findings with lines.
+
+    Without a run id the plan has a placeholder in its place. Raises RsctlError with everything that
+    is wrong with the job on this target.
+    """
+    return make_submission(job, target, run_id).plan
+
+
+def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
+    """Everything that is wrong with a job on a target, and with each cell of its matrix."""
+    source, _ = source_of(job)
+    if isinstance(source, Job):
+        try:
+            return make_submission(source, target).plan.findings
+        except RsctlError as problem:
+            return list(problem.findings)
+    chosen = choose_target(source, target)
+    _add_findings(source, chosen)
+    if source.job is not None and source.job.matrix and not source.has_errors:
+        for _, cell in cells_of(source):
+            _add_findings(cell, chosen)
+            source.findings += [f for f in cell.findings if f not in source.findings]
+    return source.findings
+
+
+def sdk_code(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -> str:
+    """Python code that makes the job's request by the SDK of its cloud, with a run id of its own.
+
+    Raises RsctlError, also for a target that has no SDK.
+    """
+    submission = make_submission(job, target, run_id, fresh=True)
+    if submission.plan.target == "vertex":
+        from rsctl.sdk import vertex
+
+        return vertex.code(submission)
+    if submission.plan.target == "sagemaker":
+        from rsctl.sdk import sagemaker
+
+        return sagemaker.code(submission)
+    message = f"target {submission.plan.target} has no SDK"
+    raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
+
+
+def make_submission(
+    job: AnyJob, target: str | None = None, run_id: str | None = None, *, fresh: bool = False
+) -> Submission:
+    """All that would be sent; unless there is a run id, with a fresh one or a placeholder."""
+    if run_id is not None:
+        require_run_id(run_id)
+    source, _ = source_of(job)
+    name = name_of(source)
+    run = run_id or (new_run_id(name) if fresh else placeholder(name))
+    return make_plan(source, target_of(source, target), run)
+
+
+def source_of(job: AnyJob) -> tuple[Document | Job, tuple[str, ...]]:
+    """A document to add findings to, or a job; and what was laid over it."""
+    if isinstance(job, Job):
+        return job, ()
+    file = job if isinstance(job, JobFile) else load(job, strict=False)
+    return file.copy_document(), file.settings
+
+
+def target_of(source: Document | Job, name: str | None) -> Target:
+    """The target of this name, else the job's own."""
+    return get(name or source.target) if isinstance(source, Job) else choose_target(source, name)
+
+
+def setting_texts(settings: Settings) -> tuple[str, ...]:
+    """`{"workers.count": 8}` as `workers.count=8`."""
+    if not isinstance(settings, Mapping):
+        return tuple(settings)
+    return tuple(f"{key}={_value_text(value)}" for key, value in settings.items())
+
+
+def _value_text(value: object) -> str:
+    if isinstance(value, PathLike):
+        value = str(value)
+    if isinstance(value, str) and not _QUOTED.fullmatch(value):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _add_findings(document: Document, target: Target) -> None:
+    try:
+        plan_findings(document, target)
+    except RsctlError as problem:
+        if problem.exit_code != ExitCode.USAGE:
+            raise

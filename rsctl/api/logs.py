@@ -1,0 +1,111 @@
+"""The log of a run: which of its lines, from where on."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.records import Run as RunRecord
+from rsctl.stream.events import Cursor, LogEvent
+from rsctl.targets import get
+from rsctl.targets.base import Pool, Target, replica_names
+
+_Test = Callable[[LogEvent], object]
+
+
+@dataclass(frozen=True)
+class LogFilter:
+    """Which lines of a log.
+
+    `failed` are those of the replica that failed first. `since` is a time in RFC 3339 with
+    microseconds in UTC, as the events have it. `tail_of` says which lines count for the last N.
+    """
+
+    role: str | None = None
+    replicas: tuple[str, ...] = ()
+    failed: bool = False
+    since: str | None = None
+    grep: str | None = None
+    tail_of: _Test | None = None
+
+
+def log_batches(
+    run: RunRecord, chosen: LogFilter, tail: int | None, follow: bool
+) -> Iterator[list[LogEvent]]:
+    """Lists of lines in their order. Raises RsctlError for what is no replica or no regex."""
+    target, tests = get(run.target), _tests(chosen, chosen_replicas(run, chosen))
+    cursor: Cursor = {}
+    if tail is not None:
+        shown = [*tests, chosen.tail_of] if chosen.tail_of else tests
+        lines, cursor = _last(target, run.run, shown, tail)
+        yield lines
+    if tail is None or follow:
+        yield from _matching(target, run.run, cursor, follow, tests)
+
+
+def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
+    """The replicas asked for, or None for all. Raises RsctlError for one that the run has not."""
+    if not (chosen.role or chosen.replicas or chosen.failed):
+        return None
+    known = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
+    unknown = [name for name in chosen.replicas if name not in known]
+    if unknown:
+        message = f"{run.run} has no replica {unknown[0]!r}"
+        finding = error("replica", message, f"it has {', '.join(known)}")
+        raise RsctlError(ExitCode.USAGE, finding)
+    role = chosen.role
+    names = [n for n in chosen.replicas or known if not role or n.startswith(f"{role}-")]
+    if chosen.failed:
+        first = run.first_failure.replica if run.first_failure else None
+        return [name for name in names if name == first]
+    return names
+
+
+def _last(
+    target: Target, run: str, tests: list[_Test], count: int
+) -> tuple[list[LogEvent], Cursor]:
+    """The last matching lines of what is there by now, and the cursor behind them.
+
+    So many lines back from the end there may be too few that match; then it goes further back.
+    """
+    back = count
+    while True:
+        cursor = target.tail(run, back)
+        is_all = not any(cursor.values())
+        batches = _matching(target, run, cursor, False, tests)
+        lines = deque((line for batch in batches for line in batch), maxlen=count)
+        if is_all or len(lines) == count:
+            return list(lines), cursor
+        back *= 8
+
+
+def _matching(
+    target: Target, run: str, cursor: Cursor, follow: bool, tests: list[_Test]
+) -> Iterator[list[LogEvent]]:
+    for events in target.events(run, cursor, follow):
+        lines = [event for event in events if isinstance(event, LogEvent)]
+        for test in tests:
+            lines = [line for line in lines if test(line)]
+        yield lines
+
+
+def _tests(chosen: LogFilter, replicas: list[str] | None) -> list[_Test]:
+    tests: list[_Test] = []
+    if replicas is not None:
+        names = frozenset(replicas)
+        tests.append(lambda line: line.replica in names)
+    if since := chosen.since:
+        tests.append(lambda line: line.time >= since)
+    if chosen.grep:
+        try:
+            pattern = re.compile(chosen.grep)
+        except re.error as problem:
+            message = f"{chosen.grep!r} is no regular expression: {problem}"
+            raise RsctlError(ExitCode.USAGE, error("grep", message)) from None
+        tests.append(lambda line: pattern.search(line.text))
+    return tests

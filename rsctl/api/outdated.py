@@ -1,0 +1,89 @@
+"""Brings runs up to date with their jobs; what hinders that is a warning about that run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing, suppress
+
+from msgspec.structs import replace
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.runs import emulator
+from rsctl.runs.final_state import with_final_state
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.store import Store
+from rsctl.targets import get, in_cloud
+
+OnOutdated = Callable[[str, "tuple[Finding, ...]"], None]
+"""Gets the id of a run that may be out of date, and why; nothing if that was reported before of
+another run."""
+
+
+def ignore(_run: str, _findings: tuple[Finding, ...]) -> None:
+    """For who does not ask why a run may be out of date."""
+
+
+def bring_all_up_to_date(runs: Iterable[RunRecord], on_outdated: OnOutdated) -> None:
+    """Reconcile runs, each by itself.
+
+    Where this environment lacks what it takes to ask a cloud, the cloud is not asked again for
+    every other run.
+    """
+    lost: set[str] = set()
+    for run in runs:
+        is_elsewhere = in_cloud(run.url) is not None and not is_rehearsed(run.run)
+        if is_elsewhere and run.target in lost:
+            on_outdated(run.run, ())
+        elif bring_up_to_date(run, on_outdated) is ExitCode.ENVIRONMENT and is_elsewhere:
+            lost.add(run.target)
+
+
+def bring_up_to_date(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
+    """Reconcile a run with its job; where that fails, what is known of it has to do.
+
+    Whatever goes wrong is a warning about this one run: others must not suffer from it.
+    """
+    try:
+        if emulator.is_lost(run.run):
+            _clear_dead_emulators()
+        get(run.target).reconcile(run.run)
+        return ExitCode.SUCCEEDED
+    except Exception as problem:  # noqa: BLE001 - a damaged folder may raise anything
+        failure = problem if isinstance(problem, RsctlError) else _unforeseen(problem)
+    finally:
+        with suppress(Exception):
+            get(run.target).release(run.run)
+    warnings = tuple(replace(finding, severity="warning") for finding in failure.findings)
+    on_outdated(run.run, warnings)
+    return failure.exit_code
+
+
+def refreshed(run: RunRecord) -> RunRecord:
+    """A run, brought up to date; that it cannot be was reported as it was found."""
+    if not run.state.is_final:
+        with suppress(RsctlError):
+            get(run.target).reconcile(run.run)
+    return latest(run)
+
+
+def latest(run: RunRecord) -> RunRecord:
+    """A run as the store has it now."""
+    with closing(Store()) as store:
+        return with_final_state(store.get(run.run) or run)
+
+
+def _unforeseen(problem: Exception) -> RsctlError:
+    if isinstance(problem, OSError):
+        file = f"{problem.filename}: " if problem.filename else ""
+        message = f"{file}{problem.strerror or problem}"
+    else:
+        message = f"{type(problem).__name__}: {problem}"
+    return RsctlError(ExitCode.REFUSED, error("run", message, "rsctl forget gives it up"))
+
+
+def _clear_dead_emulators() -> None:
+    """Remove the nodes that emulators have left which were killed."""
+    from rsctl.emulators.nodes.owner import clear_dead
+
+    clear_dead()

@@ -1,0 +1,23 @@
+"""Where the results of a run are."""
+
+from __future__ import annotations
+
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.records import Run as RunRecord
+from rsctl.targets import get
+
+
+def result_locations(run: RunRecord) -> dict[str, str]:
+    """Locations by what they hold: `outputs`, `checkpoints`, on clouds `model` too.
+
+    Those of a rehearsal are the folders that stood for the cloud's buckets.
+    """
+    try:
+        found = get(run.target).results(run.plan)
+    except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
+        return {}
+    if not is_rehearsed(run.run):
+        return found
+    from rsctl.rehearsal.buckets import bucket_folder
+
+    return {name: str(bucket_folder(location)) for name, location in found.items()}

@@ -1,0 +1,290 @@
+"""One run: what is known of it, its log and metrics, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import msgspec
+
+from rsctl.api.events import EventBatches, JobFailed, make_result
+from rsctl.api.logs import LogFilter, log_batches
+from rsctl.api.outdated import bring_up_to_date, ignore, latest, refreshed
+from rsctl.api.results import result_locations
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.forget import forget
+from rsctl.runs.gradients import gradients_of
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.store import Store, StoreError
+from rsctl.stream.events import Event, LogEvent, MetricEvent, ResultEvent
+from rsctl.stream.gradients import Gradients
+from rsctl.stream.metrics import MACHINES
+from rsctl.stream.progress_bar import read_progress_bar
+from rsctl.targets import get, in_cloud
+from rsctl.targets.base import Pool, replica_names
+
+CANCEL_SECONDS = 60.0
+_ASK_SECONDS = 2.0
+_CANCEL_POLL_SECONDS = 0.05
+_METRICS_POLL_SECONDS = 0.3
+_WATCH_SECONDS = 0.5
+
+
+class Run:
+    """A run of the store. It keeps nothing open: any thread may use it, and several at once.
+
+    `record` is what was known of it when it was last asked for; only `status`, `watch`, `cancel`
+    and the end of `follow` bring it up to date.
+    """
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record = record
+
+    def __repr__(self) -> str:
+        return f"<Run {self.id}: {self.record.state.value}>"
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.record.run
+
+    @property
+    def state(self) -> JobState:
+        """The state as of `record`; `status` asks for the present one."""
+        return self.record.state
+
+    @property
+    def replicas(self) -> list[str]:
+        """The names of its replicas, by its plan."""
+        return replica_names(msgspec.convert(self.record.plan["pools"], list[Pool]))
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Whether its cloud is, or was, an emulator."""
+        return is_rehearsed(self.id)
+
+    def status(self) -> RunRecord:
+        """Bring it up to date; what is known of it then."""
+        try:
+            self.record = refreshed(self.record)
+        finally:
+            self._release()
+        return self.record
+
+    def watch(self) -> Iterator[RunRecord]:
+        """What is known of it, now and whenever that changes, until it has ended."""
+        try:
+            yield self.record
+            while not self.record.state.is_final:
+                sleep(_WATCH_SECONDS)
+                before, self.record = self.record, refreshed(self.record)
+                if self.record != before:
+                    yield self.record
+        finally:
+            self._release()
+
+    def follow(self) -> Iterator[Event]:
+        """Its events from the first on, to the result, which is the last.
+
+        To leave the loop, or to interrupt it, leaves the run alone: it goes on, and may be followed
+        again. Raises RsctlError, such as without credentials.
+        """
+        batches = self.event_batches()
+        for events in batches:
+            yield from events
+        yield batches.result()
+
+    def event_batches(self) -> EventBatches:
+        """Its events as they come, many at once, and an empty list now and then between them."""
+        return EventBatches(self)
+
+    def wait(self, timeout: float | None = None, *, check: bool = False) -> ResultEvent:
+        """Wait for its end.
+
+        Raises TimeoutError after so many seconds; the run goes on then. With `check`, raises
+        JobFailed, an RsctlError with the known causes, unless it succeeded.
+        """
+        deadline = None if timeout is None else monotonic() + timeout
+        batches = self.event_batches()
+        for _ in batches:
+            if deadline is not None and monotonic() > deadline:
+                raise TimeoutError(f"{self.id} has not ended after {timeout:g} s")
+        result = batches.result()
+        if check and result.exit_code:
+            raise JobFailed(result)
+        return result
+
+    def logs(
+        self,
+        *,
+        tail: int | None = None,
+        role: str | None = None,
+        replicas: Iterable[str] = (),
+        since: str | None = None,
+        grep: str | None = None,
+        follow: bool = False,
+    ) -> Iterator[LogEvent]:
+        """The lines of its merged log, by time; with `follow`, on until it has ended.
+
+        `tail` gives the last lines only, `since` those from a time on (RFC 3339), `grep` those in
+        which a regular expression is found. Raises RsctlError for a replica that it has not.
+        """
+        chosen = LogFilter(role=role, replicas=tuple(replicas), since=since, grep=grep)
+        for batch in self.log_batches(chosen, tail=tail, follow=follow):
+            yield from batch
+
+    def log_batches(
+        self, chosen: LogFilter, *, tail: int | None = None, follow: bool = False
+    ) -> Iterator[list[LogEvent]]:
+        """As `logs`, many lines at once."""
+        try:
+            yield from log_batches(self.record, chosen, tail, follow)
+        finally:
+            self._release()
+
+    def metrics(
+        self, names: Iterable[str] = (), *, nodes: bool = False, follow: bool = False
+    ) -> Iterator[MetricEvent]:
+        """The values of its metrics as they came; with `follow`, on until it has ended.
+
+        `names` chooses metrics; without any, telemetry of the nodes is left out unless `nodes`.
+        """
+        chosen = frozenset(names)
+        for metric in self._all_metrics(follow):
+            is_of_machine = metric.name.startswith(MACHINES)
+            if metric.name in chosen if chosen else nodes or not is_of_machine:
+                yield metric
+
+    def _all_metrics(self, follow: bool) -> Iterator[MetricEvent]:
+        seen = 0
+        try:
+            get(self.record.target).collect(self.id)
+            while True:
+                with closing(Store()) as store:
+                    rows = list(store.metrics(self.id, after=seen))
+                for seen, metric in rows:  # noqa: B007 - where the next read goes on
+                    yield metric
+                if self.record.state.is_final or not follow:
+                    return
+                sleep(_METRICS_POLL_SECONDS)
+                self.record = refreshed(self.record)
+        finally:
+            self._release()
+
+    def findings(self) -> list[Finding]:
+        """Warnings and errors that came up while it ran, each once."""
+        return findings_of(self.id)
+
+    def log_findings(self) -> list[Finding]:
+        """Why its log is not complete, if it is not."""
+        return [finding for finding in self.findings() if finding.code in INCOMPLETE_LOG]
+
+    def gradients(self) -> Gradients | None:
+        """The figures of its gradient transport; None if they do not go over reducers."""
+        with closing(Store()) as store:
+            return gradients_of(store, self.record)
+
+    def last_values(self) -> dict[str, float]:
+        """The last value of each metric, its nodes' left out."""
+        with closing(Store()) as store:
+            return store.last_values(self.id)
+
+    def locations(self) -> dict[str, str]:
+        """Where its `outputs`, `checkpoints` and `model` are: a path here, or a bucket's URL."""
+        return result_locations(self.record)
+
+    def progress_bar(self, replica: str) -> str | None:
+        """The bar that a replica shows right now, if any."""
+        return read_progress_bar(RunFolder(self.id).log(replica))
+
+    def result(
+        self, metrics: dict[str, Any] | None = None, exit_code: int | None = None
+    ) -> ResultEvent:
+        """How it ended, as far as is known, as the last event of those who follow it."""
+        self.record = latest(self.record)
+        return make_result(self.record, metrics or {}, exit_code)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `rsctl list -o json` prints it: without the plan, which is long."""
+        fields: dict[str, Any] = msgspec.to_builtins(self.record)
+        del fields["plan"], fields["metrics_spec"]
+        fields["metrics"] = self.last_values()
+        fields["rehearsed"] = self.is_rehearsed
+        fields["results"] = self.locations()
+        fields["facts"] = {fact.name: fact.value for fact in self.record.facts}
+        return fields
+
+    def ask_to_end(self) -> None:
+        """Ask the job to end, once, and wait for nothing but the answer. Raises RsctlError."""
+        get(self.record.target).cancel(self.id)
+
+    def cancel(self, timeout: float = CANCEL_SECONDS) -> RunRecord:
+        """End it, and wait for the end; what is known of it then. One that has ended is left alone.
+
+        A cloud may give it longer to shut down than `timeout` seconds: then it is `cancelling`.
+        Raises RsctlError (exit code 6) if it goes on after that.
+        """
+        deadline, ask_at = monotonic() + timeout, 0.0
+        try:
+            while not self.record.state.is_final and monotonic() < deadline:
+                if monotonic() >= ask_at:  # a supervisor that is just being started may miss one
+                    self.ask_to_end()
+                    ask_at = monotonic() + _ASK_SECONDS
+                self.record = refreshed(self.record)
+                if not self.record.state.is_final:
+                    sleep(_CANCEL_POLL_SECONDS)
+        finally:
+            self._release()
+        if self.record.state.is_final or self.record.state is JobState.CANCELLING:
+            return self.record
+        message = f"{self.id} has not ended after {timeout:g} s"
+        raise RsctlError(ExitCode.TIMED_OUT, error("cancel", message, "try again"))
+
+    def _release(self) -> None:
+        get(self.record.target).release(self.id)
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """A run that was forgotten: the folders that stay, and the job that may go on in a cloud."""
+
+    run: str
+    kept: list[Path]
+    left: str | None = None
+
+
+def forget_run(reference: str, *, force: bool = False) -> Forgotten:
+    """Remove a run from the store, with its log; its outputs and checkpoints stay.
+
+    Raises RsctlError if it has not ended, unless `force`, and if it is supervised.
+    """
+    with closing(Store()) as store:
+        name = store.identify(reference)
+        going = _unfinished(store, name)
+        if going is not None and not force:
+            raise RsctlError(ExitCode.USAGE, _goes_on(going))
+        left = going.url if going and in_cloud(going.url) else None
+        return Forgotten(name, forget(store, name), left)
+
+
+def _unfinished(store: Store, name: str) -> RunRecord | None:
+    """The run if it has not ended, as far as is known here; None also if it is damaged."""
+    try:
+        known = store.get(name)
+        if known and not known.state.is_final and not in_cloud(known.url):
+            bring_up_to_date(known, ignore)
+            known = store.get(name)
+    except StoreError:
+        return None
+    return None if known is None or known.state.is_final else known
+
+
+def _goes_on(run: RunRecord) -> Finding:
+    message = f"{run.run} is {run.state.value}, as far as is known"
+    remedy = f"end it: rsctl cancel {run.run}   or forget it as it is, with --force"
+    return error("run", message, remedy)

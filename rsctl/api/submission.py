@@ -1,0 +1,243 @@
+"""Submissions: planned and checked, then sent once, or taken back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.api.job_file import AnyJob, source_of, target_of
+from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
+from rsctl.api.run_handle import Run
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.image.events import Event as BuildEvent
+from rsctl.plan import make_plan, name_of
+from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.ids import new_run_id, require_run_id
+from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.store import Store
+from rsctl.spec.document import Document
+from rsctl.spec.job import Job
+from rsctl.stream.events import StateEvent, now
+from rsctl.targets.base import (
+    Plan,
+    Submission,
+    Target,
+    Unanswered,
+    new_run,
+    replica_names,
+)
+
+OnProgress = Callable[[BuildEvent], None]
+"""Gets steps, lines and findings of the build of an image, should one be needed."""
+
+_NO_MATRIX = error(
+    "matrix",
+    "submit runs one job, not the cells of a matrix",
+    "run them all: rsctl bench run JOB; see them: rsctl plan JOB",
+    "matrix",
+)
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A job that this environment can run, under an id of its own; nothing of it is sent yet.
+
+    `findings` are warnings of the plan and remarks of this environment.
+    """
+
+    submission: Submission = field(repr=False)
+    findings: tuple[Finding, ...]
+    settings: tuple[str, ...] = ()
+    target: Target = field(repr=False, kw_only=True)
+    rehearsal: RehearsedTarget | None = field(default=None, repr=False, kw_only=True)
+
+    @property
+    def plan(self) -> Plan:
+        """All that will be sent."""
+        return self.submission.plan
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run."""
+        return self.plan.run
+
+    @property
+    def replicas(self) -> list[str]:
+        """The names of its replicas."""
+        return replica_names(self.plan.pools)
+
+    def submit(
+        self, on_progress: OnProgress | None = None, on_outdated: OnOutdated = ignore
+    ) -> Run:
+        """Send it; see `rsctl.api.submit`."""
+        with closing(Store()) as store:
+            bring_all_up_to_date(store.unfinished(self.plan.target), on_outdated)
+            earlier = self._earlier(store)
+            if earlier is not None:
+                return earlier
+            with self._playing() as submission:
+                begun = self._send(store, submission, on_progress or _ignore)
+            if begun is not None:
+                raise KeyboardInterrupt
+            return Run(store.find(self.run_id))
+
+    def take_back(self) -> Run | None:
+        """Cancel what an interrupted submission has begun: the run, which is ending.
+
+        None if nothing had begun; that is recorded then.
+        """
+        with closing(Store()) as store:
+            known = store.get(self.run_id)
+            if known is None or not self._has_begun(known):
+                reason = "interrupted while it was submitted"
+                _record_end(store, self.run_id, JobState.CANCELLED, reason)
+                return None
+        run = Run(known)
+        if not run.state.is_final:
+            run.ask_to_end()
+        return run
+
+    def _earlier(self, store: Store) -> Run | None:
+        """The run that an earlier submission under this id has begun. Raises RsctlError."""
+        known = store.get(self.run_id)
+        if known is None:
+            return None
+        sent = msgspec.to_builtins(self.plan)
+        if (known.target, known.plan.get("request")) != (self.plan.target, sent["request"]):
+            message = f"there is a run {self.run_id} of another job"
+            finding = error("run-id", message, "give another run id, or none")
+            raise RsctlError(ExitCode.USAGE, finding)
+        bring_up_to_date(known, ignore)
+        known = store.find(self.run_id)
+        return Run(known) if known.state.is_final or self._has_begun(known) else None
+
+    def _send(self, store: Store, submission: Submission, show: OnProgress) -> Run | None:
+        """Record the run and submit it; whatever stops the submission is recorded too.
+
+        Where the answer was lost nothing is, so that whoever asks next looks for the job. Returns
+        the run if an interruption has come and it is being cancelled.
+        """
+        record = new_run(submission, self.settings)
+        try:
+            self.target.submit(submission, lambda: _add(store, record), show)
+        except Unanswered:
+            raise
+        except RsctlError as problem:
+            _record_end(store, self.run_id, JobState.FAILED, str(problem))
+            raise
+        except KeyboardInterrupt:
+            begun = self.take_back()
+            if begun is None:
+                raise
+            return begun
+        return None
+
+    @contextmanager
+    def _playing(self) -> Iterator[Submission]:
+        """What is sent, with the emulator that it is sent to if it is a rehearsal."""
+        if self.rehearsal is None:
+            yield self.submission
+        else:
+            with self.rehearsal.playing(self.submission) as submission:
+                yield submission
+
+    def _has_begun(self, known: RunRecord) -> bool:
+        """Whether there is a job in the cloud, or a supervisor on this machine."""
+        is_located = known.url != f"{self.plan.target}://{self.run_id}"
+        return is_located or RunFolder(self.run_id).supervisor() not in (None, os.getpid())
+
+
+def prepare(
+    job: AnyJob,
+    target: str | None = None,
+    *,
+    run_id: str | None = None,
+    rehearse: Rehearsal | None = None,
+) -> PreparedRun:
+    """Plan a job and check that this environment can run it; its `submit` sends it.
+
+    Raises RsctlError with everything that is wrong with the job, or missing here.
+    """
+    if run_id is not None:
+        require_run_id(run_id)
+    source, settings = source_of(job)
+    chosen = target_of(source, target)
+    rehearsal = RehearsedTarget(chosen.name, rehearse) if rehearse else None
+    source, defaults = _completed(source, rehearsal)
+    submission = make_plan(source, chosen, run_id or new_run_id(name_of(source)))
+    _refuse_matrix(source, submission)
+    lacking = rehearsal.findings(submission) if rehearsal else chosen.preflight(submission)
+    remarks = [finding for finding in [*defaults, *lacking] if not finding.is_error]
+    planned = [finding for finding in submission.plan.findings if finding.severity != "note"]
+    findings = (*planned, *remarks)
+    missing = [finding for finding in lacking if finding.is_error]
+    if missing:
+        raise RsctlError(ExitCode.ENVIRONMENT, *findings, *missing)
+    return PreparedRun(submission, findings, settings, target=chosen, rehearsal=rehearsal)
+
+
+def submit(
+    job: AnyJob,
+    target: str | None = None,
+    *,
+    run_id: str | None = None,
+    rehearse: Rehearsal | None = None,
+    on_progress: OnProgress | None = None,
+    on_outdated: OnOutdated = ignore,
+) -> Run:
+    """Submit a job to a target (default: its own); returns once the target has accepted it.
+
+    With a `run_id` of your own a second call finds the run of the first, even if the answer to that
+    was lost; without one each call makes a run. With `rehearse` this machine plays the cloud, and
+    nothing is sent there. `on_progress` gets the events of a build of the job's image,
+    `on_outdated` warnings about earlier runs on the target, which are brought up to date first.
+
+    Raises RsctlError; what stopped a submission that had begun is recorded as the run's end.
+    A KeyboardInterrupt takes the job back: an answer that is under way is waited for, and the job
+    cancelled if there is one, before it is raised again. A second one stops this waiting.
+    """
+    prepared = prepare(job, target, run_id=run_id, rehearse=rehearse)
+    return prepared.submit(on_progress, on_outdated)
+
+
+def _completed(
+    source: Document | Job, rehearsal: RehearsedTarget | None
+) -> tuple[Document | Job, list[Finding]]:
+    """A job with what a rehearsal adds to it, and notes on that."""
+    job = source if isinstance(source, Job) else source.job
+    if rehearsal is None or job is None:
+        return source, []
+    completed, findings = rehearsal.complete(job)
+    if isinstance(source, Job):
+        return completed, findings
+    return replace(source, job=completed), findings
+
+
+def _refuse_matrix(source: Document | Job, submission: Submission) -> None:
+    if not submission.job.matrix:
+        return
+    if isinstance(source, Job):
+        raise RsctlError(ExitCode.USAGE, _NO_MATRIX)
+    source.add([_NO_MATRIX])
+    source.require_job()
+
+
+def _add(store: Store, run: RunRecord) -> None:
+    """Record a run; one that is submitted again, after its answer was lost, is recorded already."""
+    if store.get(run.run) is None:
+        store.add(run)
+
+
+def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:
+    event = StateEvent(time=now(), state=state, exit_code=int(state.exit_code), reason=reason)
+    store.record(run, event)
+
+
+def _ignore(_event: BuildEvent) -> None:
+    """For who does not watch the build."""
