@@ -23,6 +23,7 @@ from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.doctor import Check
 from rsctl.findings import ExitCode, Finding
+from rsctl.prune.items import Item
 from rsctl.runs.records import Replica
 from rsctl.spec.job import Job
 from rsctl.spec.type_descriptions import describe_type
@@ -104,7 +105,10 @@ DOCUMENTS = (
     ("plan", "`Plan`, below; `cells` too where the job has a `matrix`."),
     ("build-image", "the image's `tag` and `digest` and what was done, with `findings`."),
     ("submit, logs, metrics -f", "NDJSON: one event a line, see below; submit ends with `result`."),
-    ("list", "`{runs}`: runs, the newest first."),
+    ("list", "`{runs}`: runs, the newest first; with `-v` each has `disk`, in bytes."),
+    ("forget", "the `run` and the folders with outputs and checkpoints that are `kept`."),
+    ("prune", "`{dry_run, bytes, removed, kept}`: `removed` is a list of Item, `kept` what is old "
+     "enough and stays: `name` and `reason` each."),
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
      "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
      "`settings` (what --set laid over the file), `facts` (what only this target knows), "
@@ -128,7 +132,7 @@ EVENTS = (
 )  # fmt: skip
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, Check, CellSummary,
-    CellFigure,
+    CellFigure, Item,
 )  # fmt: skip
 
 

@@ -11,8 +11,8 @@ import rsctl
 
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
-    *("cli", "api", "sdk", "testing", "doctor", "report", "tracking", "export", "bench"),
-    *("rehearsal", "plan", "emulators", "targets", "image", "runs", "stream", "clients"),
+    *("cli", "api", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
+    *("bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream", "clients"),
     *("catalog", "spec", "findings", "installation", "data", "runtime", "transport"),
 )
 """From the top down."""

@@ -195,6 +195,12 @@ class Benches:
             images = _json({**msgspec.json.decode(text), tag: reference})
             db.execute("UPDATE benches SET images=? WHERE id=?", (images, bench))
 
+    def forget(self, bench: str) -> None:
+        """Remove the record of a bench and its trials; their runs stay."""
+        with self._store.transaction() as db:
+            db.execute("DELETE FROM trials WHERE bench=?", (bench,))
+            db.execute("DELETE FROM benches WHERE id=?", (bench,))
+
     def _benches(self, which: str, value: object) -> list[Bench]:
         with self._store.transaction() as db:
             return _load(db, which, (value,))

@@ -32,6 +32,7 @@ PANELS = {
         "export": "Write runs and benches as tables: Parquet, CSV, JSON.",
         "cancel": "End a run.",
         "forget": "Remove a run from the list.",
+        "prune": "Remove old runs and benches; show what goes.",
     },
     "Benchmarks": {
         "bench": "Run the cells of a matrix, repeated; see and end such benches.",

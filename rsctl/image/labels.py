@@ -13,6 +13,9 @@ from msgspec.structs import replace
 from rsctl.image.git_commit import commit_of
 from rsctl.spec.job import Job
 
+LABEL = "dev.rsctl.spec"
+"""The label that every image has which rsctl built, and no other."""
+
 _PREFIX = "org.opencontainers.image"
 _CREDENTIALS = re.compile(r"^([a-z][a-z0-9+.-]*://)[^/@]*@", re.IGNORECASE)
 
@@ -26,7 +29,7 @@ def make_labels(job: Job) -> dict[str, str]:
     labels = {
         f"{_PREFIX}.title": job.name,
         f"{_PREFIX}.base.name": str(job.image.base),
-        "dev.rsctl.spec": _spec_hash(job),
+        LABEL: _spec_hash(job),
     }
     commit = commit_of(Path(job.image.source)) if job.image.source else None
     if commit:

@@ -1,49 +1,130 @@
-"""Removes a run: its record and its folder go, outputs and checkpoints stay."""
+"""Removes a run: its record and its folder go; outputs and checkpoints stay unless asked for.
+
+The folder is marked before the record goes. So a folder that is marked and that the store does
+not know is what a killed process left, and `unfinished_removals` finds it.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.home import home
 from rsctl.runs.store import Store
 
-_THE_JOBS_OWN = ("outputs", "checkpoints")
+RESULTS = ("outputs", "checkpoints")
+"""The folders with what the job itself wrote."""
+
+_MARK = "forgotten"
+_LOCK = "supervisor.lock"
+_TIMES = 3  # another process may make a file in a folder that is being removed
 
 
-def forget(store: Store, run: str) -> list[Path]:
+def forget(store: Store, run: str, with_results: bool = False) -> list[Path]:
     """Remove a run from the store and its folder; returns the folders with files that stay.
 
     Raises RsctlError if the run is supervised, or something cannot be removed.
     """
     folder = RunFolder(run)
-    if folder.path.is_dir() and folder.is_supervised():
-        message = f"somebody looks after {run}: it runs, or its log is read"
-        remedy = f"end it first: rsctl cancel {run}"
-        raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
-    store.forget(run)
+    lock = _lock(folder)
     try:
-        return _remove(folder.path)
+        with suppress(OSError):
+            (folder.path / _MARK).touch()
+        store.forget(run)
+        return remove_folder(run, with_results)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def remove_folder(run: str, with_results: bool = False) -> list[Path]:
+    """Remove the folder of a run that the store does not know any more; returns what stays of it.
+
+    Raises RsctlError if something cannot be removed.
+    """
+    path = RunFolder(run).path
+    kept = [] if with_results else [path / name for name in RESULTS if _has_files(path / name)]
+    try:
+        _remove(path, kept)
     except OSError as problem:
         message = f"{run} is forgotten, but {problem.filename} stays: {problem.strerror}"
-        remedy = f"remove it yourself: sudo rm -r {folder.path}"
+        remedy = f"remove it yourself: sudo rm -r {path}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
+    return kept
+
+
+def unfinished_removals(store: Store) -> list[str]:
+    """The runs whose records are gone, but whose folders are only marked."""
+    marked = [path.parent.name for path in sorted((home() / "runs").glob(f"*/{_MARK}"))]
+    return without_record(store, marked)
+
+
+def leftover_results(store: Store) -> list[str]:
+    """The runs of which nothing is left but outputs and checkpoints."""
+    folders = sorted((home() / "runs").glob("*"))
+    return without_record(store, [path.name for path in folders if _has_results_alone(path)])
+
+
+def without_record(store: Store, runs: Collection[str]) -> list[str]:
+    """Those that the store does not know. Raises StoreError."""
+    known = store.ids() if runs else set()
+    return [run for run in runs if run not in known]
+
+
+def _lock(folder: RunFolder) -> int | None:
+    """The lock of a run, so that nobody takes it up meanwhile; None if it has no folder."""
+    if not folder.path.is_dir():
+        return None
+    try:
+        return folder.lock()
+    except BlockingIOError:
+        message = f"somebody looks after {folder.run}: it runs, or its log is read"
+        remedy = f"end it first: rsctl cancel {folder.run}"
+        raise RsctlError(ExitCode.USAGE, error("run", message, remedy)) from None
+    except OSError:  # its folder cannot be written: then nobody else takes the lock either
+        return None
 
 
 def _has_files(folder: Path) -> bool:
     return folder.is_dir() and any(True for _ in folder.iterdir())
 
 
-def _remove(folder: Path) -> list[Path]:
-    kept = [folder / name for name in _THE_JOBS_OWN if _has_files(folder / name)]
-    for entry in [*folder.iterdir()] if folder.is_dir() else []:
-        if entry in kept:
-            continue
+def _has_results_alone(folder: Path) -> bool:
+    try:
+        names = set(os.listdir(folder))
+    except OSError:
+        return False
+    return bool(names) and names <= set(RESULTS)
+
+
+def _remove(folder: Path, kept: Collection[Path]) -> None:
+    """Remove all but what is kept; the mark and the lock last."""
+    if folder.is_symlink():
+        return folder.unlink()
+    for again in range(_TIMES):
+        if not folder.is_dir():
+            return
+        for entry in sorted(folder.iterdir(), key=lambda path: path.name in (_MARK, _LOCK)):
+            if entry not in kept:
+                _remove_entry(entry)
+        if kept:
+            return
+        try:
+            return folder.rmdir()
+        except OSError as problem:
+            if problem.errno != errno.ENOTEMPTY or again == _TIMES - 1:
+                raise
+
+
+def _remove_entry(entry: Path) -> None:
+    with suppress(FileNotFoundError):  # two may remove it at once
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)
         else:
             entry.unlink()
-    if folder.is_dir() and not kept:
-        folder.rmdir()
-    return kept

@@ -199,6 +199,10 @@ class Store(Database):
             return matches[0]
         raise RsctlError(ExitCode.USAGE, not_found(reference, matches))
 
+    def ids(self) -> set[str]:
+        """The ids of all runs, be they readable or not."""
+        return set(self._ids("WHERE ?", True))
+
     def forget(self, run: str) -> None:
         """Remove all that is known of a run."""
         with self.transaction() as db:

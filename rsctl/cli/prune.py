@@ -1,0 +1,200 @@
+"""`rsctl prune`: remove old runs and benches, and images and buckets if asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.runs import bring_all_up_to_date
+from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.table import write_table
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.image.built_images import BuiltImage, built_images, find_engine, remove_image
+from rsctl.prune.images import built_at, unused_images
+from rsctl.prune.items import Item, Kept, Limits
+from rsctl.prune.leftovers import bucket_items, folder_items
+from rsctl.prune.removal import one_at_a_time, remove
+from rsctl.prune.selection import Selection
+from rsctl.runs.store import Store
+from rsctl.spec.units import Duration
+from rsctl.stream.formatting import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_AGE = "30d"
+_NEWEST = 100
+_HEAD = ("KIND", "NAME", "STATE", "ENDED (UTC)", "RUNS", "DISK")
+
+
+def _parse_age(text: str) -> float:
+    try:
+        return float(text) if text == "0" else Duration.parse(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r} is not {problem}") from None
+
+
+@make_command("prune")
+@options.errors_as_json
+def command(
+    older_than: Annotated[
+        Optional[float],
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            parser=_parse_age,
+            help=f"Only what ended so long ago. Default: {_AGE}, or 0 with --keep.",
+        ),
+    ] = None,
+    keep: Annotated[
+        Optional[int],
+        typer.Option(
+            "--keep",
+            metavar="N",
+            min=0,
+            help=f"Keep the newest N runs. Default: {_NEWEST}, or 0 with --older-than.",
+        ),
+    ] = None,
+    outputs: Annotated[
+        bool,
+        typer.Option("--outputs", help="Also outputs and checkpoints that lie in RSCTL_HOME."),
+    ] = False,
+    buckets: Annotated[
+        bool,
+        typer.Option("--buckets", help="Also the folders that stand for buckets in rehearsals."),
+    ] = False,
+    images: Annotated[
+        bool,
+        typer.Option(
+            "--images",
+            help="Also the images that rsctl built here and that no run which stays uses.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would go; remove nothing.")
+    ] = False,
+    output: options.Output = "text",
+) -> int:
+    """Remove runs and benches that have ended, with their logs.
+
+    A bench goes with all of its runs or not at all. What goes on stays, and so do the baselines of
+    benches that stay. What is in a cloud stays.
+
+    Exit code: 0, or 3 if something cannot be removed.
+    """
+    limits = _limits(older_than, keep, outputs)
+    store = Store()
+    bring_all_up_to_date(store.unfinished())
+    with one_at_a_time(lambda: print_message("another rsctl prune is at work; waiting for it")):
+        program = find_engine() if images else None
+        prune = _Prune(store, limits)
+        prune.select(buckets, program)
+        if not dry_run:
+            prune.remove(program)
+    show_findings(store.damage())
+    show_findings(f for problem in prune.problems for f in problem.findings)
+    if output == "json":
+        print_json(prune.shown(dry_run))
+    else:
+        prune.write(dry_run)
+    return int(ExitCode.ENVIRONMENT if prune.problems else ExitCode.SUCCEEDED)
+
+
+def _limits(older_than: float | None, keep: int | None, outputs: bool) -> Limits:
+    """What is given alone counts alone."""
+    seconds = older_than if older_than is not None else Duration.parse(_AGE) if keep is None else 0
+    newest = keep if keep is not None else _NEWEST if older_than is None else 0
+    return Limits(seconds, newest, outputs)
+
+
+class _Prune:
+    """One call: what was selected, what became of it."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store, self._limits = store, limits
+        self._images: dict[str, BuiltImage] = {}
+        self.items: list[Item] = []
+        self.kept: list[Kept] = []
+        self.problems: list[RsctlError] = []
+
+    def select(self, has_buckets: bool, program: str | None) -> None:
+        """Select what goes; `program` is the engine whose images are asked for."""
+        selection = Selection(self._store, self._limits)
+        self.items = [*selection.items, *folder_items(self._store, self._limits)]
+        self.kept = selection.kept
+        if has_buckets:
+            buckets, kept = bucket_items(self._store, self._limits)
+            self.items += buckets
+            self.kept += kept
+        if program is not None:
+            runs, benches = selection.kept_runs, selection.kept_benches
+            unused = unused_images(built_images(program), runs, benches, self._limits)
+            self._images = {image.label: image for image in unused}
+            self.items += [
+                Item(kind="image", name=image.label, size=image.size, ended=built_at(image))
+                for image in unused
+            ]
+
+    def remove(self, program: str | None) -> None:
+        """Remove what was selected; `items` is what went, `kept` and `problems` the rest."""
+        selected, self.items = self.items, []
+        for item in selected:
+            try:
+                kept = self._remove(item, program)
+            except RsctlError as problem:
+                self.problems.append(problem)
+                continue
+            if kept is None:
+                self.items.append(item)
+            else:
+                self.kept.append(kept)
+
+    def _remove(self, item: Item, program: str | None) -> Kept | None:
+        if item.kind != "image" or program is None:
+            return remove(self._store, item, self._limits)
+        reason = remove_image(program, self._images[item.name])
+        return None if reason is None else Kept(item.name, reason)
+
+    @property
+    def _bytes(self) -> int:
+        return sum(item.size for item in self.items)
+
+    def shown(self, is_dry: bool) -> dict[str, Any]:
+        """What `-o json` prints."""
+        return {
+            "dry_run": is_dry,
+            "bytes": self._bytes,
+            "removed": self.items,
+            "kept": [{"name": name, "reason": reason} for name, reason in self.kept],
+        }
+
+    def write(self, is_dry: bool) -> None:
+        """The table, and what stays although it is old enough."""
+        if self.items:
+            write_table([_HEAD, *map(_row, self.items)])
+        for name, reason in self.kept:
+            print_message(f"{name} stays: {reason}")
+        if not self.items:
+            print_message("nothing to remove")
+            return
+        done = "would go" if is_dry else "removed"
+        print_message(f"{done}: {_counted(self.items)}, {format_bytes(self._bytes)}")
+
+
+def _row(item: Item) -> tuple[str, ...]:
+    state = item.state.value if item.state else ""
+    ended = (item.ended or "")[:16].replace("T", " ")
+    runs = str(len(item.runs)) if item.runs else ""
+    return (item.kind, item.name, state, ended, runs, format_bytes(item.size))
+
+
+def _counted(items: Sequence[Item]) -> str:
+    """`3 runs, 1 bench`."""
+    plurals = {"run": "runs", "bench": "benches", "folder": "folders"}
+    plurals |= {"bucket": "buckets", "image": "images"}
+    counts = {kind: sum(item.kind == kind for item in items) for kind in plurals}
+    counts["run"] += sum(len(item.runs) for item in items)
+    return ", ".join(f"{n} {k if n == 1 else plurals[k]}" for k, n in counts.items() if n)

@@ -1,0 +1,86 @@
+"""The images of the local container engine that rsctl built, known by their label."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from typing import Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.commands import last_line, run_checked, run_command
+from rsctl.image.labels import LABEL
+
+_LOCAL = "localhost/"  # what podman puts before a name without a registry
+
+
+class BuiltImage(msgspec.Struct):
+    """An image that rsctl built: `size` in bytes, with layers that it may share with others."""
+
+    id: str
+    created: str
+    size: int
+    tags: list[str]
+    digests: list[str]
+
+    @property
+    def label(self) -> str:
+        """How it is called for people."""
+        return self.tags[0] if self.tags else self.id.removeprefix("sha256:")[:12]
+
+    @property
+    def names(self) -> set[str]:
+        """All that a plan or a bench can know it by."""
+        tags = {tag.removeprefix(_LOCAL) for tag in self.tags}
+        return {self.id, *self.tags, *tags, *self.digests}
+
+
+class _Inspected(msgspec.Struct):
+    Id: str
+    Created: str
+    Size: int
+    RepoTags: Optional[list[str]] = None
+    RepoDigests: Optional[list[str]] = None
+
+
+def find_engine() -> str:
+    """The program of this machine's engine. Raises RsctlError if there is none."""
+    for program in ("docker", "podman"):
+        if shutil.which(program) and run_command([program, "version"]).returncode == 0:
+            return program
+    message = "no container engine answers here"
+    remedy = "start Docker or Podman, or leave the images alone"
+    raise RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))
+
+
+def built_images(program: str) -> list[BuiltImage]:
+    """The images that rsctl built, the newest first. Raises RsctlError."""
+    listing = [program, "image", "ls", "--no-trunc", "--filter", f"label={LABEL}"]
+    ids = list(dict.fromkeys(run_checked([*listing, "--format", "{{.ID}}"]).split()))
+    if not ids:
+        return []
+    text = run_checked([program, "image", "inspect", *ids])
+    try:
+        found = msgspec.json.decode(text, type=list[_Inspected])
+    except (msgspec.DecodeError, RecursionError) as problem:
+        message = f"{program} image inspect: {problem}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("engine", message)) from None
+    images = [
+        BuiltImage(one.Id, one.Created, one.Size, one.RepoTags or [], one.RepoDigests or [])
+        for one in found
+    ]
+    return sorted(images, key=lambda image: image.created, reverse=True)
+
+
+def remove_image(program: str, image: BuiltImage) -> str | None:
+    """Remove an image with all its names; why it stays, if it does, such as for its containers."""
+    for name in _removable(image):
+        done = run_command([program, "image", "rm", name])
+        if done.returncode and "no such image" not in done.stderr.lower():
+            return last_line(done)
+    return None
+
+
+def _removable(image: BuiltImage) -> Iterable[str]:
+    return image.tags or [image.id]

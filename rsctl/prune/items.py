@@ -1,0 +1,49 @@
+"""What a prune removes, what it keeps, and by which limits."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, Optional
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.stream.events import now, seconds_between
+
+Kind = Literal["run", "bench", "folder", "bucket", "image"]
+
+
+class Item(msgspec.Struct, kw_only=True):
+    """Something that goes. `size` is in bytes on disk, `runs` are those of a bench.
+
+    A folder is what is left of a run that the store does not know any more. A bucket is the folder
+    that stands for one in rehearsals. Of an image, `ended` is when it was built.
+    """
+
+    kind: Kind
+    name: str
+    size: int
+    state: Optional[JobState] = None
+    ended: Optional[str] = None
+    runs: list[str] = []
+
+
+class Kept(NamedTuple):
+    """Something that has reached the limits, and why it stays."""
+
+    name: str
+    reason: str
+
+
+class Limits(NamedTuple):
+    """What is old enough: what ended `seconds` ago, and is not among the `newest` runs.
+
+    With `has_results` outputs and checkpoints below RSCTL_HOME go too.
+    """
+
+    seconds: float
+    newest: int
+    has_results: bool = False
+
+    def is_past(self, ended: str | None) -> bool:
+        """Whether something ended long enough ago."""
+        return ended is not None and seconds_between(ended, now()) >= self.seconds

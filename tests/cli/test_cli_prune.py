@@ -1,0 +1,320 @@
+"""`rsctl prune`, and `rsctl list -v`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Bench, Benches, Trial
+from rsctl.findings import JobState
+from rsctl.runs.home import home
+from rsctl.runs.store import Store
+from tests.cli.conftest import Cli, MadeRun, at
+
+Make = Callable[..., MadeRun]
+
+
+def make_bench(
+    name: str, runs: list[str], state: JobState = JobState.SUCCEEDED, **spec: object
+) -> None:
+    """A bench of one cell, with a trial for each run."""
+    ended = at(30) if state.is_final else None
+    bench = Bench(
+        bench=name,
+        name="job",
+        target="process",
+        definition=name,
+        state=state,
+        created=at(0),
+        ended=ended,
+        cells=[{}],
+        spec=spec,
+    )
+    benches = Benches(Store())
+    benches.claim(bench)
+    for repetition, run in enumerate(runs):
+        benches.begin(name, Trial(cell=0, repetition=repetition, run=run, state=state))
+    (BenchFolder(name).path).mkdir(parents=True)
+    BenchFolder(name).log.write_text("x")
+
+
+def runs_of_store() -> list[str]:
+    return [run.run for run in Store().runs()]
+
+
+def folders() -> list[str]:
+    return sorted(path.name for path in (home() / "runs").iterdir())
+
+
+def test_runs_that_ended_long_ago_go(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").succeed(3)
+    lock = make_run("job-bbbbbb", second=1).folder.lock()
+    dry = rsctl("prune", "--older-than", "30d", "--dry-run")
+    assert runs_of_store() == folders()[::-1] == ["job-bbbbbb", "job-aaaaaa"]
+    done = rsctl("prune", "--older-than", "30d")
+    assert (done.code, done.out) == (0, dry.out)
+    head, row = done.out.splitlines()
+    assert head.split() == ["KIND", "NAME", "STATE", "ENDED", "(UTC)", "DISK"]
+    assert row.split()[:5] == ["run", "job-aaaaaa", "succeeded", "2026-01-31", "12:00"]
+    assert dry.err.startswith("would go: 1 run, ")
+    assert done.err.startswith("removed: 1 run, ")
+    assert runs_of_store() == folders() == ["job-bbbbbb"]
+    os.close(lock)
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ([], 3),
+        (["--keep", "1"], 1),
+        (["--keep", "0"], 0),
+        (["--older-than", "100d", "--keep", "0"], 0),
+        (["--older-than", "0", "--keep", "2"], 2),
+        (["--older-than", "365d"], 3),
+    ],
+)
+def test_what_is_given_alone_counts_alone(
+    rsctl: Cli, make_run: Make, options: list[str], left: int
+) -> None:
+    for second, letter in enumerate("abc"):
+        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
+    assert rsctl("prune", *options).code == 0
+    assert runs_of_store() == ["job-cccccc", "job-bbbbbb", "job-aaaaaa"][:left]
+
+
+def test_wrong_usage(rsctl: Cli) -> None:
+    done = rsctl("prune", "--older-than", "soon")
+    assert done.code == 2
+    assert "'soon' is not a duration such as 90s, 1h30m or 0.5ms" in done.err
+    assert rsctl("prune", "--keep", "-1").code == 2
+
+
+def test_nothing_to_remove(rsctl: Cli) -> None:
+    done = rsctl("prune", "--keep", "0")
+    assert (done.code, done.out, done.err) == (0, "", "nothing to remove\n")
+    assert rsctl("prune", "-o", "json").json == {
+        "dry_run": False,
+        "bytes": 0,
+        "removed": [],
+        "kept": [],
+    }
+
+
+def test_outputs_stay_until_they_are_named(rsctl: Cli, make_run: Make) -> None:
+    made = make_run().succeed(3)
+    outputs = made.folder.path / "outputs"
+    outputs.mkdir()
+    (outputs / "model.pt").write_bytes(bytes(100_000))
+    shown = rsctl("prune", "--keep", "0", "-o", "json").json
+    assert shown["bytes"] < 100_000
+    assert [path.name for path in made.folder.path.iterdir()] == ["outputs"]
+    assert rsctl("prune", "--keep", "0").err == "nothing to remove\n"
+    assert rsctl("prune", "--older-than", "1d", "--outputs").err == "nothing to remove\n"
+    [removed] = rsctl("prune", "--keep", "0", "--outputs", "-o", "json").json["removed"]
+    assert (removed["kind"], removed["name"]) == ("folder", "job-aaaaaa")
+    assert removed["size"] >= 100_000
+    assert folders() == []
+
+
+def test_a_bench_goes_with_its_runs_or_not_at_all(rsctl: Cli, make_run: Make) -> None:
+    for second, letter in enumerate("abcd"):
+        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
+    make_bench("old-bench-x", ["job-aaaaaa", "job-bbbbbb"])
+    make_bench("new-bench-x", ["job-cccccc", "job-dddddd"])
+    assert rsctl("prune", "--keep", "1").code == 0
+    assert runs_of_store() == folders()[::-1] == ["job-dddddd", "job-cccccc"]
+    assert [bench.bench for bench in Benches(Store()).benches()] == ["new-bench-x"]
+    assert not BenchFolder("old-bench-x").path.exists()
+    [removed] = rsctl("prune", "--keep", "0", "-o", "json").json["removed"]
+    assert (removed["kind"], removed["runs"]) == ("bench", ["job-cccccc", "job-dddddd"])
+    assert folders() == []
+
+
+def test_a_bench_that_goes_on_or_may_go_on_stays(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").succeed(5)
+    make_run("job-bbbbbb", second=1).succeed(5)
+    make_bench("going-bench-x", ["job-aaaaaa"], JobState.RUNNING)
+    make_bench("left-bench-x", ["job-bbbbbb"], JobState.RUNNING)
+    lock = BenchFolder("going-bench-x").lock()
+    assert lock is not None
+    done = rsctl("prune", "--keep", "0")
+    assert (done.code, done.out) == (0, "")
+    assert done.err == (
+        "left-bench-x stays: it is incomplete; end it: rsctl bench cancel left-bench-x\n"
+        "nothing to remove\n"
+    )
+    os.close(lock)
+    assert rsctl("bench", "cancel", "left").code == 0
+    assert rsctl("prune", "--keep", "0", "-o", "json").json["removed"][0]["name"] == "left-bench-x"
+
+
+def test_the_baseline_of_a_bench_that_stays_stays(rsctl: Cli, make_run: Make) -> None:
+    """Also that of a baseline, and a run as one."""
+    for second, letter in enumerate("abcd"):
+        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
+    make_bench("first-bench-x", ["job-aaaaaa"])
+    make_bench("second-bench-x", ["job-bbbbbb"], gate={"baseline": "first-bench"})
+    make_bench("third-bench-x", ["job-dddddd"], gate={"baseline": "second-bench-x"})
+    make_bench("fourth-bench-x", [], JobState.RUNNING, gate={"baseline": "job-cccccc"})
+    done = rsctl("prune", "--keep", "1", "-o", "json")
+    assert done.json["removed"] == []
+    assert sorted((kept["name"], kept["reason"]) for kept in done.json["kept"])[:3] == [
+        ("first-bench-x", "it is the baseline of second-bench-x"),
+        ("fourth-bench-x", "it is incomplete; end it: rsctl bench cancel fourth-bench-x"),
+        ("job-cccccc", "it is the baseline of fourth-bench-x"),
+    ]
+    assert rsctl("bench", "cancel", "fourth").code == 0
+    assert len(rsctl("prune", "--keep", "0", "-o", "json").json["removed"]) == 5
+
+
+def test_a_run_that_somebody_reads_stays(rsctl: Cli, make_run: Make) -> None:
+    made = make_run().succeed(3)
+    lock = made.folder.lock()
+    done = rsctl("prune", "--keep", "0")
+    assert done.err == (
+        "job-aaaaaa stays: it is in use: its log is read, or its emulator answers\n"
+        "nothing to remove\n"
+    )
+    os.close(lock)
+    assert rsctl("prune", "--keep", "0").err.startswith("removed: 1 run, ")
+
+
+def test_a_damaged_run_is_told_of_and_stays(rsctl: Cli, make_run: Make) -> None:
+    make_run("job-aaaaaa").succeed(3)
+    make_run("job-bbbbbb", second=1).succeed(3)
+    with Store().transaction() as database:
+        database.execute("UPDATE runs SET plan='{' WHERE id='job-aaaaaa'")
+    done = rsctl("prune", "--keep", "0")
+    assert done.code == 0
+    assert "job-aaaaaa cannot be read" in done.err
+    assert Store().ids() == {"job-aaaaaa"}
+
+
+def test_buckets_go_only_when_asked(rsctl: Cli, make_run: Make) -> None:
+    bucket = home() / "rehearsal" / "gs" / "data"
+    (bucket / "train").mkdir(parents=True)
+    (bucket / "train" / "a.csv").write_text("1,2\n")
+    made = make_run(target="vertex").succeed(3)
+    (made.folder.path / "emulator").mkdir()
+    (made.folder.path / "emulator" / "gs").symlink_to(bucket.parent)
+    assert rsctl("prune", "--keep", "0").code == 0
+    assert not made.folder.path.exists()
+    assert (bucket / "train" / "a.csv").exists()
+    assert rsctl("prune", "--buckets", "--older-than", "1h").err == "nothing to remove\n"
+    done = rsctl("prune", "--buckets", "--keep", "0")
+    assert done.out.splitlines()[1].split()[:2] == ["bucket", "gs://data"]
+    assert not bucket.exists()
+
+
+def test_buckets_stay_while_a_rehearsal_goes_on(rsctl: Cli, make_run: Make) -> None:
+    bucket = home() / "rehearsal" / "s3" / "data"
+    bucket.mkdir(parents=True)
+    made = make_run(target="vertex")
+    script = (
+        "import sys, time\nfrom pathlib import Path\nfrom rsctl.runs import locks\n"
+        "lock = locks.try_lock(Path(sys.argv[1]))\nlocks.write_holder(lock, 1)\n"
+        "print('held', flush=True)\ntime.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(made.folder.path / "emulator.lock")],
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        done = rsctl("prune", "--buckets", "--keep", "0", "-o", "json")
+        holder.kill()
+    assert done.json["kept"] == [
+        {"name": "s3://data", "reason": "the rehearsal job-aaaaaa goes on"}
+    ]
+    assert bucket.exists()
+
+
+@pytest.mark.parametrize("when", ["after the mark", "after the record", "among the files"])
+def test_a_prune_that_was_killed_is_finished_by_the_next(
+    rsctl: Cli, make_run: Make, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for second, letter in enumerate("ab"):
+        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
+    make_bench("old-bench-x", ["job-aaaaaa", "job-bbbbbb"])
+
+    def die(*_: object, **__: object) -> None:
+        raise SystemExit(99)
+
+    with monkeypatch.context() as killed:
+        if when == "after the mark":
+            killed.setattr(Store, "forget", die)
+        elif when == "after the record":
+            killed.setattr("rsctl.runs.forget.remove_folder", die)
+        else:
+            killed.setattr(shutil, "rmtree", die)
+        assert rsctl("prune", "--keep", "0").code == 99
+    assert folders() == ["job-aaaaaa", "job-bbbbbb"]
+    rsctl("list")
+    assert rsctl("prune", "--keep", "0").code == 0
+    assert folders() == runs_of_store() == Benches(Store()).benches() == []
+
+
+def test_two_at_once_remove_each_run_once(rsctl: Cli, make_run: Make) -> None:
+    names = [f"job-{chr(97 + n) * 6}" for n in range(12)]
+    for second, name in enumerate(names):
+        make_run(name, second=second).succeed(second + 20)
+    argv = rsctl.argv("prune", "--keep", "2", "-o", "json")
+    both = [
+        subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
+    ]
+    outs = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], outs
+    removed = [item["name"] for out, _ in outs for item in json.loads(out)["removed"]]
+    assert sorted(removed) == names[:-2]
+    assert folders() == sorted(runs_of_store()) == names[-2:]
+
+
+def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for second, letter in enumerate("ab"):
+        make_run(f"job-{letter * 6}", second=second).succeed(5 + second)
+    real = shutil.rmtree
+
+    def refuse(path: Path) -> None:
+        if "job-aaaaaa" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        real(path)
+
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    done = rsctl("prune", "--keep", "0", "-o", "json")
+    assert done.code == 3
+    assert [item["name"] for item in done.json["removed"]] == ["job-bbbbbb"]
+    assert "error: job-aaaaaa is forgotten, but " in done.err
+    monkeypatch.undo()
+
+
+def test_a_link_in_place_of_a_runs_folder_leads_nowhere(
+    rsctl: Cli, make_run: Make, tmp_path: Path
+) -> None:
+    made = make_run().succeed(3)
+    away = tmp_path / "away"
+    made.folder.path.rename(away)
+    made.folder.path.symlink_to(away)
+    assert rsctl("prune", "--keep", "0").code == 0
+    assert not made.folder.path.is_symlink()
+    assert (away / "submission.json").exists()
+
+
+def test_the_disk_use_of_runs(rsctl: Cli, make_run: Make) -> None:
+    made = make_run().succeed(3)
+    (made.folder.path / "big").write_bytes(bytes(2_000_000))
+    assert "disk" not in rsctl("list", "-o", "json").json["runs"][0]
+    [run] = rsctl("list", "-v", "-o", "json").json["runs"]
+    assert run["disk"] >= 2_000_000
+    head, row = rsctl("list", "-v").out.splitlines()
+    assert head.index("DISK") + 4 == row.index("MB") + 2
+    assert "DISK" not in rsctl("list").out
