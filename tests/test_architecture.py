@@ -11,7 +11,7 @@ import rsctl
 
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
-    *("cli", "api", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
+    *("cli", "api", "results", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
     *("bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream", "clients"),
     *("catalog", "spec", "findings", "installation", "data", "runtime", "transport"),
 )
