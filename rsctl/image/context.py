@@ -43,6 +43,11 @@ class Entry:
         """The content, to be read; links and folders have none. Raises OSError."""
         return self.path.open("rb") if self.path else io.BytesIO(self.content or b"")
 
+    @cached_property
+    def content_hash(self) -> str:
+        """The SHA-256 of the content as it was first read. Raises OSError."""
+        return _hash_content(self)
+
     @property
     def kind(self) -> str:
         """What it is, beyond its name and content."""
@@ -71,10 +76,10 @@ class Context:
         """A hash of each entry's mode and content, by name. Raises OSError."""
         return {entry.name: f"{entry.kind}\0{self._hash(entry)}" for entry in self.entries}
 
-    @cached_property
+    @property
     def content_hashes(self) -> dict[str, str]:
         """The SHA-256 of each entry's content, by name, as it was first read. Raises OSError."""
-        return {entry.name: _hash_content(entry) for entry in self.entries}
+        return {entry.name: entry.content_hash for entry in self.entries}
 
     def digest(self, inputs: str = "") -> str:
         """A hash of `inputs`, names, modes and contents: the same on every machine."""
@@ -120,7 +125,7 @@ class Context:
     def _hash(self, entry: Entry) -> str:
         if entry.made_from is not None:
             return hashlib.sha256(entry.made_from).hexdigest()
-        return self.content_hashes[entry.name]
+        return entry.content_hash
 
 
 def changed_error(names: list[str]) -> RsctlError:

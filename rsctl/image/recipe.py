@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -87,6 +87,18 @@ class Recipe:
     def reference(self) -> str:
         """The image's name with its content-addressed tag."""
         return f"{self.repository or 'rsctl/' + self.name}:{self.digest}"
+
+    def with_transport(self, transport: str) -> Recipe:
+        """The same image with another transport, of the same files as they were first read.
+
+        Raises OSError if a file of the transport cannot be read.
+        """
+        contents = self.contents._replace(transport=transport)
+        own = {entry.name for entry in _own_entries(self.contents)}
+        others = [entry for entry in self.context.entries if entry.name not in own]
+        context = Context([*_own_entries(contents), *others], self.context.left_out)
+        digest = context.digest(_inputs(self.platform, contents))
+        return replace(self, contents=contents, context=context, digest=digest)
 
     def dockerfile(self, cache_mounts: bool) -> str:
         """The Dockerfile, for a builder that has BuildKit's cache mounts or one that has not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
+from rsctl.findings import RsctlError
 from rsctl.image.findings import recipe_of
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import rehearsed_submission
@@ -215,3 +217,22 @@ def test_inputs_need_a_sample(tmp_path: Path, rsctl_home: Path, scheme: str) -> 
     assert missing.remedy == f"put a sample of the data into {folder}/set"
     (folder / "set" / "sample").touch()
     assert len(rehearsal_findings(Submission(make_plan("vertex"), job), "process")) == 1
+
+
+def test_a_file_that_is_saved_after_the_plan_makes_no_other_image(tmp_path: Path) -> None:
+    """The rehearsed image has the planned files, whose hashes are taken once."""
+    script = tmp_path / "source" / "train.py"
+    script.parent.mkdir()
+    script.touch()
+    image = {"base": "base:1", "source": "source"}
+    job = make_job(tmp_path, image={**image, "transport": "fast-socket"})
+    recipe, _ = recipe_of(job, "vertex")
+    plain = make_job(tmp_path, image={**image, "transport": "none"})
+    expected = recipe_of(plain, "vertex")[0].reference
+    script.write_text("print()")
+    planned = Submission(make_plan("vertex", "fast-socket"), job, recipe)
+    rehearsed = rehearsed_submission(planned, "docker").recipe
+    assert rehearsed is not None
+    assert rehearsed.reference == expected
+    with pytest.raises(RsctlError, match=r"files were changed .*: train\.py"):
+        rehearsed.write_context(BytesIO(), cache_mounts=True)
