@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
-from rsctl.runs.migrations import STEPS, VERSION
 from rsctl.runs.store import Fact, Replica, Store, StoreError, replica_order
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
 
@@ -284,23 +281,3 @@ def test_a_run_is_found_where_its_target_has_put_it(store: Store) -> None:
     store.add(a_run("job-1"))
     store.locate("job-1", "vertex://p/r/1")
     assert store.find("vertex://p/r/1").run == "job-1"
-
-
-@pytest.mark.parametrize("version", range(1, VERSION))
-def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path, version: int) -> None:
-    run = a_run("job-1")
-    with sqlite3.connect(tmp_path / "runs.db") as database:
-        for step in STEPS[:version]:
-            database.executescript(step)
-        database.execute(f"PRAGMA user_version={version}")
-        database.execute(
-            "INSERT INTO runs (id, name, target, url, state, created, plan, metrics_spec)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(run.run, run.name, run.target, run.url, run.state.value, run.created),
-                *(json.dumps(run.plan), msgspec.json.encode(run.metrics_spec).decode()),
-            ),
-        )
-    store = Store(tmp_path / "runs.db")
-    store.keep("job-1", [], b"{}", [])
-    assert store.get("job-1") == run

@@ -1,0 +1,102 @@
+"""Databases of every version of the tables, as they were written, are read and go on.
+
+`tests/fixtures/store/N.sql` is what version N wrote. A change of the tables leaves these as they
+are and adds the one of the version before it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from rsctl.bench.records import Benches
+from rsctl.findings import JobState
+from rsctl.runs.migrations import STEPS, VERSION
+from rsctl.runs.store import Fact, Store
+from rsctl.runs.versions import versions_of
+
+DUMPS = Path(__file__).parents[1] / "fixtures" / "store"
+RUN = "job-aaaaaa"
+
+
+def written_by(version: int, path: Path) -> Path:
+    """A database with one run, as this version wrote it."""
+    with sqlite3.connect(path) as database:
+        database.executescript((DUMPS / f"{version}.sql").read_text())
+    return path
+
+
+def tables(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """The columns of all tables, and the indices."""
+    with sqlite3.connect(path) as database:
+        names = database.execute("SELECT type, name FROM sqlite_master ORDER BY name").fetchall()
+        return {
+            f"{kind} {name}": database.execute(f"PRAGMA {kind}_info({name})").fetchall()
+            for kind, name in names
+            if not name.startswith("sqlite_")
+        }
+
+
+def test_every_earlier_version_has_a_dump() -> None:
+    assert {int(path.stem) for path in DUMPS.glob("*.sql")} >= set(range(1, VERSION))
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_step_that_was_released_is_not_edited(version: int, tmp_path: Path) -> None:
+    path = written_by(version, tmp_path / "old.db")
+    with sqlite3.connect(tmp_path / "steps.db") as database:
+        for step in STEPS[:version]:
+            database.executescript(step)
+    assert tables(path) == tables(tmp_path / "steps.db")
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_what_an_earlier_version_wrote_is_read(version: int, tmp_path: Path) -> None:
+    path = written_by(version, tmp_path / "runs.db")
+    store = Store(path)
+    run = store.find(RUN)
+    assert store.damaged == {}
+    assert (run.state, run.exit_code, run.attempt) == (JobState.FAILED, 1, 2)
+    assert run.first_failure is not None
+    assert run.first_failure.lines == ["boom"]
+    assert [replica.replica for replica in run.replicas] == ["worker-0"]
+    assert [value.value for _, value in store.metrics(RUN)] == [0.5]
+    assert run.facts == ([Fact("billed", "5 s", 5)] if version >= 2 else [])
+    assert [attempt.reason for attempt in run.attempts] == ["preempted"] * (version >= 4)
+    assert run.settings == ["workers.count=2"] * (version >= 5)
+    assert versions_of(store, RUN) == ({"worker-0": {"python": "3.11"}} if version >= 6 else {})
+    benches = Benches(store).benches()
+    assert [[trial.run for trial in b.trials] for b in benches] == [[RUN]] * (version >= 3)
+    store.close()
+    Store(tmp_path / "new.db").close()
+    assert tables(path) == tables(tmp_path / "new.db")
+
+
+@pytest.mark.parametrize("version", [1, VERSION - 1])
+def test_nothing_of_a_forgotten_run_is_left_but_its_trial(version: int, tmp_path: Path) -> None:
+    """A bench remembers that it had the run; every other table with its name is emptied."""
+    store = Store(written_by(version, tmp_path / "runs.db"))
+    store.forget(RUN)
+    with store.transaction() as database:
+        names = [name for (name,) in database.execute("SELECT name FROM sqlite_master")]
+        of_runs = {
+            name: database.execute(f"SELECT count(*) FROM {name} WHERE run=?", (RUN,)).fetchone()
+            for name in names
+            for column in database.execute(f"PRAGMA table_info({name})").fetchall()
+            if column[1] == "run" and name != "trials"
+        }
+    assert len(of_runs) >= 5
+    assert set(of_runs.values()) == {(0,)}
+    assert store.ids() == set()
+
+
+def test_a_newer_database_is_left_alone(tmp_path: Path) -> None:
+    path = written_by(VERSION - 1, tmp_path / "runs.db")
+    with sqlite3.connect(path) as database:
+        database.execute(f"PRAGMA user_version={VERSION + 1}")
+    with pytest.raises(sqlite3.Error, match="written by a newer rsctl"):
+        Store(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION + 1,)
