@@ -18,6 +18,16 @@ ROOMS = (
 """From the top down."""
 
 
+COMMANDS_MAY_IMPORT = frozenset(
+    {
+        *("api", "bench", "results", "export", "prune", "report", "tracking", "data"),
+        *("stream", "spec", "findings", "installation"),
+    }
+)
+"""Rooms that the command line is written on, besides `cli` itself: jobs and runs by `api`, benches
+and tables by their rooms, and what events, job files and findings are."""
+
+
 def modules() -> dict[str, Path]:
     """The files of the package by the names of their modules."""
     paths = {
@@ -61,3 +71,15 @@ def test_no_modules_import_one_another() -> None:
         TopologicalSorter(imports()).prepare()
     except CycleError as problem:
         raise AssertionError(" <- ".join(problem.args[1])) from None
+
+
+def test_commands_are_written_on_the_api() -> None:
+    beyond = [
+        f"{name} imports {other}"
+        for name, others in imports().items()
+        for other in others
+        if name.startswith("rsctl.cli.")
+        and "." in other
+        and other.split(".")[1] not in {"cli", *COMMANDS_MAY_IMPORT}
+    ]
+    assert sorted(beyond) == []

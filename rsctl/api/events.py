@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rsctl.api.outdated import latest
 from rsctl.api.results import result_locations
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import emulator
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Event, ResultEvent, now
 from rsctl.stream.metrics import MetricReader, Tally, with_metrics
 from rsctl.targets import get
@@ -45,8 +44,8 @@ class EventBatches:
         reader = MetricReader(run.record.metrics_spec)
         for events in get(run.record.target).events(run.id, {}, follow=True):
             yield with_metrics(events, reader, self.tally)
-        run.record = latest(run.record)
-        if run.record.state.is_final and run.is_rehearsed:
+        run.reload()
+        if run.is_rehearsed:
             emulator.end(run.id)
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
@@ -55,24 +54,18 @@ class EventBatches:
 
 
 def make_result(
-    run: RunRecord, metrics: dict[str, Any], exit_code: int | None = None
+    run: str, known: RunRecord | None, metrics: dict[str, Any], exit_code: int
 ) -> ResultEvent:
-    """The last event of a run that was followed.
-
-    Without an exit code it is that of its state; a run that is gone without an end has failed.
-    """
-    if exit_code is None:
-        is_known = run.state.is_final
-        exit_code = int(run.state.exit_code if is_known else ExitCode.JOB_FAILED)
+    """The last event of a run that was followed; `known` is what the store has of it."""
     return ResultEvent(
         time=now(),
-        run=run.run,
-        state=run.state,
+        run=run,
+        state=known.state if known else JobState.FAILED,
         exit_code=exit_code,
-        attempt=run.attempt,
-        attempts=run.attempts,
-        first_failure=run.first_failure,
+        attempt=known.attempt if known else 1,
+        attempts=known.attempts if known else [],
+        first_failure=known.first_failure if known else None,
         metrics=metrics,
-        url=run.url,
-        results=result_locations(run),
+        url=known.url if known else None,
+        results=result_locations(known) if known else {},
     )

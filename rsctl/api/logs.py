@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Cursor, LogEvent
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Target, replica_names

@@ -11,7 +11,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.targets import get, in_cloud
 
@@ -46,7 +46,7 @@ def bring_up_to_date(run: RunRecord, on_outdated: OnOutdated) -> ExitCode:
     """
     try:
         if emulator.is_lost(run.run):
-            _clear_dead_emulators()
+            clear_dead_emulators()
         get(run.target).reconcile(run.run)
         return ExitCode.SUCCEEDED
     except Exception as problem:  # noqa: BLE001 - a damaged folder may raise anything
@@ -82,7 +82,7 @@ def _unforeseen(problem: Exception) -> RsctlError:
     return RsctlError(ExitCode.REFUSED, error("run", message, "rsctl forget gives it up"))
 
 
-def _clear_dead_emulators() -> None:
+def clear_dead_emulators() -> None:
     """Remove the nodes that emulators have left which were killed."""
     from rsctl.emulators.nodes.owner import clear_dead
 

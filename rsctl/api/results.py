@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.runs.home import is_rehearsed
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.records import RunRecord
 from rsctl.targets import get
 
 

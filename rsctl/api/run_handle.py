@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from datetime import datetime, timezone
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -11,16 +12,17 @@ from typing import Any
 import msgspec
 
 from rsctl.api.events import EventBatches, JobFailed, make_result
-from rsctl.api.logs import LogFilter, log_batches
+from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
 from rsctl.api.outdated import bring_up_to_date, ignore, latest, refreshed
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.forget import forget
 from rsctl.runs.gradients import gradients_of
-from rsctl.runs.home import is_rehearsed
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.home import is_rehearsed, run_directory
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store, StoreError
 from rsctl.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.stream.gradients import Gradients
@@ -77,6 +79,11 @@ class Run:
             self._release()
         return self.record
 
+    def reload(self) -> RunRecord:
+        """What the store has of it by now; nothing is asked of its target."""
+        self.record = latest(self.record)
+        return self.record
+
     def watch(self) -> Iterator[RunRecord]:
         """What is known of it, now and whenever that changes, until it has ended."""
         try:
@@ -126,18 +133,25 @@ class Run:
         tail: int | None = None,
         role: str | None = None,
         replicas: Iterable[str] = (),
-        since: str | None = None,
+        since: datetime | str | None = None,
         grep: str | None = None,
         follow: bool = False,
     ) -> Iterator[LogEvent]:
         """The lines of its merged log, by time; with `follow`, on until it has ended.
 
-        `tail` gives the last lines only, `since` those from a time on (RFC 3339), `grep` those in
-        which a regular expression is found. Raises RsctlError for a replica that it has not.
+        `tail` gives the last lines only, `since` those from a time on, `grep` those in which
+        a regular expression is found. Raises RsctlError for a replica that it has not.
         """
+        if isinstance(since, datetime):
+            since = since.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         chosen = LogFilter(role=role, replicas=tuple(replicas), since=since, grep=grep)
         for batch in self.log_batches(chosen, tail=tail, follow=follow):
             yield from batch
+
+    def chosen_replicas(self, chosen: LogFilter) -> list[str]:
+        """The replicas that a filter leaves. Raises RsctlError for one that it has not."""
+        names = chosen_replicas(self.record, chosen)
+        return self.replicas if names is None else names
 
     def log_batches(
         self, chosen: LogFilter, *, tail: int | None = None, follow: bool = False
@@ -162,18 +176,25 @@ class Run:
                 yield metric
 
     def _all_metrics(self, follow: bool) -> Iterator[MetricEvent]:
-        seen = 0
+        seen, store = 0, Store()
         try:
             get(self.record.target).collect(self.id)
             while True:
-                with closing(Store()) as store:
-                    rows = list(store.metrics(self.id, after=seen))
-                for seen, metric in rows:  # noqa: B007 - where the next read goes on
+                for row, metric in store.metrics(self.id, after=seen):
+                    seen = row
                     yield metric
                 if self.record.state.is_final or not follow:
                     return
                 sleep(_METRICS_POLL_SECONDS)
                 self.record = refreshed(self.record)
+        finally:
+            store.close()
+            self._release()
+
+    def collect(self) -> None:
+        """Have all that is known by now of its log and metrics here. Raises RsctlError."""
+        try:
+            get(self.record.target).collect(self.id)
         finally:
             self._release()
 
@@ -199,16 +220,18 @@ class Run:
         """Where its `outputs`, `checkpoints` and `model` are: a path here, or a bucket's URL."""
         return result_locations(self.record)
 
-    def progress_bar(self, replica: str) -> str | None:
-        """The bar that a replica shows right now, if any."""
-        return read_progress_bar(RunFolder(self.id).log(replica))
+    def disk_use(self) -> int:
+        """Bytes that its folder takes on this machine."""
+        return disk_use(run_directory(self.id))
 
     def result(
         self, metrics: dict[str, Any] | None = None, exit_code: int | None = None
     ) -> ResultEvent:
         """How it ended, as far as is known, as the last event of those who follow it."""
-        self.record = latest(self.record)
-        return make_result(self.record, metrics or {}, exit_code)
+        state = self.reload().state
+        if exit_code is None:  # a run that is gone without an end has failed
+            exit_code = int(state.exit_code if state.is_final else ExitCode.JOB_FAILED)
+        return make_result(self.id, self.record, metrics or {}, exit_code)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `rsctl list -o json` prints it: without the plan, which is long."""
@@ -248,6 +271,11 @@ class Run:
 
     def _release(self) -> None:
         get(self.record.target).release(self.id)
+
+
+def progress_bar(run_id: str, replica: str) -> str | None:
+    """The progress bar that a replica shows right now, if any."""
+    return read_progress_bar(RunFolder(run_id).log(replica))
 
 
 class Forgotten(msgspec.Struct, frozen=True):

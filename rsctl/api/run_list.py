@@ -8,6 +8,7 @@ from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_dat
 from rsctl.api.run_handle import Run
 from rsctl.findings import RsctlError
 from rsctl.runs.final_state import with_final_state
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.targets import in_cloud
 
@@ -43,6 +44,17 @@ def runs(limit: int | None = None, *, on_outdated: OnOutdated = ignore) -> list[
         for finding, name in zip(store.damage(), store.damaged, strict=True):
             on_outdated(name, (finding,))
         return found
+
+
+def is_job_url(reference: str) -> bool:
+    """Whether a reference is the URL of a job in a cloud, such as `vertex://PROJECT/REGION/ID`."""
+    return in_cloud(reference) is not None
+
+
+def known_run(run_id: str) -> RunRecord | None:
+    """What the store has of a run; None if there is no such run. Raises RsctlError."""
+    with closing(Store()) as store:
+        return store.get(run_id)
 
 
 def known_runs(limit: int) -> list[str]:

@@ -14,12 +14,12 @@ from rsctl.api.job_file import AnyJob, source_of, target_of
 from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
 from rsctl.api.run_handle import Run
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.image.events import Event as BuildEvent
+from rsctl.image.events import BuildEvent
 from rsctl.plan import make_plan, name_of
 from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
-from rsctl.runs.records import Run as RunRecord
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job

@@ -19,6 +19,7 @@ from rsctl.spec.document import Document, cells_of, read
 from rsctl.spec.job import Job
 from rsctl.spec.matrix import plain
 from rsctl.stream.events import now
+from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission, Target, metric_specs
 
 _CODE = (".py", ".sh")
@@ -50,6 +51,11 @@ class PreparedBench:
     def job(self) -> Job:
         """The job of the first cell, for what all cells have in common."""
         return self.cells[0].submission.job
+
+    @property
+    def metric_specs(self) -> dict[str, MetricSpec]:
+        """The job's metrics, for reading them out of the log."""
+        return metric_specs(self.job)
 
     @property
     def definition(self) -> str:

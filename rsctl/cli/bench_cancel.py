@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rsctl.api import Store
 from rsctl.bench.cancel import cancel_bench
 from rsctl.bench.records import Benches
 from rsctl.cli import options
@@ -9,7 +10,6 @@ from rsctl.cli.bench_common import how_to_go_on, shown
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode
-from rsctl.runs.store import Store
 
 _WAIT_SECONDS = 60.0
 

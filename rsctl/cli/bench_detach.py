@@ -8,12 +8,12 @@ from time import monotonic, sleep
 
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench, Benches
 from rsctl.cli.bench_views import print_result
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.store import Store
 
 _START_SECONDS = 60.0
 _POLL_SECONDS = 0.05

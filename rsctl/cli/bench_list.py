@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.summary import done
 from rsctl.cli import options
@@ -11,7 +12,6 @@ from rsctl.cli.bench_common import shown, state_of
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
-from rsctl.runs.store import Store
 
 
 @make_command("list")

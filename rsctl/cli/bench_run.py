@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple, Optional
 
 import typer
 
+from rsctl.api import JobFile, Store
 from rsctl.bench.cancel import ask_to_end
 from rsctl.bench.formats.junit import runs_name
 from rsctl.bench.prepare import PreparedBench, prepare
@@ -23,10 +24,8 @@ from rsctl.cli.gate_views import FIGURES_ALONE, Report, announce, parse_report, 
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_events, show_findings
 from rsctl.findings import ExitCode, RsctlError, note
-from rsctl.runs.store import Store
 from rsctl.spec.document import Document, read
 from rsctl.stream.events import FindingEvent, now
-from rsctl.targets.base import metric_specs
 
 _MOST_REPETITIONS = 1000
 
@@ -110,7 +109,7 @@ def command(
         return detach_bench(store, bench, parallel, fail_fast, target, output)
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
-    view = make_bench_view(output, metric_specs(prepared.job))
+    view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
     how = How(parallel, fail_fast, cancel_on_interrupt)
     announce(reports, bench.name, [runs_name(cell) for cell in bench.cells], [])
@@ -205,7 +204,7 @@ def prepared_here(
     if missing:
         raise RsctlError(ExitCode.ENVIRONMENT, *missing)
     findings = [f for f in (*prepared.findings, *lacking) if f.severity != "note"]
-    show_findings(findings, document)
+    show_findings(findings, JobFile(document))
     if output == "json":
         print_events([FindingEvent(time=now(), finding=finding) for finding in findings])
     return prepared

@@ -8,6 +8,7 @@ from time import sleep
 import msgspec
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.summary import done, format_cell, summarize
 from rsctl.cli import options
@@ -15,7 +16,6 @@ from rsctl.cli.bench_common import how_to_go_on, shown, state_of, table
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode, JobState
-from rsctl.runs.store import Store
 from rsctl.stream.sanitize import sanitize
 
 _WATCH_SECONDS = 0.5

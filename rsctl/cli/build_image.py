@@ -7,16 +7,13 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
+from rsctl.api import ImageChange, ImageResult, PreparedImage, load, prepare_image
 from rsctl.cli import options
-from rsctl.cli.build_view import format_seconds, make_build_view
+from rsctl.cli.build_text import format_seconds
+from rsctl.cli.build_view import make_build_view
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
-from rsctl.findings import ExitCode, error
-from rsctl.image.ensure import ImageResult, ensure_image, ensure_image_remotely
-from rsctl.image.findings import image_findings, recipe_of
-from rsctl.image.last_build import Change
-from rsctl.image.recipe import Recipe
-from rsctl.spec.document import Document, read
+from rsctl.findings import ExitCode
 from rsctl.stream.formatting import format_bytes
 
 _SHOWN = 5
@@ -46,57 +43,33 @@ def command(
 
     Exit code: 0 if the image is there, built now or before.
     """
-    document = read(job, settings)
-    chosen = target or (document.job.target if document.job else "process")
-    recipe = _recipe(document, chosen, push or builder == "cloud")
+    file = load(job, set=settings, strict=False)
+    image = prepare_image(file, target, push=push, builder=builder)
     if print_only:
-        _print_recipe(recipe, document, output)
+        _print_recipe(image, output)
     else:
-        _build(recipe, document, chosen, builder, push, output)
+        show_findings(image.findings, file)
+        _build(image, output)
     return int(ExitCode.SUCCEEDED)
 
 
-def _recipe(document: Document, target: str, push: bool) -> Recipe:
-    """The recipe of an image that can be built, and pushed if it is to be; shows the findings."""
-    if document.job is not None:
-        document.add(image_findings(document.job, target))
-        if document.job.image.uri:
-            message = "image.uri is used as it is; there is nothing to build"
-            document.add([error("image", message, "give image.base to build on", "image.uri")])
-    recipe, findings = recipe_of(document.require_job(), target)
-    document.add(findings)
-    if push and not recipe.repository:
-        message = f"no repository to push the image of target {target} to"
-        remedy = f"set image.repository, or image.repository.{target}: HOST/PATH"
-        document.add([error("repository", message, remedy, "image.repository")])
-    document.require_job()
-    return recipe
-
-
-def _print_recipe(recipe: Recipe, document: Document, output: str) -> None:
-    text = recipe.dockerfile(cache_mounts=True)
+def _print_recipe(image: PreparedImage, output: str) -> None:
     if output == "text":
-        typer.echo(text, nl=False)
+        typer.echo(image.dockerfile, nl=False)
         return
-    shown = {"tag": recipe.reference, "transport": recipe.transport, "platform": recipe.platform}
-    print_json({**shown, "dockerfile": text, "findings": document.findings})
+    recipe = image.recipe
+    shown = {"tag": image.tag, "transport": recipe.transport, "platform": recipe.platform}
+    print_json({**shown, "dockerfile": image.dockerfile, "findings": image.findings})
 
 
-def _build(
-    recipe: Recipe, document: Document, target: str, builder: str, push: bool, output: str
-) -> None:
-    job = document.require_job()
-    show_findings(document.findings, document)
+def _build(image: PreparedImage, output: str) -> None:
     view = make_build_view()
     try:
-        if builder == "cloud":
-            result = ensure_image_remotely(recipe, job, target, view.show)
-        else:
-            result = ensure_image(recipe, job, view.show, builder, push)
+        result = image.build(view.show)
     finally:
         view.finish()
     if output == "json":
-        print_json({**msgspec.to_builtins(result), "findings": document.findings})
+        print_json({**msgspec.to_builtins(result), "findings": image.findings})
     else:
         print_message(_in_words(result))
         typer.echo(result.reference)
@@ -114,7 +87,7 @@ def _in_words(result: ImageResult) -> str:
     return "; ".join([", ".join(facts), *_format_changes(result.changes)])
 
 
-def _format_changes(changes: list[Change] | None) -> list[str]:
+def _format_changes(changes: list[ImageChange] | None) -> list[str]:
     if not changes:
         return []
     shown = ", ".join(f"{change.path} {change.change}" for change in changes[:_SHOWN])

@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Protocol
 
+from rsctl.api import BuildEvent, Output, Step
+from rsctl.cli.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import is_quiet
-from rsctl.cli.show import format_finding, print_important, print_message, remedy_line, styled
+from rsctl.cli.show import print_important, print_message, styled
 from rsctl.findings import Finding
-from rsctl.image.events import Event, Output, Step
-from rsctl.stream.formatting import format_duration
 
-_NOTABLE_SECONDS = 1.0
 _MAX_INSTRUCTION = 160  # characters
 
 
 class BuildView(Protocol):
     """Shows the events of a build; nothing else may write to standard error meanwhile."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: BuildEvent) -> None:
         """Show an event."""
         ...
 
@@ -41,7 +40,7 @@ def make_build_view() -> BuildView:
 class QuietBuildView:
     """For --quiet."""
 
-    def show(self, event: Event) -> None:
+    def show(self, event: BuildEvent) -> None:
         """Say errors."""
         if isinstance(event, Finding) and event.is_error:
             print_important(format_build_finding(event))
@@ -59,7 +58,7 @@ class PlainBuildView:
     def __init__(self) -> None:
         self._total = 0
 
-    def show(self, event: Event) -> None:
+    def show(self, event: BuildEvent) -> None:
         """Write the event."""
         if isinstance(event, Finding):
             print_message(format_build_finding(event))
@@ -93,19 +92,3 @@ def _format_step(step: Step) -> str | None:
     if step.failed:
         return styled(f"failed after {took}", fg="red")
     return f"done in {took}" if step.number else f"{text} (done in {took})"
-
-
-def is_notable(step: Step) -> bool:
-    """Whether a step that ended, or what is in no Dockerfile, is worth a line of its own."""
-    return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
-
-
-def format_seconds(seconds: float) -> str:
-    """`1.2 s`, or `1:30` of a minute and more."""
-    return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
-
-
-def format_build_finding(finding: Finding) -> str:
-    """A finding with its remedy below."""
-    remedy = f"\n{remedy_line(finding.remedy)}" if finding.remedy else ""
-    return format_finding(finding) + remedy

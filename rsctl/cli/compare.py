@@ -9,17 +9,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.baseline import read_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.compare import ONE_RUN, Compared, Comparison, compare
 from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.runs import bring_up_to_date
+from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.runs.store import Store
 from rsctl.stream.formatting import format_number
 from rsctl.stream.sanitize import sanitize_line
 
@@ -78,7 +78,7 @@ def load(store: Store, reference: str, folder: str = ".") -> Results:
     found = find_source(store, reference)
     if isinstance(found, Bench):
         return bench_results(store, found)
-    bring_up_to_date(found)
+    find_run(found.run)
     return run_results(store, store.find(found.run))
 
 

@@ -6,22 +6,18 @@ import shlex
 import signal
 import sys
 import threading
-from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import Annotated, Literal, Optional
 
+import msgspec
 import typer
 
+from rsctl.api import EmulatedCloud, Fault, emulate
 from rsctl.cli import options
+from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import make_command
-from rsctl.cli.rehearse import BEHAVIOURS, parse_behaviour
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
-
-if TYPE_CHECKING:
-    from rsctl.emulators.clouds import CloudEmulator
-    from rsctl.emulators.faults import Fault
-    from rsctl.emulators.nodes import Runner
 
 _FAULT_FIELDS = ("times", "path", "delay", "status", "code", "message", "cut")
 
@@ -100,87 +96,44 @@ def command(
 
     It serves until Ctrl-C, and exits with 0 then.
     """
-    from rsctl.emulators.nodes import ANY_IMAGE, Program
-    from rsctl.emulators.nodes.runners import make_runner
-    from rsctl.emulators.scratch import ScratchFolder
-
-    wanted = {**parse_behaviour(behaviour), "pace": pace}
+    wanted = parse_behaviour(behaviour)
     to_come = [parse_fault(text) for text in faults]
-    nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
-    try:
-        with closing(ScratchFolder()) as scratch:
-            root = (folder or scratch.path).absolute()
-            root.mkdir(parents=True, exist_ok=True)
-            emulator = _make(cloud, root, nodes, wanted)
-            for fault in to_come:
-                emulator.faults.add(fault)
-            _listen(emulator, port)
-            with emulator:
-                _serve(cloud, emulator, nodes.kind, root, pace, output)
-    finally:
-        nodes.close()
+    with emulate(
+        cloud,
+        port=port,
+        runner=runner,
+        source=source,
+        folder=folder,
+        pace=pace,
+        behaviour=wanted,
+        faults=to_come,
+    ) as emulated:
+        _serve(emulated, output)
     return int(ExitCode.SUCCEEDED)
 
 
-def _make(cloud: str, folder: Path, nodes: Runner, behaviour: dict[str, object]) -> CloudEmulator:
-    from rsctl.emulators.clouds import make_emulator
-
-    try:
-        return make_emulator(cloud, folder, nodes, {}, behaviour)
-    except ValueError as problem:
-        finding = error("behaviour", f"--behaviour: {problem}", BEHAVIOURS)
-        raise RsctlError(ExitCode.USAGE, finding) from None
-
-
-def _listen(emulator: CloudEmulator, port: int) -> None:
-    if not port:
-        return
-    try:
-        emulator.listen(port)
-    except OSError as problem:
-        message = f"cannot answer at port {port}: {problem.strerror}"
-        finding = error("port", message, "take another one, or leave --port out")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-
-
-def _serve(
-    cloud: str, emulator: CloudEmulator, kind: str, folder: Path, pace: float, output: str
-) -> None:
-    from rsctl.emulators import NOTICE
-    from rsctl.emulators.clouds import client_environment
-
+def _serve(cloud: EmulatedCloud, output: str) -> None:
     interrupted = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: interrupted.set())
-    environment = client_environment(emulator.environment(), pace)
-    names = {key: getattr(emulator, key) for key in ("project", "region") if hasattr(emulator, key)}
     if output == "json":
-        shown = {
-            "cloud": cloud,
-            "url": emulator.url,
-            "runner": kind,
-            "folder": str(folder),
-            **names,
-        }
-        print_json({**shown, "environment": environment})
+        about = {"cloud": cloud.cloud, "url": cloud.url, "runner": cloud.runner}
+        shown = {**about, "folder": str(cloud.folder), **cloud.options}
+        print_json({**shown, "environment": cloud.environment})
     else:
-        for name, value in environment.items():
+        for name, value in cloud.environment.items():
             typer.echo(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
-    print_message(f"{NOTICE}: {cloud} at {emulator.url}, nodes by {kind}, buckets in {folder}")
-    print_message(
-        f"It is {' and '.join(f'{key} {name}' for key, name in names.items())}, and knows no other."
-    )
+    nodes = f"nodes by {cloud.runner}, buckets in {cloud.folder}"
+    print_message(f"{cloud.notice}: {cloud.cloud} at {cloud.url}, {nodes}")
+    names = " and ".join(f"{key} {name}" for key, name in cloud.options.items())
+    print_message(f"It is {names}, and knows no other.")
     print_message("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
     interrupted.wait()
 
 
 def parse_fault(text: str) -> Fault:
     """`CALL:times=3,status=503` as a fault. Raises RsctlError."""
-    import msgspec
-
-    from rsctl.emulators.faults import Fault
-
     call, _, rest = text.partition(":")
     fields = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     unknown = [name for name in fields if name not in _FAULT_FIELDS]

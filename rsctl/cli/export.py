@@ -12,6 +12,7 @@ from typing import IO, Annotated, Optional
 
 import typer
 
+from rsctl.api import RunRecord, Store, is_job_url
 from rsctl.bench.records import Bench
 from rsctl.bench.results import find_source
 from rsctl.cli.command import OUTPUT, make_command
@@ -20,8 +21,6 @@ from rsctl.cli.show import print_message
 from rsctl.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
 from rsctl.export.tables import TABLES, Source, Table, make_table, sources_of
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.store import Run, Store
-from rsctl.targets import in_cloud
 
 
 def _parse_table(name: str) -> str:
@@ -101,7 +100,7 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 def _sources(store: Store, reference: str) -> list[Source]:
     """What a reference names, brought up to date."""
-    if in_cloud(reference) is None:
+    if not is_job_url(reference):
         found = find_source(store, reference)
         if isinstance(found, Bench):
             for run in {trial.run for trial in found.latest().values()}:
@@ -112,10 +111,10 @@ def _sources(store: Store, reference: str) -> list[Source]:
     return [Source(_collect(store, reference))]
 
 
-def _collect(store: Store, reference: str) -> Run:
-    run, target = find_run(store, reference)
-    target.collect(run.run)
-    return store.find(run.run)
+def _collect(store: Store, reference: str) -> RunRecord:
+    run = find_run(reference)
+    run.collect()
+    return store.find(run.id)
 
 
 def _files(

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Optional
 import typer
 from typer.main import get_command
 
+from rsctl.api import Store
 from rsctl.bench.baseline import make_baseline, write_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.forecast import forecast, format_cost
@@ -30,7 +31,6 @@ from rsctl.cli.gate_views import (
 )
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.store import Store
 
 _DECISION = "Decision"
 _EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and what may be allowed."

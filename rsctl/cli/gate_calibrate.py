@@ -6,6 +6,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.calibrate import Calibration, calibrate
 from rsctl.bench.results import Results
 from rsctl.bench.rules import rules_of
@@ -15,7 +16,6 @@ from rsctl.cli.gate_run import REPEAT, How, open_source
 from rsctl.cli.gate_write import write_floors
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.store import Store
 
 
 @make_command("calibrate")

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, Optional
 
 import typer
 
+from rsctl.api import Store
 from rsctl.bench.gate import require_goals
 from rsctl.bench.prepare import PreparedBench, reopen
 from rsctl.bench.records import Bench, Benches, new_bench_id
 from rsctl.bench.results import Results, Series, bench_results
 from rsctl.bench.verdict import Floor
 from rsctl.cli import bench_run
-from rsctl.cli.bench_views import PlainBenchView
+from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.interrupts import Interrupts
 from rsctl.findings import ExitCode, RsctlError, note
-from rsctl.runs.store import Store
 from rsctl.spec.document import read
 
 REPEAT = 5

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from rsctl.api import Run
 from rsctl.cli.show import print_message
-from rsctl.runs.store import Store
-from rsctl.targets.base import Target
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_SECONDS = 0.2
@@ -93,9 +92,9 @@ class Interrupts:
 class Cancel:
     """The cancel of a run: sent once, from a thread of its own, so that nothing delays it."""
 
-    def __init__(self, target: Target, run: str) -> None:
+    def __init__(self, run: Run) -> None:
         self.is_asked = False
-        self._target, self._run = target, run
+        self._run = run
         self._lock = threading.Lock()
         self._answered = threading.Event()
         self._problem: BaseException | None = None
@@ -119,7 +118,7 @@ class Cancel:
         if self.is_asked:
             if not self._answered.is_set():
                 print_message(
-                    f"waiting until {self._run} is known to be cancelled; Ctrl-\\ leaves at once"
+                    f"waiting until {self._run.id} is known to be cancelled; Ctrl-\\ leaves at once"
                 )
             self._answered.wait()
             self.check()
@@ -127,13 +126,12 @@ class Cancel:
     def settle(self) -> None:
         """Wait for the answer where it still matters: while the run has not ended."""
         while self.is_asked and not self._answered.wait(_POLL_SECONDS):
-            known = Store().get(self._run)
-            if known is None or known.state.is_final:
+            if self._run.reload().state.is_final:
                 return
 
     def _send(self) -> None:
         try:
-            self._target.cancel(self._run)
+            self._run.ask_to_end()
         except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
             self._problem = problem
         self._answered.set()

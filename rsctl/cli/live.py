@@ -10,15 +10,14 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
+from rsctl.api import Run
+from rsctl.api.run_handle import progress_bar
 from rsctl.cli.output import in_color
-from rsctl.cli.views import format_event, summary_lines
+from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.findings import JobState
-from rsctl.runs.folder import RunFolder
-from rsctl.runs.store import Run
 from rsctl.stream.events import Event, LogEvent, ResultEvent, StateEvent
 from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
 from rsctl.stream.metrics import Tally
-from rsctl.stream.progress_bar import read_progress_bar
 from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.1
@@ -32,7 +31,6 @@ class LiveView:
 
     def __init__(self, run: str, replicas: list[str]) -> None:
         self._run = run
-        self._folder = RunFolder(run)
         self._started = monotonic()
         self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
         self._state = JobState.STARTING
@@ -98,7 +96,7 @@ class LiveView:
     def _progress_bar(self) -> Text | None:
         """The bar of the first replica that shows one; the others' are usually the same."""
         for replica in self._states:
-            if bar := read_progress_bar(self._folder.log(replica)):
+            if bar := progress_bar(self._run, replica):
                 return Text(f"  {replica} | {bar}", "dim", no_wrap=True, overflow="ellipsis")
         return None
 

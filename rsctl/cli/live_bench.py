@@ -11,20 +11,19 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rsctl.api import RunRecord, Store
 from rsctl.bench.cost import cost_of
 from rsctl.bench.figures import Figure
 from rsctl.bench.records import Bench, Trial
 from rsctl.bench.summary import CellFigure, cell_figures, counts, done, format_cell, summarize
 from rsctl.cli.bench_common import format_figure
-from rsctl.cli.bench_views import PlainBenchView
-from rsctl.cli.follow import with_metrics
+from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding, JobState
-from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, now, seconds_between
 from rsctl.stream.formatting import format_duration, format_number
-from rsctl.stream.metrics import MACHINES, MetricReader, MetricSpec, Tally
+from rsctl.stream.metrics import MACHINES, MetricReader, MetricSpec, Tally, with_metrics
 from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.25
@@ -71,7 +70,7 @@ class LiveBenchView(PlainBenchView):
             _, reader, tally = self._running[trial.run]
             with_metrics(events, reader, tally)
 
-    def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """A failure is printed at once, a success is in the table."""
         self._running.pop(trial.run, None)
         if run is not None:
@@ -111,7 +110,7 @@ class LiveBenchView(PlainBenchView):
         """Above the table."""
         self.print_message(line)
 
-    def _count(self, cell: int, run: Run) -> None:
+    def _count(self, cell: int, run: RunRecord) -> None:
         cost, _ = cost_of(run)
         if cost is not None:
             self._spent[cell] = self._spent.get(cell, 0.0) + cost
@@ -172,7 +171,7 @@ class LiveBenchView(PlainBenchView):
                 return f"{format_number(tally.recent[name][-1])} …"
         return ""
 
-    def _going(self, cell: int) -> list[Run]:
+    def _going(self, cell: int) -> list[RunRecord]:
         names = [trial.run for trial, _, _ in self._running.values() if trial.cell == cell]
         return [run for name in names if (run := self._store.get(name)) is not None]
 

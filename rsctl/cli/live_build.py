@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rsctl.cli.build_view import format_build_finding, format_seconds, is_notable
+from rsctl.api import BuildEvent, Output, Step
+from rsctl.cli.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import in_color
 from rsctl.findings import Finding
-from rsctl.image.events import Event, Output, Step
 from rsctl.stream.formatting import format_duration
 from rsctl.stream.sanitize import sanitize, sanitize_line
 
@@ -45,7 +45,7 @@ class LiveBuildView:
         )
         self._live.start()
 
-    def show(self, event: Event) -> None:
+    def show(self, event: BuildEvent) -> None:
         """Print what stays and note what goes on."""
         if isinstance(event, Finding):
             self._console.print(

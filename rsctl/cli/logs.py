@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Literal, Optional
 
-import msgspec
 import typer
 
+from rsctl.api import LogFilter
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
-from rsctl.runs.store import Run, Store
+from rsctl.findings import ExitCode
 from rsctl.spec.units import Duration
-from rsctl.stream.events import TIME_LENGTH, Cursor, LogEvent
+from rsctl.stream.events import TIME_LENGTH, LogEvent
 from rsctl.stream.formatting import LineFormat, format_line
-from rsctl.targets.base import Pool, Target, replica_names
 
 _FILTERS = "Filters"
-
-Keep = Callable[[LogEvent], object]
 
 
 @make_command("logs")
@@ -86,93 +80,35 @@ def command(
     Exit code: 0 whatever became of the run; that of the run is what `rsctl status --watch` ends
     with.
     """
-    known, target = find_run(Store(), run)
-    replicas = replica_names(msgspec.convert(known.plan["pools"], list[Pool]))
-    names = _chosen(known, replicas, role, replica, failed)
-    tests = _tests(names, since, grep)
-    write = _writer(output, names or replicas)
-    cursor: Cursor = {}
-    if tail is not None:
-        shown = tests if output == "json" else [*tests, _is_shown]
-        lines, cursor = _last(target, known.run, shown, tail)
-        write(lines)
-    if tail is None or follow:
-        for batch in _matching(target, known.run, cursor, follow, tests):
-            write(batch)
-    show_findings(finding for finding in findings_of(known.run) if finding.code in INCOMPLETE_LOG)
+    found = find_run(run)
+    chosen = LogFilter(
+        role=role,
+        replicas=tuple(replica),
+        failed=failed,
+        since=_since(since) if since else None,
+        grep=_pattern(grep) if grep else None,
+        tail_of=None if output == "json" else _is_shown,
+    )
+    replicas = found.chosen_replicas(chosen)
+    if failed and found.record.first_failure is None:
+        print_message(f"{found.id} has no failure")
+    write = _writer(output, replicas or found.replicas)
+    for batch in found.log_batches(chosen, tail=tail, follow=follow):
+        write(batch)
+    show_findings(found.log_findings())
     return int(ExitCode.SUCCEEDED)
-
-
-def _last(target: Target, run: str, tests: list[Keep], count: int) -> tuple[list[LogEvent], Cursor]:
-    """The last matching lines of what is there by now, and the cursor behind them.
-
-    So many lines back from the end there may be too few that match; then it goes further back.
-    """
-    back = count
-    while True:
-        cursor = target.tail(run, back)
-        is_all = not any(cursor.values())
-        batches = _matching(target, run, cursor, False, tests)
-        lines = deque((line for batch in batches for line in batch), maxlen=count)
-        if is_all or len(lines) == count:
-            return list(lines), cursor
-        back *= 8
 
 
 def _is_shown(line: LogEvent) -> bool:
     return format_line(line.text) is not None
 
 
-def _matching(
-    target: Target, run: str, cursor: Cursor, follow: bool, tests: list[Keep]
-) -> Iterator[list[LogEvent]]:
-    for events in target.events(run, cursor, follow):
-        lines = [event for event in events if isinstance(event, LogEvent)]
-        for test in tests:
-            lines = [line for line in lines if test(line)]
-        yield lines
-
-
-def _chosen(
-    run: Run, known: list[str], role: str | None, named: Sequence[str], failed: bool
-) -> list[str] | None:
-    """The replicas asked for, or None for all. Raises RsctlError for one that the run has not."""
-    if not (role or named or failed):
-        return None
-    unknown = [name for name in named if name not in known]
-    if unknown:
-        raise RsctlError(
-            ExitCode.USAGE,
-            error(
-                "replica",
-                f"{run.run} has no replica {unknown[0]!r}",
-                f"it has {', '.join(known)}",
-            ),
-        )
-    chosen = [n for n in named or known if not role or n.startswith(f"{role}-")]
-    if failed:
-        if run.first_failure is None:
-            print_message(f"{run.run} has no failure")
-            return []
-        chosen = [name for name in chosen if name == run.first_failure.replica]
-    return chosen
-
-
-def _tests(names: list[str] | None, since: str | None, grep: str | None) -> list[Keep]:
-    tests: list[Keep] = []
-    if names is not None:
-        chosen = frozenset(names)
-        tests.append(lambda line: line.replica in chosen)
-    if since:
-        start = _since(since)
-        tests.append(lambda line: line.time >= start)
-    if grep:
-        try:
-            pattern = re.compile(grep)
-        except re.error as problem:
-            raise typer.BadParameter(str(problem), param_hint="--grep") from None
-        tests.append(lambda line: pattern.search(line.text))
-    return tests
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as problem:
+        raise typer.BadParameter(str(problem), param_hint="--grep") from None
+    return text
 
 
 def _since(text: str) -> str:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from time import sleep
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
+from rsctl.api import RunRecord
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.runs import find_run, refresh_run
-from rsctl.cli.views import format_metric
+from rsctl.cli.run_text import format_metric
+from rsctl.cli.runs import find_run
 from rsctl.findings import ExitCode
-from rsctl.runs.store import Run, Store
 from rsctl.stream.events import MetricEvent
 from rsctl.stream.formatting import format_number, sparkline
-from rsctl.stream.metrics import MACHINES, Tally
+from rsctl.stream.metrics import Tally
 from rsctl.stream.ndjson import event_line
 from rsctl.stream.sanitize import sanitize
-
-_POLL_SECONDS = 0.3
 
 
 @make_command("metrics")
@@ -44,40 +41,18 @@ def command(
     """Show the metrics of a run."""
     if follow and plot:
         context.fail("--plot draws what is there; it cannot follow.")
-    store = Store()
-    known, target = find_run(store, run)
-    target.collect(known.run)
-    values = _values(store, known, follow)
-    shown = (m for m in values if _is_shown(m, name, nodes))
+    found = find_run(run)
+    shown = found.metrics(name, nodes=nodes, follow=follow)
     if output == "json" or follow:
         for metric in shown:
             _print_one(metric, output)
     elif plot:
         from rsctl.cli.plot import plot_metrics
 
-        plot_metrics(shown, known.metrics_spec)
+        plot_metrics(shown, found.record.metrics_spec)
     else:
-        _print_table(shown, known, nodes)
+        _print_table(shown, found.record, nodes)
     return int(ExitCode.SUCCEEDED)
-
-
-def _is_shown(metric: MetricEvent, names: Sequence[str], nodes: bool) -> bool:
-    if names:
-        return metric.name in names
-    return nodes or not metric.name.startswith(MACHINES)
-
-
-def _values(store: Store, run: Run, follow: bool) -> Iterator[MetricEvent]:
-    """The run's values; with `follow` until it has ended."""
-    seen = 0
-    while True:
-        for row, metric in store.metrics(run.run, after=seen):
-            seen = row
-            yield metric
-        if run.state.is_final or not follow:
-            return
-        sleep(_POLL_SECONDS)
-        run = refresh_run(store, run)
 
 
 def _print_one(metric: MetricEvent, output: str) -> None:
@@ -90,7 +65,7 @@ def _print_one(metric: MetricEvent, output: str) -> None:
     sys.stdout.flush()
 
 
-def _print_table(metrics: Iterator[MetricEvent], run: Run, nodes: bool) -> None:
+def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) -> None:
     tally = Tally(run.metrics_spec)
     for metric in metrics:
         tally.add(metric.name, metric.value)

@@ -51,20 +51,20 @@ def _complete_targets(incomplete: str) -> list[str]:
 
 
 def _complete_runs(incomplete: str) -> list[str]:
+    from rsctl.api import known_runs
     from rsctl.findings import RsctlError
-    from rsctl.runs.store import Store
 
     try:
-        names = [run.run for run in Store().runs(limit=50)]
+        names = known_runs(limit=50)
     except RsctlError:
         return []
     return _beginning(incomplete, ["@last", *names])
 
 
 def _complete_benches(incomplete: str) -> list[str]:
+    from rsctl.api import Store
     from rsctl.bench.records import Benches
     from rsctl.findings import RsctlError
-    from rsctl.runs.store import Store
 
     try:
         names = [bench.bench for bench in Benches(Store()).benches(50)]

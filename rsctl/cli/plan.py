@@ -9,16 +9,12 @@ import msgspec
 import typer
 import yaml
 
+from rsctl.api import Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.show import print_json, show_findings
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.plan import choose_target, make_plan, name_of
-from rsctl.runs.ids import new_run_id, placeholder, require_run_id
-from rsctl.spec import matrix
-from rsctl.spec.document import Document, read
+from rsctl.findings import ExitCode
 from rsctl.stream.sanitize import sanitize
-from rsctl.targets.base import Plan, Pool, Submission
 
 
 @make_command("plan")
@@ -46,50 +42,18 @@ def command(
 
     Exit code: 0, or 2 if the job cannot be planned.
     """
-    document = read(job, settings)
-    chosen = choose_target(document, target)
-    name = name_of(document)
-    if run_id is not None:
-        run = require_run_id(run_id)
-    else:
-        # Code is to be run, by several people perhaps: each gets an id of their own.
-        run = new_run_id(name) if output == "python" else placeholder(name)
-    submission = make_plan(document, chosen, run)
-    plan = submission.plan
-    cells = _cells(document)
+    file = load(job, set=settings, strict=False)
+    if output == "python":  # code is to be run, by several people perhaps: each gets an id
+        typer.echo(sdk_code(file, target, run_id=run_id), nl=False)
+        return int(ExitCode.SUCCEEDED)
+    planned = plan(file, target, run_id=run_id)
     if output == "json":
-        shown = msgspec.to_builtins(plan)
-        print_json({**shown, "cells": cells} if cells else shown)
-    elif output == "python":
-        typer.echo(_code(submission), nl=False)
+        shown = msgspec.to_builtins(planned)
+        print_json({**shown, "cells": file.cells} if file.cells else shown)
     else:
-        show_findings(plan.findings, document)
-        typer.echo(sanitize(_text(plan, cells)), nl=False)
+        show_findings(planned.findings, file)
+        typer.echo(sanitize(_text(planned, file.cells)), nl=False)
     return int(ExitCode.SUCCEEDED)
-
-
-def _code(submission: Submission) -> str:
-    """The request by the SDK of its cloud. Raises RsctlError where there is none."""
-    target = submission.plan.target
-    if target == "vertex":
-        from rsctl.sdk import vertex
-
-        return vertex.code(submission)
-    if target == "sagemaker":
-        from rsctl.sdk import sagemaker
-
-        return sagemaker.code(submission)
-    message = f"target {target} has no SDK"
-    raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
-
-
-def _cells(document: Document) -> list[dict[str, Any]]:
-    if document.root is None:
-        return []
-    return [
-        {path: matrix.plain(node) for path, node in cell.items()}
-        for cell in matrix.cells(document.root)
-    ]
 
 
 def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from rsctl.api import Finding, Store, runs
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.runs import bring_all_up_to_date
+from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.table import write_table
-from rsctl.findings import ExitCode, RsctlError
-from rsctl.image.built_images import BuiltImage, built_images, find_engine, remove_image
-from rsctl.prune.images import built_at, unused_images
-from rsctl.prune.items import Item, Kept, Limits
-from rsctl.prune.leftovers import bucket_items, folder_items
-from rsctl.prune.removal import one_at_a_time, remove
-from rsctl.prune.selection import Selection
-from rsctl.runs.store import Store
+from rsctl.findings import ExitCode
+from rsctl.prune.items import Item, Limits
+from rsctl.prune.prune import Prune, find_engine
+from rsctl.prune.removal import one_at_a_time
 from rsctl.spec.units import Duration
 from rsctl.stream.formatting import format_bytes
 
@@ -86,11 +83,11 @@ def command(
     Exit code: 0, or 3 if something cannot be removed.
     """
     limits = _limits(older_than, keep, outputs)
+    runs(on_outdated=_not_damaged)
     store = Store()
-    bring_all_up_to_date(store.unfinished())
     with one_at_a_time(lambda: print_message("another rsctl prune is at work; waiting for it")):
         program = find_engine() if images else None
-        prune = _Prune(store, limits)
+        prune = Prune(store, limits)
         prune.select(buckets, program)
         if not dry_run:
             prune.remove(program)
@@ -99,8 +96,14 @@ def command(
     if output == "json":
         print_json(prune.shown(dry_run))
     else:
-        prune.write(dry_run)
+        _write(prune, dry_run)
     return int(ExitCode.ENVIRONMENT if prune.problems else ExitCode.SUCCEEDED)
+
+
+def _not_damaged(name: str, findings: tuple[Finding, ...]) -> None:
+    """What cannot be read is shown at the end."""
+    if not findings or findings[0].code != "damaged":
+        show_outdated(name, findings)
 
 
 def _limits(older_than: float | None, keep: int | None, outputs: bool) -> Limits:
@@ -110,78 +113,17 @@ def _limits(older_than: float | None, keep: int | None, outputs: bool) -> Limits
     return Limits(seconds, newest, outputs)
 
 
-class _Prune:
-    """One call: what was selected, what became of it."""
-
-    def __init__(self, store: Store, limits: Limits) -> None:
-        self._store, self._limits = store, limits
-        self._images: dict[str, BuiltImage] = {}
-        self.items: list[Item] = []
-        self.kept: list[Kept] = []
-        self.problems: list[RsctlError] = []
-
-    def select(self, has_buckets: bool, program: str | None) -> None:
-        """Select what goes; `program` is the engine whose images are asked for."""
-        selection = Selection(self._store, self._limits)
-        self.items = [*selection.items, *folder_items(self._store, self._limits)]
-        self.kept = selection.kept
-        if has_buckets:
-            buckets, kept = bucket_items(self._store, self._limits)
-            self.items += buckets
-            self.kept += kept
-        if program is not None:
-            runs, benches = selection.kept_runs, selection.kept_benches
-            unused = unused_images(built_images(program), runs, benches, self._limits)
-            self._images = {image.label: image for image in unused}
-            self.items += [
-                Item(kind="image", name=image.label, size=image.size, ended=built_at(image))
-                for image in unused
-            ]
-
-    def remove(self, program: str | None) -> None:
-        """Remove what was selected; `items` is what went, `kept` and `problems` the rest."""
-        selected, self.items = self.items, []
-        for item in selected:
-            try:
-                kept = self._remove(item, program)
-            except RsctlError as problem:
-                self.problems.append(problem)
-                continue
-            if kept is None:
-                self.items.append(item)
-            else:
-                self.kept.append(kept)
-
-    def _remove(self, item: Item, program: str | None) -> Kept | None:
-        if item.kind != "image" or program is None:
-            return remove(self._store, item, self._limits)
-        reason = remove_image(program, self._images[item.name])
-        return None if reason is None else Kept(item.name, reason)
-
-    @property
-    def _bytes(self) -> int:
-        return sum(item.size for item in self.items)
-
-    def shown(self, is_dry: bool) -> dict[str, Any]:
-        """What `-o json` prints."""
-        return {
-            "dry_run": is_dry,
-            "bytes": self._bytes,
-            "removed": self.items,
-            "kept": [{"name": name, "reason": reason} for name, reason in self.kept],
-        }
-
-    def write(self, is_dry: bool) -> None:
-        """The table, and what stays although it is old enough."""
-        if self.items:
-            write_table([_HEAD, *map(_row, self.items)])
-        for name, reason in self.kept:
-            print_message(f"{name} stays: {reason}")
-        if not self.items:
-            print_message("nothing to remove")
-            return
-        done = "would go" if is_dry else "removed"
-        print_message(f"{done}: {_counted(self.items)}, {format_bytes(self._bytes)}")
+def _write(prune: Prune, is_dry: bool) -> None:
+    """The table, and what stays although it is old enough."""
+    if prune.items:
+        write_table([_HEAD, *map(_row, prune.items)])
+    for name, reason in prune.kept:
+        print_message(f"{name} stays: {reason}")
+    if not prune.items:
+        print_message("nothing to remove")
+        return
+    done = "would go" if is_dry else "removed"
+    print_message(f"{done}: {_counted(prune.items)}, {format_bytes(prune.bytes)}")
 
 
 def _row(item: Item) -> tuple[str, ...]:

@@ -1,28 +1,8 @@
-"""The locations of a run's results."""
+"""The locations of a run's results, as they are shown."""
 
 from __future__ import annotations
 
 import os
-
-from rsctl.runs.home import is_rehearsed
-from rsctl.runs.store import Run
-from rsctl.targets import get
-
-
-def results_of(run: Run) -> dict[str, str]:
-    """Locations by what they hold: `outputs`, `checkpoints`, on clouds `model` too.
-
-    Those of a rehearsal are the folders that stood for the cloud's buckets.
-    """
-    try:
-        found = get(run.target).results(run.plan)
-    except (KeyError, TypeError, AttributeError):  # a plan that another version has stored
-        return {}
-    if not is_rehearsed(run.run):
-        return found
-    from rsctl.rehearsal.buckets import bucket_folder
-
-    return {name: str(bucket_folder(location)) for name, location in found.items()}
 
 
 def format_location(location: str) -> str:

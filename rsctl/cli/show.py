@@ -18,7 +18,7 @@ from rsctl.spec.file_text import lines_of
 from rsctl.stream.sanitize import sanitize
 
 if TYPE_CHECKING:
-    from rsctl.spec.document import Document
+    from rsctl.api import JobFile
     from rsctl.stream.events import Event
 
 _KEY = re.compile(r"([\w-]+):(?=\s|$)")
@@ -42,12 +42,12 @@ def styled(text: str, **style: object) -> str:
     return typer.style(text, **style) if in_color() else text  # type: ignore[arg-type]
 
 
-def show_findings(findings: Iterable[Finding], document: Document | None = None) -> None:
+def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> None:
     """Print findings with their position and the line they point at; only errors if --quiet.
 
-    The text of `document` is the one that was read; other files are read again.
+    The text of `file` is the one that was read; other files are read again.
     """
-    sources = {document.path: lines_of(document.text)} if document else {}
+    sources = {file.path: lines_of(file.text)} if file else {}
     for finding in findings:
         if is_quiet() and not finding.is_error:
             continue

@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
-from typing import Annotated, Optional
+from contextlib import contextmanager
+from typing import Annotated, NamedTuple, Optional
 
 import typer
 
+from rsctl.api import PreparedRun, Rehearsal, Run, known_run, load, prepare
 from rsctl.cli import options
+from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.command import make_command
-from rsctl.cli.follow import follow, make_result
+from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
-from rsctl.cli.rehearse import Rehearse
-from rsctl.cli.runs import bring_all_up_to_date
+from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.views import make_view
-from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error, note
-from rsctl.plan import choose_target, make_plan, name_of
-from rsctl.runs.folder import RunFolder
-from rsctl.runs.ids import new_run_id
-from rsctl.runs.store import Store
-from rsctl.spec.document import Document, read
-from rsctl.stream.events import FindingEvent, ResultEvent, StateEvent, now
-from rsctl.targets.base import (
-    Plan,
-    Submission,
-    Target,
-    Unanswered,
-    metric_specs,
-    new_run,
-    replica_names,
-)
-
-_NO_MATRIX = error(
-    "matrix",
-    "submit runs one job, not the cells of a matrix",
-    "run them all: rsctl bench run JOB; see them: rsctl plan JOB",
-    "matrix",
-)
-
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
+from rsctl.stream.events import FindingEvent, ResultEvent, now
 
 _REHEARSAL = "Rehearsal"
 
@@ -102,35 +81,28 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        document = read(job, settings)
-        place = choose_target(document, target)
-        rehearsal = Rehearse(place.name, rehearse_with, behaviour) if rehearse else None
-        submission = _planned(document, place, output, rehearsal)
-    plan = submission.plan
-    store = Store()
-    replicas = replica_names(plan.pools)
-    view = make_view(output, plan.run, replicas)
+        how = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
+        file = load(job, set=settings, strict=False)
+        prepared = prepare(file, target, rehearse=how)
+    show_findings(prepared.findings, file)
+    if output == "json":
+        print_events(_finding_events(prepared.findings))
+    view = make_view(output, prepared.run_id, prepared.replicas)
     context.call_on_close(view.close)
     if cancel_on_interrupt is None:
         cancel_on_interrupt = os.environ.get("CI") == "true"
-    with _errors_as_events(output, plan):
-        clear_killed_runs(store, place)
-        with rehearsal.playing(submission) if rehearsal else nullcontext(submission) as sent:
-            is_wanted = send(store, place, sent, settings, interrupts)
-    if detach and is_wanted:
-        return _detached(plan, store, output)
-    noun = "replica" if len(replicas) == 1 else "replicas"
-    print_message(f"{plan.run} on {plan.target}, {len(replicas)} {noun}")
-    cancels = cancel_on_interrupt or not is_wanted
-    with _errors_as_events(output, plan):
-        exit_code = follow(place, plan.run, metric_specs(submission.job), view, interrupts, cancels)
-    if rehearsal and exit_code != ExitCode.INTERRUPTED:
-        rehearsal.end(plan)
-    return exit_code
+    with _errors_as_events(output, prepared.run_id):
+        sent = _send(prepared, interrupts)
+    if detach and sent.is_wanted:
+        return _detached(sent.run, output)
+    noun = "replica" if len(prepared.replicas) == 1 else "replicas"
+    print_message(f"{prepared.run_id} on {prepared.plan.target}, {len(prepared.replicas)} {noun}")
+    with _errors_as_events(output, prepared.run_id):
+        return follow(sent.run, view, interrupts, cancel_on_interrupt or not sent.is_wanted)
 
 
 @contextmanager
-def _errors_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
+def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
     """What stops a submission is told as events too, so that a result always ends the stream."""
     try:
         yield
@@ -139,7 +111,7 @@ def _errors_as_events(output: str, plan: Plan | None = None) -> Iterator[None]:
             caught if isinstance(caught, RsctlError) else _interrupted("nothing was submitted")
         )
         if output == "json":
-            print_events([*_finding_events(problem.findings), _result(problem, plan)])
+            print_events([*_finding_events(problem.findings), _result(problem, run)])
         raise problem from None
 
 
@@ -147,13 +119,13 @@ def _interrupted(what: str) -> RsctlError:
     return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {what}"))
 
 
-def _result(problem: RsctlError, plan: Plan | None) -> ResultEvent:
+def _result(problem: RsctlError, run: str | None) -> ResultEvent:
     """The last event of a run that was not submitted, as far as anybody knows."""
-    known = Store().get(plan.run) if plan else None
+    known = known_run(run) if run else None
     is_cancelled = problem.exit_code is ExitCode.CANCELLED
     return ResultEvent(
         time=now(),
-        run=plan.run if plan else None,
+        run=run,
         state=known.state if known else JobState.CANCELLED if is_cancelled else JobState.FAILED,
         exit_code=int(problem.exit_code),
         url=known.url if known else None,
@@ -164,84 +136,35 @@ def _finding_events(findings: Iterable[Finding]) -> list[FindingEvent]:
     return [FindingEvent(time=now(), finding=finding) for finding in findings]
 
 
-def _planned(
-    document: Document, target: Target, output: str, rehearsal: Rehearse | None
-) -> Submission:
-    """A job that this environment can run; shows what the user should know of it."""
-    made_up = rehearsal.prepare(document) if rehearsal else []
-    submission = make_plan(document, target, new_run_id(name_of(document)))
-    if submission.job.matrix:
-        document.add([_NO_MATRIX])
-        document.require_job()
-    lacking = rehearsal.findings(submission) if rehearsal else target.preflight(submission)
-    missing = [finding for finding in lacking if finding.is_error]
-    findings = [finding for finding in submission.plan.findings if finding.severity != "note"]
-    findings += [finding for finding in [*made_up, *lacking] if not finding.is_error]
-    show_findings(findings, document)
-    if output == "json":
-        print_events(_finding_events(findings))
-    if missing:
-        raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-    return submission
+class _Sent(NamedTuple):
+    """A run that has begun; one that was interrupted is followed to its end, and not wanted."""
+
+    run: Run
+    is_wanted: bool
 
 
-def send(
-    store: Store,
-    target: Target,
-    submission: Submission,
-    settings: Iterable[str],
-    interrupts: Interrupts,
-) -> bool:
-    """Record the run and submit it; whatever stops the submission is recorded too.
-
-    Where the answer was lost nothing is, so that the next command looks for the job. Returns
-    whether the run is still wanted: one that had begun when it was interrupted is to be followed
-    to its end, which the interruption asks for.
-    """
-    plan, run = submission.plan, new_run(submission, settings)
-    view = make_build_view() if plan.image.tag else QuietBuildView()
+def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
+    """Submit the run. Raises RsctlError, also for an interruption before anything had begun."""
+    view = make_build_view() if prepared.plan.image.tag else QuietBuildView()
     try:
-        target.submit(submission, lambda: store.add(run), view.show)
+        run = prepared.submit(view.show, show_outdated)
         interrupts.hold()
-    except Unanswered:
-        raise
-    except RsctlError as problem:
-        _record_end(store, plan.run, JobState.FAILED, str(problem))
-        raise
+        return _Sent(run, True)
     except KeyboardInterrupt:
+        interrupts.hold()
         interrupts.count = max(interrupts.count, 1)
-        if _has_begun(store, plan):
-            return False
-        reason = "interrupted while it was submitted"
-        _record_end(store, plan.run, JobState.CANCELLED, reason)
-        raise _interrupted(f"{plan.run} is cancelled") from None
+        begun = prepared.take_back()
+        if begun is None:
+            raise _interrupted(f"{prepared.run_id} is cancelled") from None
+        return _Sent(begun, False)
     finally:
         view.finish()
-    return True
 
 
-def _has_begun(store: Store, plan: Plan) -> bool:
-    """Whether there is a job in the cloud, or a supervisor on this machine."""
-    known = store.get(plan.run)
-    supervisor = RunFolder(plan.run).supervisor()
-    is_located = known is not None and known.url != f"{plan.target}://{plan.run}"
-    return is_located or supervisor not in (None, os.getpid())
-
-
-def clear_killed_runs(store: Store, target: Target) -> None:
-    """Clear away what killed runs on this target have left."""
-    bring_all_up_to_date(store.unfinished(target.name))
-
-
-def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:
-    event = StateEvent(time=now(), state=state, exit_code=int(state.exit_code), reason=reason)
-    store.record(run, event)
-
-
-def _detached(plan: Plan, store: Store, output: str) -> int:
+def _detached(run: Run, output: str) -> int:
     if output == "json":
-        print_events([make_result(plan.run, store.get(plan.run), {}, int(ExitCode.SUCCEEDED))])
+        print_events([run.result(exit_code=int(ExitCode.SUCCEEDED))])
     else:
-        typer.echo(plan.run)
-        print_message(f"watch it: rsctl logs -f {plan.run}   end it: rsctl cancel {plan.run}")
+        typer.echo(run.id)
+        print_message(f"watch it: rsctl logs -f {run.id}   end it: rsctl cancel {run.id}")
     return int(ExitCode.SUCCEEDED)

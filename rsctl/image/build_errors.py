@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.events import Event, Output, Step
+from rsctl.image.events import BuildEvent, Output, Step
 from rsctl.image.known_errors import KNOWN_ERRORS, KnownBuildError
 
 _KEPT_LINES = 200
@@ -40,7 +40,7 @@ class FailureDetails:
         self._last: Step | None = None
         self._lines: defaultdict[int, deque[str]] = defaultdict(lambda: deque(maxlen=_KEPT_LINES))
 
-    def add(self, event: Event) -> None:
+    def add(self, event: BuildEvent) -> None:
         """Collect an event."""
         if isinstance(event, Step):
             self._add_step(event)

@@ -12,7 +12,7 @@ from rsctl.image.build_errors import FailureDetails, find_known_error
 from rsctl.image.builder_detection import detect_builder
 from rsctl.image.commands import run_streamed
 from rsctl.image.engine import BaseImage, EngineImage, Layer, find_base, find_image
-from rsctl.image.events import Event, Output, Show, Step
+from rsctl.image.events import BuildEvent, Output, Show, Step
 from rsctl.image.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
 from rsctl.image.recipe import Recipe
 
@@ -162,11 +162,11 @@ def select_builder(wanted: str = "auto") -> Builder:
     return next(builder for builder in BUILDERS if builder.name == name)
 
 
-def _ignore_event(_event: Event) -> None:
+def _ignore_event(_event: BuildEvent) -> None:
     """Shows nothing."""
 
 
-def _report(event: Event, failure: FailureDetails, show: Show) -> None:
+def _report(event: BuildEvent, failure: FailureDetails, show: Show) -> None:
     """Show an event; errors are shown once, at the end."""
     failure.add(event)
     if not (isinstance(event, Finding) and event.is_error):

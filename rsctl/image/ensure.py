@@ -12,7 +12,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.image.builder import Builder, Layer, select_builder
 from rsctl.image.events import Output, Show
 from rsctl.image.labels import make_labels
-from rsctl.image.last_build import Change, changes_since_last_build, save_build
+from rsctl.image.last_build import ImageChange, changes_since_last_build, save_build
 from rsctl.image.recipe import Recipe
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import at_digest
@@ -37,7 +37,7 @@ class ImageResult(msgspec.Struct, kw_only=True):
     built: bool = False
     pushed: bool = False
     seconds: float
-    changes: Optional[list[Change]]
+    changes: Optional[list[ImageChange]]
 
     @property
     def reference(self) -> str:
@@ -84,7 +84,7 @@ def ensure_image_remotely(recipe: Recipe, job: Job, target: str, show: Show) -> 
 
 
 def _result(
-    recipe: Recipe, started: float, changes: list[Change] | None, **facts: object
+    recipe: Recipe, started: float, changes: list[ImageChange] | None, **facts: object
 ) -> ImageResult:
     return ImageResult(
         tag=recipe.reference,

@@ -40,9 +40,9 @@ class Output(NamedTuple):
     step: int = 0
 
 
-Event = Step | Output | Finding
+BuildEvent = Step | Output | Finding
 
-Show = Callable[[Event], None]
+Show = Callable[[BuildEvent], None]
 """Shows the user an event of a build."""
 
 

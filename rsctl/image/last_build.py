@@ -12,7 +12,7 @@ from rsctl.image.recipe import Recipe
 from rsctl.runs.home import home, private_folder
 
 
-class Change(msgspec.Struct, frozen=True):
+class ImageChange(msgspec.Struct, frozen=True):
     """One file of the context, or the Dockerfile or platform, that is not as in the last build."""
 
     path: str
@@ -24,7 +24,7 @@ class _SavedBuild(msgspec.Struct):
     hashes: dict[str, str]
 
 
-def changes_since_last_build(recipe: Recipe) -> list[Change] | None:
+def changes_since_last_build(recipe: Recipe) -> list[ImageChange] | None:
     """What differs from the last build of this name here; None if there was none."""
     last = _read(_path(recipe))
     if last is None:
@@ -32,7 +32,7 @@ def changes_since_last_build(recipe: Recipe) -> list[Change] | None:
     now = _hashes(recipe)
     names = sorted(now.keys() | last.hashes.keys())
     return [
-        Change(name, _change(last.hashes.get(name), now.get(name)))
+        ImageChange(name, _change(last.hashes.get(name), now.get(name)))
         for name in names
         if last.hashes.get(name) != now.get(name)
     ]

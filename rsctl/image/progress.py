@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import NamedTuple, Protocol
 
-from rsctl.image.events import Event, Output, Step, one_line, output_or_finding
+from rsctl.image.events import BuildEvent, Output, Step, one_line, output_or_finding
 
 __all__ = ["CLASSIC", "PODMAN", "BuildKitProgress", "Progress", "StepwiseProgress"]
-__all__ += ["Event", "Output", "Step", "output_or_finding"]
+__all__ += ["BuildEvent", "Output", "Step", "output_or_finding"]
 
 Clock = Callable[[], float]
 
@@ -23,11 +23,11 @@ Clock = Callable[[], float]
 class Progress(Protocol):
     """Reads what one build prints."""
 
-    def read(self, line: str | None) -> Iterator[Event]:
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
         """The events of a line without its end; None says that nothing has come for a moment."""
         ...
 
-    def end(self, failed: bool) -> Iterator[Event]:
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
         """The events that follow from the end of the build."""
         ...
 
@@ -79,7 +79,7 @@ class StepwiseProgress:
         self._is_announced = True
         self._is_open = False
 
-    def read(self, line: str | None) -> Iterator[Event]:
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
         """See Progress."""
         if line is None:
             yield from self._announce()
@@ -96,7 +96,7 @@ class StepwiseProgress:
             if line and not self._format.builder_lines.match(line):
                 yield output_or_finding(line, self._step.number if self._step else 0)
 
-    def end(self, failed: bool) -> Iterator[Event]:
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
         """See Progress."""
         yield from self._close(failed)
 
@@ -109,12 +109,12 @@ class StepwiseProgress:
         is_next = (step.number, step.total) == (before.number + 1, before.total)
         return step if is_next and step.number <= step.total else None
 
-    def _announce(self) -> Iterator[Event]:
+    def _announce(self) -> Iterator[BuildEvent]:
         if self._step and not self._is_announced:
             self._is_announced = True
             yield self._step
 
-    def _close(self, failed: bool) -> Iterator[Event]:
+    def _close(self, failed: bool) -> Iterator[BuildEvent]:
         yield from self._announce()
         if self._step and self._is_open:
             self._is_open = False
@@ -150,7 +150,7 @@ class BuildKitProgress:
     _cached: list[Step] = field(default_factory=list)
     _has_failed: bool = False
 
-    def read(self, line: str | None) -> Iterator[Event]:
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
         """See Progress."""
         if line is None:
             yield from self._announce()
@@ -166,7 +166,7 @@ class BuildKitProgress:
             yield from self._announce()
             yield Output(line)
 
-    def end(self, failed: bool) -> Iterator[Event]:
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
         """See Progress."""
         yield from self._announce()
         for vertex in self._vertices.values():
@@ -179,7 +179,7 @@ class BuildKitProgress:
         step = replace(step, instruction=one_line(step.instruction))
         return _Vertex(step, name, self.clock())
 
-    def _vertex_events(self, vertex: _Vertex, text: str) -> Iterator[Event]:
+    def _vertex_events(self, vertex: _Vertex, text: str) -> Iterator[BuildEvent]:
         if text == "CACHED" and not vertex.is_ended and not vertex.is_announced:
             vertex.is_ended = vertex.is_announced = True
             if vertex.step.number:
@@ -200,7 +200,7 @@ class BuildKitProgress:
         else:
             yield Output(text, vertex.step.number)
 
-    def _announce(self) -> Iterator[Event]:
+    def _announce(self) -> Iterator[BuildEvent]:
         """Steps of the cache come at once and in no order; those that work have started."""
         yield from sorted(self._cached, key=lambda step: step.number)
         self._cached.clear()

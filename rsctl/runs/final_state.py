@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.runs.home import run_directory
-from rsctl.runs.records import Run
+from rsctl.runs.records import RunRecord
 from rsctl.stream.events import StateEvent
 
 _BYTES = 4096
@@ -47,7 +47,7 @@ def final_state(run: str) -> StateEvent | None:
     return event if event.replica is None and event.state.is_final else None
 
 
-def with_final_state(run: Run) -> Run:
+def with_final_state(run: RunRecord) -> RunRecord:
     """The run with its final state, should the store lack it, which a full disk may cause."""
     ended = None if run.state.is_final else final_state(run.run)
     if ended is None:

@@ -32,7 +32,7 @@ class Fact(NamedTuple):
     value: Any
 
 
-class Run(msgspec.Struct, kw_only=True, frozen=True):
+class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     """One run as the store knows it. `plan` is what `rsctl plan -o json` printed for it, `settings`
     what was laid over the job file by `--set`.
 

@@ -18,11 +18,13 @@ from rsctl.runs.database import Database
 from rsctl.runs.home import home
 from rsctl.runs.records import Fact as Fact
 from rsctl.runs.records import Replica as Replica
-from rsctl.runs.records import Run as Run
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
 from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
+
+Run = RunRecord
 
 _LATE_VALUES = 200
 

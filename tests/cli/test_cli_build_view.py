@@ -13,11 +13,11 @@ import pytest
 from rsctl.cli import output
 from rsctl.cli.build_view import make_build_view
 from rsctl.findings import error, warning
-from rsctl.image.events import Event, Output, Step
+from rsctl.image.events import BuildEvent, Output, Step
 
 DEADLINE = 30.0
 PIP = "RUN rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt"
-BUILD: list[Event] = [
+BUILD: list[BuildEvent] = [
     Output('building with "default" instance'),
     Step(0, 0, "[internal] load metadata for docker.io/library/base:1"),
     Step(0, 0, "[internal] load metadata for docker.io/library/base:1", seconds=0.2),
@@ -45,7 +45,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     output.reset_output()
 
 
-def show(events: list[Event]) -> None:
+def show(events: list[BuildEvent]) -> None:
     view = make_build_view()
     for event in events:
         view.show(event)

@@ -239,7 +239,7 @@ def test_a_pipeline_that_ends_it_before_it_is_sent_reads_a_result(
     rsctl: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end = lambda *_: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
-    monkeypatch.setattr("rsctl.cli.submit.make_plan", end)
+    monkeypatch.setattr("rsctl.api.submission.make_plan", end)
     done = rsctl("submit", job(rsctl, "true"), "-o", "json")
     assert (done.code, done.err) == (5, "note: interrupted: nothing was submitted\n")
     assert_shapes(done.events)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.image.last_build import Change, changes_since_last_build, save_build
+from rsctl.image.last_build import ImageChange, changes_since_last_build, save_build
 from rsctl.image.recipe import Recipe, make_recipe
 
 from .conftest import ReadJob
@@ -39,12 +39,12 @@ def test_what_has_changed(recipe: Recipe, job: ReadJob, tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").unlink()
     changed = make_recipe(job("base: base\n  python: [scipy]"), "vertex")
     assert changes_since_last_build(changed) == [
-        Change("Dockerfile", "changed"),  # for another platform
-        Change("requirements/requirements.txt", "changed"),
-        Change("source/job.yaml", "changed"),
-        Change("source/new.py", "added"),
-        Change("source/requirements.txt", "removed"),
-        Change("source/train.py", "changed"),
+        ImageChange("Dockerfile", "changed"),  # for another platform
+        ImageChange("requirements/requirements.txt", "changed"),
+        ImageChange("source/job.yaml", "changed"),
+        ImageChange("source/new.py", "added"),
+        ImageChange("source/requirements.txt", "removed"),
+        ImageChange("source/train.py", "changed"),
     ]
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.events import Event
+from rsctl.image.events import BuildEvent
 from rsctl.image.recipe import Recipe, repository_of
 from rsctl.spec.job import Job
 
@@ -19,7 +19,7 @@ from rsctl.spec.job import Job
 class RemoteBuilder(Protocol):
     """A cloud service that builds images."""
 
-    def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
+    def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
         """Build and push `recipe.reference`; the digest (`sha256:...`) of what was pushed.
 
         `show` gets the steps and the output as they come. Raises RsctlError if it fails or is

@@ -14,7 +14,7 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage.google import GoogleBucket
 from rsctl.findings import ExitCode, RsctlError, error, note
-from rsctl.image.events import Event
+from rsctl.image.events import BuildEvent
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.archive import object_name, pack_context
 from rsctl.image.remote.cloudbuild_request import build_request, tag_of
@@ -43,7 +43,7 @@ class CloudBuild:
         path = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
         self._builds = f"{endpoints.google_url('cloudbuild')}/v1/{path}"
 
-    def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
+    def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
         """Build and push; the digest. Raises RsctlError.
 
         A build of the same recipe that runs already is joined instead of starting another. Only a

@@ -15,7 +15,7 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
 from rsctl.clients.storage.s3 import S3Bucket
-from rsctl.image.events import Event
+from rsctl.image.events import BuildEvent
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.archive import object_name, pack_context
 from rsctl.image.remote.cloudwatch import LogStream
@@ -56,7 +56,7 @@ class CodeBuild:
         self._retries = RetryPolicy.of(endpoints)
         self._aws = Aws(endpoints, options.region, _ROLE, _find_known)
 
-    def build(self, recipe: Recipe, show: Callable[[Event], None]) -> str:
+    def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
         """Build and push; the digest. Raises RsctlError. Ctrl-C stops the build."""
         log = BuildLog(show)
         with pack_context(recipe) as context:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from rsctl.image.build_errors import FailureDetails
-from rsctl.image.events import Event, Output, output_or_finding
+from rsctl.image.events import BuildEvent, Output, output_or_finding
 from rsctl.image.progress import CLASSIC, BuildKitProgress, Progress, StepwiseProgress
 
 _LONGEST_LINE = 64 << 10
@@ -23,7 +23,7 @@ _BUILT = re.compile(r"Successfully tagged \S+$")  # the classic builder's last l
 class BuildLog:
     """Parses a log, in blocks of any size, and shows its events. Memory does not grow with it."""
 
-    def __init__(self, show: Callable[[Event], None]) -> None:
+    def __init__(self, show: Callable[[BuildEvent], None]) -> None:
         self._show = show
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._rest = ""
@@ -65,7 +65,7 @@ class BuildLog:
         if _BUILT.match(line):
             self._close(failed=False)
 
-    def _events(self, line: str) -> Iterator[Event]:
+    def _events(self, line: str) -> Iterator[BuildEvent]:
         if self._progress is None:
             if _BUILDKIT.match(line):
                 self._progress = BuildKitProgress()
@@ -86,6 +86,6 @@ class BuildLog:
                 self._add(event)
             self._progress = None
 
-    def _add(self, event: Event) -> None:
+    def _add(self, event: BuildEvent) -> None:
         self.failure.add(event)
         self._show(event)

@@ -18,7 +18,7 @@ import pytest
 
 from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import RsctlError
-from rsctl.image.events import Event, Output
+from rsctl.image.events import BuildEvent, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
 from rsctl.spec.options import SageMakerOptions, VertexOptions
@@ -78,10 +78,10 @@ class Tiny:
 class Screen:
     """What a build shows. `at` is called with every event."""
 
-    events: list[Event] = field(default_factory=list)
-    at: Callable[[Event], None] = lambda event: None
+    events: list[BuildEvent] = field(default_factory=list)
+    at: Callable[[BuildEvent], None] = lambda event: None
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: BuildEvent) -> None:
         self.events.append(event)
         self.at(event)
 

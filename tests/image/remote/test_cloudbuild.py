@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
-from rsctl.image.events import Event, Output, Step
+from rsctl.image.events import BuildEvent, Output, Step
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, cloud_build
@@ -75,7 +75,7 @@ def test_a_running_build_of_the_same_image_is_joined(
     docker.build("echo '#1 [1/1] RUN x'; while [ ! -e joined ]; do sleep 0.01; done")
     recipe, builder = Tiny(), cloud_build()
 
-    def join(event: Event) -> None:
+    def join(event: BuildEvent) -> None:
         if not google.count(GET) or google.count(CREATE) > 1:
             return
         screen.at = lambda event: None
@@ -161,7 +161,7 @@ def test_an_interruption_cancels_the_build(
 ) -> None:
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
-    def interrupt(event: Event) -> None:
+    def interrupt(event: BuildEvent) -> None:
         if event == Output("waiting", 1):
             raise KeyboardInterrupt
 
@@ -177,10 +177,10 @@ def test_a_joined_build_is_left_running(
     docker.build("echo '#1 [1/1] RUN x'; while [ ! -e joined ]; do sleep 0.01; done")
     recipe = Tiny()
 
-    def interrupt(event: Event) -> None:
+    def interrupt(event: BuildEvent) -> None:
         raise KeyboardInterrupt
 
-    def join(event: Event) -> None:
+    def join(event: BuildEvent) -> None:
         if google.count(GET):
             screen.at = lambda event: None
             with pytest.raises(KeyboardInterrupt):

@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
-from rsctl.image.events import Event, Output, Step
+from rsctl.image.events import BuildEvent, Output, Step
 from tests.kit.builders.codebuild import CodeBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, code_build, refusal
@@ -95,7 +95,7 @@ def test_an_interruption_stops_the_build(
 ) -> None:
     docker.build("echo '#1 [1/1] RUN x'; echo '#1 0.1 waiting'; while :; do sleep 0.05; done")
 
-    def interrupt(event: Event) -> None:
+    def interrupt(event: BuildEvent) -> None:
         if event == Output("waiting", 1):
             raise KeyboardInterrupt
 

@@ -14,7 +14,7 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
-from rsctl.image.events import Event
+from rsctl.image.events import BuildEvent
 from rsctl.image.package import make_package
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
@@ -80,8 +80,8 @@ def submission_of(job: Job, target: str) -> Submission:
     return Submission(plan, job, package=package)
 
 
-def provided(job: Job, cloud: Cloud) -> list[Event]:
-    reported: list[Event] = []
+def provided(job: Job, cloud: Cloud) -> list[BuildEvent]:
+    reported: list[BuildEvent] = []
     upload_package(submission_of(job, cloud.target), Endpoints.of_environment(), reported.append)
     return reported
 

@@ -1,0 +1,94 @@
+"""A cloud on this machine, for rsctl and the vendor's own clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from rsctl.emulators import NOTICE
+from rsctl.emulators.clouds import CloudEmulator, client_environment, make_emulator
+from rsctl.emulators.faults import Fault
+from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner
+from rsctl.emulators.nodes.runners import make_runner
+from rsctl.emulators.scratch import ScratchFolder
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.rehearsal.rehearsal import unknown_behaviour
+
+
+@dataclass(frozen=True)
+class EmulatedCloud:
+    """An emulator that serves.
+
+    `environment` are the variables by which clients find it, `options` its project and region or
+    its region alone, `folder` is where its buckets are, `runner` what runs the nodes of jobs.
+    """
+
+    cloud: str
+    url: str
+    runner: str
+    folder: Path
+    options: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)
+    notice: str = NOTICE
+
+
+@contextmanager
+def emulate(
+    cloud: Literal["vertex", "sagemaker"],
+    *,
+    port: int = 0,
+    runner: Literal["auto", "docker", "process"] = "auto",
+    source: Path = Path(),
+    folder: Path | None = None,
+    pace: float = 0.05,
+    behaviour: Mapping[str, Any] | None = None,
+    faults: Iterable[Fault] = (),
+) -> Iterator[EmulatedCloud]:
+    """Emulate a cloud on loopback while the block runs; all that runs in it ends with the block.
+
+    `port` 0 is a free one. With processes `source` stands for /app in every image. `folder` is for
+    its buckets, by default a temporary one. `pace` is a factor on waits such as for machines.
+    Raises RsctlError.
+    """
+    wanted = {**(behaviour or {}), "pace": pace}
+    nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
+    with ExitStack() as stack:
+        stack.callback(nodes.close)
+        scratch = stack.enter_context(closing(ScratchFolder()))
+        root = (folder or scratch.path).absolute()
+        root.mkdir(parents=True, exist_ok=True)
+        emulator = _make(cloud, root, nodes, wanted)
+        for fault in faults:
+            emulator.faults.add(fault)
+        _listen(emulator, port)
+        stack.enter_context(emulator)
+        names = [name for name in ("project", "region") if hasattr(emulator, name)]
+        yield EmulatedCloud(
+            cloud=cloud,
+            url=emulator.url,
+            runner=nodes.kind,
+            folder=root,
+            options={name: getattr(emulator, name) for name in names},
+            environment=client_environment(emulator.environment(), pace),
+        )
+
+
+def _make(cloud: str, folder: Path, nodes: Runner, behaviour: dict[str, Any]) -> CloudEmulator:
+    try:
+        return make_emulator(cloud, folder, nodes, {}, behaviour)
+    except ValueError as problem:
+        raise unknown_behaviour(problem) from None
+
+
+def _listen(emulator: CloudEmulator, port: int) -> None:
+    if not port:
+        return
+    try:
+        emulator.listen(port)
+    except OSError as problem:
+        message = f"cannot answer at port {port}: {problem.strerror}"
+        finding = error("port", message, "take another one, or leave --port out")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

@@ -1,0 +1,31 @@
+"""What a submission needs of this machine and of its cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rsctl.api.job_file import AnyJob, make_submission
+from rsctl.doctor import Check
+from rsctl.doctor.checks import environment_checks, job_checks
+from rsctl.findings import Finding
+
+
+def check_environment(
+    job: AnyJob | None = None,
+    target: str | None = None,
+    *,
+    on_finding: Callable[[Finding], None] | None = None,
+) -> Iterator[Check]:
+    """Check what a submission needs, one check after the other; changes nothing.
+
+    Without a job: this machine, and the log-ins of one cloud or of all. `on_finding` gets the
+    warnings of the job's plan. Raises RsctlError for a job that cannot be planned.
+    """
+    if job is None:
+        yield from environment_checks(target)
+        return
+    submission = make_submission(job, target)
+    for finding in submission.plan.findings:
+        if finding.severity == "warning" and on_finding is not None:
+            on_finding(finding)
+    yield from job_checks(submission)

@@ -1,0 +1,152 @@
+"""A bench that runs, in plain lines: what starts and ends, and the table at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from rsctl.api import BuildEvent, OnProgress, RunRecord, Store
+from rsctl.bench.figures import Figure
+from rsctl.bench.records import Bench, Trial
+from rsctl.bench.summary import format_cell, summarize
+from rsctl.cli.bench_common import how_to_go_on, table
+from rsctl.cli.build_view import make_build_view
+from rsctl.cli.run_text import failure_block, state_in_color
+from rsctl.cli.show import print_important, print_message, show_findings
+from rsctl.findings import ExitCode, Finding, JobState
+from rsctl.stream.events import Event, FindingEvent, seconds_between
+from rsctl.stream.formatting import format_duration, format_number
+from rsctl.stream.sanitize import sanitize
+
+_MAX_METRICS = 4
+
+
+@contextmanager
+def show_build() -> Iterator[OnProgress]:
+    """A build is shown as that of any job."""
+    view: Any = None
+
+    def show(event: BuildEvent) -> None:
+        nonlocal view
+        view = view or make_build_view()
+        view.show(event)
+
+    try:
+        yield show
+    finally:
+        if view is not None:
+            view.finish()
+
+
+class PlainBenchView:
+    """A line on stderr for each run that starts or ends, the table on stdout at the end."""
+
+    def __init__(self) -> None:
+        self._bench: Bench | None = None
+        self._number = 0
+        self._todo = 0
+
+    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+        """How much there is to do."""
+        self._bench, self._todo = bench, todo
+        for line in opening(bench, todo, is_driven):
+            self.print_message(line)
+
+    building = staticmethod(show_build)
+
+    def submitted(self, trial: Trial) -> None:
+        """A run has started."""
+        self.print_message(f"{self._position(trial)}  started    {trial.run}")
+
+    def events(self, trial: Trial, events: list[Event]) -> None:
+        """What is wrong; logs are to be had by `rsctl logs RUN`."""
+        for event in events:
+            if isinstance(event, FindingEvent) and event.finding.severity != "note":
+                show_findings([event.finding])
+
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
+        """A run has ended; a failure is shown with its first failure at once."""
+        self._number += 1
+        write = self.print_message if trial.state is JobState.SUCCEEDED else self.print_important
+        write(f"{self._position(trial)}  {format_ended(trial, run, figures)}")
+        for line in failure_block(run) if run and run.first_failure else []:
+            self.print_important(f"  {line}")
+
+    def finding(self, finding: Finding) -> None:
+        """Something about the bench."""
+        show_findings([finding])
+
+    def tick(self, bench: Bench) -> None:
+        """Nothing has happened."""
+
+    def finish(self, bench: Bench, exit_code: int) -> None:
+        """The table of all cells, and how to see it again."""
+        print_table(bench)
+        for line in closing(bench, exit_code):
+            self.print_message(line)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def print_message(self, line: str) -> None:
+        """A message; --quiet leaves it out."""
+        print_message(line)
+
+    def print_important(self, line: str) -> None:
+        """A line that --quiet does not leave out."""
+        print_important(line)
+
+    def _position(self, trial: Trial) -> str:
+        cell = format_cell(self._bench.cells[trial.cell]) if self._bench else ""
+        return f"[{self._number}/{max(self._todo, self._number)}] {cell} #{trial.repetition + 1}"
+
+
+def opening(bench: Bench, todo: int, is_driven: bool) -> list[str]:
+    """What a bench is, and how much of it is to be run."""
+    cells = f"{len(bench.cells)} cells" if len(bench.cells) != 1 else "one job"
+    total = len(bench.cells) * bench.repeat
+    lines = [f"{bench.bench}: {cells} x {bench.repeat} = {total} runs on {bench.target}"]
+    if is_driven:
+        lines.append("another process runs it; this one watches, and goes on should that end")
+    elif not todo:
+        lines.append("all of it has been run; measure anew with --new, or more often by --repeat")
+    elif todo < total:
+        lines.append(f"{todo} of them are left to do")
+    return lines
+
+
+def format_ended(trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> str:
+    """`succeeded after 12s  throughput 123 samples/s`."""
+    took = ""
+    if run and run.ended:
+        took = f" after {format_duration(seconds_between(run.created, run.ended))}"
+    why = f": {trial.reason}" if trial.reason and trial.state is not JobState.SUCCEEDED else ""
+    declared = [(name, f) for name, f in figures.items() if not name.startswith("run.")]
+    metrics = [
+        f"{name} {format_number(f.value)}{f' {f.unit}' if f.unit else ''}"
+        if f.value is not None
+        else f"{name} no data ({f.reason})"
+        for name, f in declared[:_MAX_METRICS]
+    ]
+    return "  ".join([f"{state_in_color(trial.state)}{took}{why}", *metrics])
+
+
+def closing(bench: Bench, exit_code: int) -> list[str]:
+    """What to do next."""
+    if exit_code == ExitCode.INTERRUPTED:
+        return [
+            f"{bench.bench} is left as it is: what has started goes on. "
+            f"See it: rsctl bench status {bench.bench}   go on: {how_to_go_on(bench)}   "
+            f"end it: rsctl bench cancel {bench.bench}"
+        ]
+    if exit_code:
+        return [f"run again what is missing or failed: {how_to_go_on(bench)}"]
+    return [f"see it again: rsctl bench status {bench.bench}"]
+
+
+def print_table(bench: Bench) -> None:
+    """The table of all cells on stdout."""
+    typer.echo(sanitize("\n".join(table(bench, summarize(Store(), bench)))))

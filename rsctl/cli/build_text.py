@@ -1,0 +1,26 @@
+"""What is shown of a build, as text."""
+
+from __future__ import annotations
+
+from rsctl.api import Step
+from rsctl.cli.show import format_finding, remedy_line
+from rsctl.findings import Finding
+from rsctl.stream.formatting import format_duration
+
+_NOTABLE_SECONDS = 1.0
+
+
+def is_notable(step: Step) -> bool:
+    """Whether a step that ended, or what is in no Dockerfile, is worth a line of its own."""
+    return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
+
+
+def format_seconds(seconds: float) -> str:
+    """`1.2 s`, or `1:30` of a minute and more."""
+    return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
+
+
+def format_build_finding(finding: Finding) -> str:
+    """A finding with its remedy below."""
+    remedy = f"\n{remedy_line(finding.remedy)}" if finding.remedy else ""
+    return format_finding(finding) + remedy

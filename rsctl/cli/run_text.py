@@ -1,0 +1,144 @@
+"""What is shown of runs, as text: events, states, metrics, failures, how a run ended."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import IO, Any
+
+import typer
+from msgspec.structs import replace
+
+from rsctl.api import Run, RunRecord
+from rsctl.cli.output import in_color
+from rsctl.cli.results import is_empty
+from rsctl.cli.show import format_finding, remedy_line, styled
+from rsctl.findings import JobState
+from rsctl.stream.events import (
+    Attempt,
+    Event,
+    Failure,
+    FindingEvent,
+    ResultEvent,
+    StateEvent,
+    seconds_between,
+)
+from rsctl.stream.formatting import format_duration, format_number
+from rsctl.stream.sanitize import sanitize_line
+
+_MAX_METRICS = 8
+_STATE_COLORS = {
+    JobState.SUCCEEDED: "green",
+    JobState.FAILED: "red",
+    JobState.EXPIRED: "red",
+    JobState.CANCELLED: "yellow",
+    JobState.CANCELLING: "yellow",
+}
+
+
+def format_event(event: Event) -> str | None:
+    """The message for an event that is no log line, if there is one."""
+    if isinstance(event, FindingEvent):
+        remedy = event.finding.remedy
+        who = f"{sanitize_line(event.replica)}: " if event.replica else ""
+        message = sanitize_line(event.finding.message)
+        text = who + format_finding(replace(event.finding, message=message))
+        return text + (f"\n{remedy_line(sanitize_line(remedy))}" if remedy else "")
+    if not isinstance(event, StateEvent):
+        return None
+    if event.replica is None and not event.state.is_final:
+        return f"{state_in_color(event.state)}" + (
+            f": {sanitize_line(event.reason)}" if event.reason else ""
+        )
+    if event.replica and event.state is JobState.FAILED:
+        why = f", {sanitize_line(event.reason)}" if event.reason else ""
+        return f"{event.replica} {state_in_color(event.state)} (exit code {event.exit_code}{why})"
+    return None
+
+
+def state_in_color(state: JobState) -> str:
+    """A state, coloured if stderr is."""
+    return state_on(sys.stderr, state)
+
+
+def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
+    """A state for a stream, coloured if the stream is, padded to a width."""
+    text = f"{state.value:<{width}}"
+    return (
+        typer.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
+        if in_color(stream)
+        else text
+    )
+
+
+def summary_lines(result: ResultEvent, found: Run) -> list[str]:
+    """The last lines about a run: its first failure if there is one, its state, its metrics."""
+    run = found.record
+    lines = failure_block(run) if run.first_failure else []
+    if not run.state.is_final:
+        return lines
+    took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
+    why = f": {run.reason}" if run.reason and not run.first_failure else ""
+    lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
+    lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
+    for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
+        lines.append(f"  {name} {format_metric(figures)}")
+    kept = [(name, at) for name, at in result.results.items() if not is_empty(at)]
+    lines += [f"  {name}: {sanitize_line(at)}" for name, at in kept]
+    if run.plan.get("image", {}).get("transport") == "rsctl":
+        travel = found.gradients()
+        lines += [f"  gradients: {travel.format()}"] if travel else []
+    return lines
+
+
+def format_attempt(attempt: Attempt) -> str:
+    """Why an attempt ended that was followed by another one."""
+    failure = attempt.failure
+    if failure is None:
+        return sanitize_line(attempt.reason or "")
+    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+    causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
+    return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
+
+
+def format_metric(figures: dict[str, Any]) -> str:
+    """`0.97 (best 0.98)`, with the unit."""
+    unit = f" {figures['unit']}" if "unit" in figures else ""
+    last, best = figures["last"], figures.get("best")
+    text = format_number(last) + unit
+    return text if best in (None, last) else f"{text} (best {format_number(best)})"
+
+
+def failure_block(run: RunRecord) -> list[str]:
+    """The first failure: who, how and when; its last lines; known causes; who followed."""
+    failure = run.first_failure
+    if failure is None:
+        return []
+    lines = [_failure_headline(failure, run)]
+    lines += [f"  {sanitize_line(line)}" for line in failure.lines]
+    for cause in failure.causes:
+        lines.append(f"{styled('cause', fg='yellow', bold=True)}: {sanitize_line(cause.message)}")
+        if cause.remedy:
+            lines.append(remedy_line(sanitize_line(cause.remedy)))
+    others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
+    if others:
+        names = ", ".join(replica.replica for replica in others)
+        lines.append(f"in its wake: {names}")
+    return lines
+
+
+def _failure_headline(failure: Failure, run: RunRecord) -> str:
+    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+    when = sanitize_line(failure.time[11:19])
+    after = ""
+    with suppress(ValueError):  # the time is as the runtime has reported it
+        seconds = seconds_between(run.started or run.created, failure.time)
+        after = f", {seconds:.1f} s after the start"
+    who = styled(f"{failure.replica}{rank} failed first", fg="red", bold=True)
+    return f"{who}: {_how(failure)} at {when} UTC{after}"
+
+
+def _how(failure: Failure) -> str:
+    if failure.signal:
+        return f"killed by {sanitize_line(failure.signal)}"
+    return f"exit code {failure.exit_code}"
