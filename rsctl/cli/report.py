@@ -1,0 +1,111 @@
+"""`rsctl report RUN|BENCH…`: one HTML file of runs and benches."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+
+from rsctl.bench.baseline import read_baseline
+from rsctl.bench.baseline_files import is_location
+from rsctl.bench.records import Bench
+from rsctl.bench.results import find_source
+from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.results import results_of
+from rsctl.cli.runs import find_run
+from rsctl.cli.show import print_message
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.store import Store
+from rsctl.stream.formatting import format_bytes
+from rsctl.targets import in_cloud
+
+if TYPE_CHECKING:
+    from rsctl.report.build import Source
+    from rsctl.report.charts import Chart
+
+
+@make_command("report")
+def command(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN|BENCH...",
+            help="Runs, benches or baseline files, by what the commands on them take.",
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+            help="The file to write; - is standard output.",
+        ),
+    ] = "report.html",
+    charts: Annotated[
+        Optional[str],
+        typer.Option("--charts", metavar="DIR", help="Write each chart as a file, too."),
+    ] = None,
+    chart_format: Annotated[
+        Literal["svg", "png"],
+        typer.Option("--chart-format", help="The format of these files."),
+    ] = "svg",
+) -> int:
+    """Write one HTML file about runs and benches, with charts.
+
+    It needs no network and has no scripts. Several are compared, the last with the first.
+    """
+    from rsctl.report.build import make_report
+    from rsctl.report.drawing import require_matplotlib
+
+    require_matplotlib()
+    store = Store()
+    report = make_report(store, [_find(store, name) for name in sources], results_of)
+    data = report.html.encode("utf-8")
+    if output == "-":
+        sys.stdout.buffer.write(data)
+    else:
+        _write(Path(output), data)
+        count = f"{len(report.charts)} charts" if len(report.charts) != 1 else "1 chart"
+        print_message(f"{output}: {format_bytes(len(data))}, {count}")
+    if charts is not None:
+        _write_charts(Path(charts), report.charts, chart_format)
+    return int(ExitCode.SUCCEEDED)
+
+
+def _find(store: Store, reference: str) -> Source:
+    """A run that is up to date, a bench, or the results of a baseline. Raises RsctlError."""
+    if is_location(reference):
+        return read_baseline(reference, ".")
+    if in_cloud(reference) is not None:
+        return find_run(store, reference)[0]
+    found = find_source(store, reference)
+    return found if isinstance(found, Bench) else find_run(store, found.run)[0]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Raises RsctlError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_bytes(data)
+        beside.replace(path)
+    except OSError as problem:
+        beside.unlink(missing_ok=True)
+        finding = error("report", f"cannot write {path}: {problem.strerror}", "choose another -o")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
+def _write_charts(folder: Path, charts: Sequence[Chart], form: Literal["svg", "png"]) -> None:
+    from rsctl.report.drawing import file_bytes
+
+    for number, chart in enumerate(charts, 1):
+        name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60]
+        _write(folder / f"{number:02}-{name}.{form}", file_bytes(chart, form))
+    print_message(f"{folder}: {len(charts)} files")

@@ -1,0 +1,294 @@
+"""Charts as data: what is drawn, and the table that stands behind each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+from rsctl.report.html import plain
+from rsctl.stream.formatting import format_number
+
+Point = tuple[float, float]
+Row = tuple[str, ...]
+
+DRAWN = 200
+"""Points of a line that are drawn at most: of each stretch its lowest and its highest."""
+
+LINES = 8
+"""Lines in a chart at most; more become a band from the lowest to the highest, with the median."""
+
+TABLE_ROWS = 40
+"""Rows of the table behind a chart at most, evenly spread."""
+
+ROWS = 60
+"""Bars, spans or intervals in a chart at most."""
+
+
+class Line(NamedTuple):
+    """One line of a chart: its label and its points in the order of x."""
+
+    label: str
+    points: Sequence[Point]
+
+
+class Bar(NamedTuple):
+    """One horizontal bar; `low` and `high` are the ends of its interval, where there is one."""
+
+    label: str
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class Span(NamedTuple):
+    """A stretch of time in seconds; `kind` names its colour and stands in the legend."""
+
+    start: float
+    end: float
+    kind: str
+
+
+class Mark(NamedTuple):
+    """A moment, in seconds."""
+
+    at: float
+    kind: str
+
+
+class TimelineRow(NamedTuple):
+    """What happened to one replica or run."""
+
+    label: str
+    spans: Sequence[Span]
+    marks: Sequence[Mark] = ()
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Lines over an axis. `x` and `y` are the axes' titles with their units."""
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    from_zero: bool = False
+    note: str = ""
+    reference: Line | None = None
+
+    @property
+    def is_band(self) -> bool:
+        """Whether there are too many lines to tell apart."""
+        return len(self.lines) > LINES
+
+
+@dataclass(frozen=True)
+class BarChart:
+    """Horizontal bars from zero."""
+
+    title: str
+    x: str
+    bars: Sequence[Bar]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class DotChart:
+    """For each row the values of single runs as dots, and their median as a line."""
+
+    title: str
+    x: str
+    rows: Sequence[tuple[str, Sequence[float]]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class IntervalChart:
+    """Effects with their intervals around zero, in percent."""
+
+    title: str
+    x: str
+    bars: Sequence[Bar]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Spans of time, one row for each replica or run."""
+
+    title: str
+    rows: Sequence[TimelineRow]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A value for each pair of two keys' values; None where there is no data."""
+
+    title: str
+    unit: str
+    row_key: str
+    rows: Sequence[str]
+    column_key: str
+    columns: Sequence[str]
+    values: Sequence[Sequence[float | None]]
+    note: str = field(default="")
+
+
+Chart = Union[LineChart, BarChart, DotChart, IntervalChart, Timeline, HeatMap]
+
+
+def is_empty(chart: Chart) -> bool:
+    """Whether there is nothing to draw."""
+    if isinstance(chart, LineChart):
+        return not any(finite(line.points) for line in chart.lines)
+    if isinstance(chart, (BarChart, IntervalChart)):
+        return all(bar.value is None for bar in chart.bars)
+    if isinstance(chart, DotChart):
+        return not any(values for _, values in chart.rows)
+    if isinstance(chart, Timeline):
+        return not any(row.spans for row in chart.rows)
+    return all(value is None for row in chart.values for value in row)
+
+
+def finite(points: Sequence[Point]) -> list[Point]:
+    """The points that can be drawn."""
+    return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
+
+
+def thinned(points: Sequence[Point], most: int = DRAWN) -> list[Point]:
+    """At most `most` points: the first, the last, of each stretch its lowest and its highest."""
+    if len(points) <= most:
+        return list(points)
+    stretches = max(1, most // 2 - 1)
+    inner = points[1:-1]
+    kept = [points[0]]
+    for index in range(stretches):
+        part = inner[index * len(inner) // stretches : (index + 1) * len(inner) // stretches]
+        ends = {min(part, key=lambda p: p[1]), max(part, key=lambda p: p[1])} if part else set()
+        kept += sorted(ends)
+    return [*kept, points[-1]]
+
+
+def band(lines: Sequence[Line], buckets: int = 60) -> list[tuple[float, float, float, float]]:
+    """Of many lines, by stretches of x: its middle, and the lowest, median and highest value."""
+    points = sorted(point for line in lines for point in finite(line.points))
+    if not points:
+        return []
+    start, width = points[0][0], (points[-1][0] - points[0][0]) / buckets or 1.0
+    grouped: dict[int, list[float]] = {}
+    for x, y in points:
+        grouped.setdefault(min(buckets - 1, int((x - start) / width)), []).append(y)
+    return [
+        (start + (index + 0.5) * width, min(v), sorted(v)[len(v) // 2], max(v))
+        for index, v in sorted(grouped.items())
+    ]
+
+
+def legend(chart: Chart) -> list[str]:
+    """What the chart's colours stand for, in the order of the palette; kinds for timelines."""
+    if isinstance(chart, LineChart):
+        reference = [chart.reference.label] if chart.reference else []
+        if chart.is_band:
+            return [f"median of {len(chart.lines)}", "lowest to highest", *reference]
+        several = len(chart.lines) > 1 or reference
+        return [*(line.label for line in chart.lines), *reference] if several else []
+    if isinstance(chart, Timeline):
+        kinds = dict.fromkeys(s.kind for row in chart.rows for s in row.spans)
+        return [*kinds, *dict.fromkeys(m.kind for row in chart.rows for m in row.marks)]
+    return []
+
+
+def rows_beyond(chart: Chart) -> int:
+    """How many rows of a chart are not drawn, for there are too many."""
+    if isinstance(chart, (LineChart, HeatMap)):
+        return 0
+    count = len(chart.bars if isinstance(chart, (BarChart, IntervalChart)) else chart.rows)
+    return max(0, count - ROWS)
+
+
+def data_table(chart: Chart) -> tuple[Row, Sequence[Row], int]:
+    """The head and the rows of the table behind a chart, and how many rows there were in all."""
+    if isinstance(chart, LineChart):
+        return _line_table(chart)
+    if isinstance(chart, (BarChart, IntervalChart)):
+        return _bar_table(chart)
+    if isinstance(chart, DotChart):
+        dots: list[Row] = [(label, " ".join(map(_number, values))) for label, values in chart.rows]
+        return ("", chart.x), dots, len(dots)
+    if isinstance(chart, Timeline):
+        rows = [
+            *(
+                (r.label, s.kind, _seconds(s.start), _seconds(s.end))
+                for r in chart.rows
+                for s in r.spans
+            ),
+            *((r.label, m.kind, _seconds(m.at), "") for r in chart.rows for m in r.marks),
+        ]
+        kept = rows[: 4 * TABLE_ROWS]
+        return ("", "state", "from (s)", "to (s)"), kept, len(rows)
+    grid: list[Row] = [
+        (label, *map(_number, values))
+        for label, values in zip(chart.rows, chart.values, strict=True)
+    ]
+    return (f"{chart.row_key} \\ {chart.column_key}", *chart.columns), grid, len(grid)
+
+
+def _bar_table(chart: BarChart | IntervalChart) -> tuple[Row, list[Row], int]:
+    rows: list[Row] = [(bar.label, _number(bar.value)) for bar in chart.bars]
+    if all(bar.low is None for bar in chart.bars):
+        return ("", chart.x), rows, len(rows)
+    ends = [(_number(bar.low), _number(bar.high)) for bar in chart.bars]
+    both: list[Row] = [(*row, *end) for row, end in zip(rows, ends, strict=True)]
+    return ("", chart.x, "low", "high"), both, len(rows)
+
+
+def _line_table(chart: LineChart) -> tuple[Row, list[Row], int]:
+    if chart.is_band:
+        rows = [tuple(map(_number, row)) for row in band(chart.lines, TABLE_ROWS)]
+        return (chart.x, "lowest", "median", "highest"), rows, len(rows)
+    if len({tuple(x for x, _ in line.points) for line in chart.lines}) == 1:
+        columns = [line.points for line in chart.lines]
+        every = [
+            (_number(points[0][0]), *(_number(y) for _, y in points))
+            for points in zip(*columns, strict=True)
+        ]
+        names = [line.label for line in chart.lines] if chart.lines[1:] else [chart.y]
+        return (chart.x, *names), _spread(every, TABLE_ROWS), len(every)
+    most = max(6, TABLE_ROWS // len(chart.lines))
+    kept: list[Row] = [
+        (line.label, _number(x), _number(y))
+        for line in chart.lines
+        for x, y in _spread(line.points, most)
+    ]
+    return ("", chart.x, chart.y), kept, sum(len(line.points) for line in chart.lines)
+
+
+def _spread(rows: Sequence[Point] | Sequence[Row], most: int) -> list:  # type: ignore[type-arg]
+    """At most so many, evenly spread, the first and the last among them."""
+    if len(rows) <= most:
+        return list(rows)
+    return [rows[round(index * (len(rows) - 1) / (most - 1))] for index in range(most)]
+
+
+def _number(value: float | None) -> str:
+    return "no data" if value is None else format_number(value)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def short(label: str, longest: int = 44) -> str:
+    """A label with its middle left out where it is too long for a chart."""
+    text = plain(label, 400)
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """By what to divide seconds for an axis of this length, and the unit."""
+    if seconds <= 180:
+        return 1.0, "s"
+    return (60.0, "min") if seconds <= 3 * 3600 else (3600.0, "h")

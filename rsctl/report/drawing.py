@@ -1,0 +1,280 @@
+"""Draws charts by matplotlib: as SVG for a page that has light and dark colours, and as files.
+
+Text stays text, so that it can be selected and searched.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, Literal
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.installation import install_command
+from rsctl.report import palette
+from rsctl.report.charts import (
+    LINES,
+    ROWS,
+    BarChart,
+    Chart,
+    DotChart,
+    HeatMap,
+    IntervalChart,
+    LineChart,
+    Timeline,
+    band,
+    finite,
+    legend,
+    short,
+    thinned,
+)
+from rsctl.report.html import Markup, plain
+from rsctl.report.row_drawing import (
+    draw_bars,
+    draw_dots,
+    draw_intervals,
+    draw_timeline,
+    tick,
+    tick_of,
+)
+from rsctl.report.svg import inline_svg
+from rsctl.stream.formatting import format_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Format = Literal["svg", "png"]
+
+_WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
+_LINE_HEIGHT = 2.7
+_ROW_INCHES = 0.42
+_HUGE = 1e200  # beyond it the ends of an axis may be infinite
+_LOG_FROM = 1e3  # times the lowest value
+_SETTINGS: Any = {
+    "text.parse_math": False,
+    "text.usetex": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "rsctl",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 11,
+    "axes.edgecolor": palette.FAINT.light,
+    "axes.labelcolor": palette.INK.light,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": palette.GRID.light,
+    "text.color": palette.INK.light,
+    "xtick.color": palette.FAINT.light,
+    "ytick.color": palette.FAINT.light,
+    "xtick.labelcolor": palette.INK.light,
+    "ytick.labelcolor": palette.INK.light,
+    "axes.formatter.useoffset": False,
+    "path.simplify": True,
+}
+
+
+def require_matplotlib() -> None:
+    """Raises RsctlError if the extra `report` is not installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        finding = error("report", "charts need matplotlib", install_command("report"))
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
+def page_svg(chart: Chart, prefix: str) -> Markup:
+    """A chart as an `<svg>` element of a page; `prefix` makes its ids unique there."""
+    with _figure(chart, is_file=False) as figure:
+        text = _svg(figure)
+    return inline_svg(text, prefix, chart.title)
+
+
+def file_bytes(chart: Chart, form: Format) -> bytes:
+    """A chart as a file by itself, with its title and its legend, in the light colours."""
+    with _figure(chart, is_file=True) as figure:
+        if form == "svg":
+            return _svg(figure).encode()
+        data = io.BytesIO()
+        figure.savefig(data, format="png", dpi=200, facecolor="white")
+        return data.getvalue()
+
+
+@contextmanager
+def _figure(chart: Chart, is_file: bool) -> Iterator[Figure]:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
+        axes = figure.add_subplot()
+        _DRAW[type(chart)](chart, axes)
+        if is_file:
+            title = "\n".join(wrap(plain(chart.title, 200), 60))
+            figure.suptitle(title, x=0.02, ha="left", fontsize=11, weight="bold")
+            _add_legend(figure, chart)
+        yield figure
+
+
+def _svg(figure: Figure) -> str:
+    data = io.StringIO()
+    metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
+    figure.savefig(data, format="svg", transparent=True, metadata=metadata)
+    return data.getvalue().replace("'DejaVu Sans'", "'DejaVu Sans', sans-serif")
+
+
+def _height(chart: Chart) -> float:
+    if isinstance(chart, LineChart):
+        return _LINE_HEIGHT
+    if isinstance(chart, HeatMap):
+        return 0.9 + 0.42 * max(2, len(chart.rows))
+    count = len(chart.rows if isinstance(chart, (DotChart, Timeline)) else chart.bars)
+    return 0.8 + _ROW_INCHES * max(1, min(ROWS, count))
+
+
+def _draw_lines(chart: LineChart, axes: Axes) -> None:
+    shown = [finite(line.points) for line in chart.lines]
+    if chart.is_band:
+        rows = [[max(-_HUGE, min(_HUGE, v)) for v in row] for row in band(chart.lines)]
+        xs = [row[0] for row in rows]
+        color = palette.SERIES[0].light
+        axes.fill_between(
+            xs, [r[1] for r in rows], [r[3] for r in rows], color=color, alpha=0.25, linewidth=0
+        )
+        axes.plot(xs, [r[2] for r in rows], color=color, linewidth=1.6)
+    else:
+        for index, points in enumerate(shown):
+            _draw_line(axes, points, index)
+    if chart.reference:
+        across, up = zip(*chart.reference.points, strict=True)
+        axes.plot(across, up, color=palette.FAINT.light, linewidth=1.2, dashes=(2, 2))
+    values = [y for points in shown for _, y in points]
+    _scale_y(chart, axes, values)
+    axes.set_xlabel(short(chart.x))
+    axes.grid(True, linewidth=0.7)
+    _whole_ticks(axes, [x for points in shown for x, _ in points])
+
+
+def _draw_line(axes: Axes, points: Sequence[tuple[float, float]], index: int) -> None:
+    if not points:
+        return
+    color, dashes = palette.series(index)
+    kept = thinned(points)
+    xs = [x for x, _ in kept]
+    ys = [max(-_HUGE, min(_HUGE, y)) for _, y in kept]
+    style: dict[str, Any] = {"dashes": dashes} if dashes else {}
+    marker = "o" if len(kept) <= 12 else None
+    axes.plot(xs, ys, color=color.light, linewidth=1.6, marker=marker, markersize=3.5, **style)
+
+
+def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float]) -> None:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    is_log = not chart.from_zero and low > 0 and high / low >= _LOG_FROM
+    if is_log:
+        axes.set_yscale("log")
+    elif chart.from_zero:
+        axes.set_ylim(0, (high * 1.06) or 1)
+    elif low == high:
+        axes.set_ylim(low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1))
+    axes.set_title(
+        short(chart.y, 52) + (", logarithmic" if is_log else ""),
+        loc="left",
+        fontsize=11,
+        color=palette.FAINT.light,
+    )
+
+
+def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+    is_whole = bool(xs) and all(x == int(x) for x in xs[:50])
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole))
+    axes.xaxis.set_major_formatter(FuncFormatter(tick))
+    if axes.get_yscale() == "log":
+        axes.yaxis.set_major_formatter(FuncFormatter(tick))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
+    if xs and min(xs) == max(xs):
+        axes.set_xlim(xs[0] - 1, xs[0] + 1)
+
+
+def _draw_heat_map(chart: HeatMap, axes: Axes) -> None:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    known = [value for row in chart.values for value in row if value is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    map_ = colormaps["cividis"]
+    for y, row in enumerate(chart.values):
+        for x, value in enumerate(row):
+            if value is None:
+                axes.text(x, y, "no data", ha="center", va="center", fontsize=10)
+                continue
+            part = (value - low) / (high - low) if high > low else 0.5
+            color = to_hex(map_(round(part, 2)))
+            axes.bar(x, 0.96, width=0.97, bottom=y - 0.48, color=color)
+            ink = "#ffffff" if part < 0.55 else "#000000"
+            size = 10.5 if len(row) <= 5 else 8
+            axes.text(
+                *(x, y, format_number(value)), ha="center", va="center", color=ink, fontsize=size
+            )
+    axes.set_xlim(-0.5, len(chart.columns) - 0.5)
+    axes.set_ylim(len(chart.rows) - 0.5, -0.5)
+    width = max(6, 48 // max(1, len(chart.columns)))
+    axes.set_xticks(range(len(chart.columns)), [short(name, width) for name in chart.columns])
+    axes.set_yticks(range(len(chart.rows)), [short(name, 16) for name in chart.rows])
+    axes.set_xlabel(short(chart.column_key))
+    axes.set_ylabel(short(chart.row_key, 24 if len(chart.rows) > 3 else 14))
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+_DRAW: dict[type, Any] = {
+    LineChart: _draw_lines,
+    BarChart: draw_bars,
+    DotChart: draw_dots,
+    IntervalChart: draw_intervals,
+    Timeline: draw_timeline,
+    HeatMap: _draw_heat_map,
+}
+
+
+def _add_legend(figure: Figure, chart: Chart) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Any] = []
+    for index, label in enumerate(legend(chart)):
+        name = short(label, 30)
+        if isinstance(chart, Timeline):
+            color = palette.KINDS.get(label, palette.FAINT).light
+            is_mark = any(m.kind == label for row in chart.rows for m in row.marks)
+            marker = palette.MARKERS.get(label, ("o", ""))[0]
+            mark = Line2D([], [], color=color, marker=marker, linestyle="none", label=name)
+            handles.append(mark if is_mark else Patch(color=color, label=name))
+        else:
+            color_of, dashes = line_style(chart, index)
+            line = Line2D([], [], color=color_of.light, linewidth=1.6, label=name)
+            if dashes:
+                line.set_dashes(list(dashes))
+            handles.append(line)
+    if handles:
+        figure.legend(handles=handles, loc="outside lower left", ncols=2, frameon=False, fontsize=9)
+
+
+def line_style(chart: Chart, index: int) -> tuple[palette.Color, tuple[float, ...]]:
+    """The colour and dashes of an entry in the legend of a line chart."""
+    if isinstance(chart, LineChart):
+        if chart.reference and index == len(legend(chart)) - 1:
+            return palette.FAINT, (2, 2)
+        if chart.is_band:
+            return palette.SERIES[0], (() if index == 0 else (0.5, 0.5))
+    return palette.series(index % LINES)

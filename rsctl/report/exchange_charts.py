@@ -1,0 +1,113 @@
+"""The charts of a run's gradient exchange, and of the replicas that the others wait for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from statistics import median
+
+from rsctl.report.charts import Bar, BarChart, Chart
+from rsctl.report.data import RunData, Series
+from rsctl.report.run_charts import byte_unit, over_time
+from rsctl.stream.gradients import REDUCER
+
+_LATE = re.compile(re.escape(REDUCER) + r"late\.(\d+)\.mean_ms")
+
+
+def gradient_charts(data: RunData) -> Iterator[Chart]:
+    """Bytes, times and rates of the gradients' exchange over reducers."""
+    latest = {
+        name: {replica: events[-1].value for replica, events in series.items()}
+        for name, series in data.metrics.items()
+        if name.startswith(("node.transport.", REDUCER))
+    }
+    sent = {
+        **latest.get("node.transport.sent_bytes", {}),
+        **latest.get("node.reducer.bytes_out", {}),
+    }
+    scale, unit = byte_unit(max(sent.values(), default=0.0))
+    yield BarChart(
+        "Gradient bytes sent", f"{unit} in all", [Bar(n, v / scale) for n, v in sent.items()]
+    )
+    yield from _time_charts(data, latest)
+    for name, title in (
+        ("node.transport.gbit_per_second", "Workers: sent while a gradient was under way"),
+        ("node.reducer.gbps_in", "Reducers: received"),
+    ):
+        series = data.metrics.get(name)
+        if series and max(map(len, series.values())) > 1:
+            yield over_time(data, title, "Gbit/s", series, from_zero=True)
+
+
+def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator[Chart]:
+    """How long gradients were under way, beside what the links allow and what a ring would need.
+
+    A ring of n workers moves 2 (n - 1) / n of the gradient's bytes over each link: Patarasuk and
+    Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", Journal of
+    Parallel and Distributed Computing 69 (2009), section 3. To that least time as many seconds
+    are added as were measured beside the wire here (`rsctl.stream.gradients`).
+    """
+    travel = data.gradients
+    if travel is not None and travel.wire_seconds and travel.ring_seconds:
+        yield BarChart(
+            "Time of all gradients",
+            "s",
+            [
+                Bar("measured, the slowest rank", travel.seconds),
+                Bar("the least that the links allow with these reducers", travel.wire_seconds),
+                Bar("model: a ring of the workers with the same delays", travel.ring_seconds),
+            ],
+            note="The ring is a model: 2 (n - 1) / n of the bytes over each of n links "
+            "(Patarasuk and Yuan 2009), and the seconds beside the wire that were measured here.",
+        )
+    stalled = latest.get("node.transport.stalled_seconds", {})
+    bars = []
+    for replica, busy in latest.get("node.transport.busy_seconds", {}).items():
+        bars.append(Bar(f"{replica}, a gradient under way", busy))
+        bars.append(Bar(f"{replica}, of it waiting for room", stalled.get(replica)))
+    yield BarChart("Time of gradients on each worker", "s", bars)
+
+
+def straggler_charts(data: RunData) -> Iterator[Chart]:
+    """Who keeps the others waiting, by the reducers and by the times of steps in the log."""
+    waits: dict[int, float] = {}
+    for name, series in data.metrics.items():
+        if match := _LATE.fullmatch(name):
+            value = max(events[-1].value for events in series.values())
+            waits[int(match[1])] = max(value, waits.get(int(match[1]), 0.0))
+    if waits:
+        yield BarChart(
+            "How long reducers wait for each rank",
+            "ms a block on average, after the first",
+            [Bar(f"rank {rank}", waits[rank]) for rank in sorted(waits)],
+        )
+    behind = _behind(data)
+    if behind:
+        yield BarChart(
+            "How far each replica is behind the first at the same step",
+            "s, median over steps",
+            [Bar(replica, value) for replica, value in behind.items()],
+            note="By the times at which lines of the same step were logged; "
+            "between machines their clocks' difference is part of it.",
+        )
+
+
+def _behind(data: RunData) -> dict[str, float]:
+    """By replica, the median of its delay behind the first one that logs the same step."""
+    best: Series = {}
+    for name in data.logged():
+        series = data.metrics[name]
+        with_steps = {r: v for r, v in series.items() if sum(e.step is not None for e in v) > 1}
+        best = max(best, with_steps, key=len)
+    if len(best) < 2:
+        return {}
+    times: dict[int, dict[str, float]] = {}
+    for replica, events in best.items():
+        for event in events:
+            seconds = data.seconds(event.time)
+            if event.step is not None and seconds is not None:
+                times.setdefault(event.step, {})[replica] = seconds
+    shared = [step for step in times.values() if len(step) == len(best)]
+    if not shared:
+        return {}
+    return {r: median(step[r] - min(step.values()) for step in shared) for r in best}

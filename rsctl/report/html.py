@@ -1,0 +1,113 @@
+"""HTML as text: every text is escaped and cleaned of control characters unless it is `Markup`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from rsctl.stream.sanitize import sanitize_line
+
+LONGEST = 1000
+"""Characters of one line of a job that are shown."""
+
+_LONG = 48  # characters of a cell of a table that may be broken into lines
+_LOG_LINE = 400
+_NONCHARACTERS = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
+_VOID = frozenset({"meta", "br"})
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+NONE = "\u2013"
+"""Stands in a cell of a table that has no value."""
+
+Child = str | None
+"""What an element may hold; None holds nothing."""
+
+
+def plain(text: object, longest: int = LONGEST) -> str:
+    """One line of any text without control characters, cut to a length, which is then stated."""
+    line = str(text)
+    whole = len(line)
+    if whole > longest:
+        line = line[: 4 * longest]  # what follows cannot be shown anyway, and may be megabytes
+    line = _NONCHARACTERS.sub("\ufffd", sanitize_line(line))
+    if whole <= longest and len(line) <= longest:
+        return line
+    return f"{line[:longest]} … ({whole:,} characters)"
+
+
+def element(tag: str, *children: Child, **attributes: str | None) -> Markup:
+    """An element. Attributes are written with `_` for `-`; `class_` is `class`."""
+    names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+    head = "".join(
+        f' {name}="{escape(plain(value), quote=True)}"'
+        for name, value in names.items()
+        if value is not None
+    )
+    if tag in _VOID:
+        return Markup(f"<{tag}{head}>")
+    return Markup(f"<{tag}{head}>{join(children)}</{tag}>")
+
+
+def join(children: Iterable[Child]) -> Markup:
+    """Children one after the other; what is no markup is escaped."""
+    return Markup("".join(c if isinstance(c, Markup) else _escaped(c) for c in children if c))
+
+
+def _escaped(text: str) -> str:
+    return escape(plain(text), quote=False)
+
+
+def preformatted(lines: Iterable[object], longest: int = _LOG_LINE) -> Markup:
+    """Lines of a log or of a document, each by itself free of control characters."""
+    body = "\n".join(escape(plain(line, longest), quote=False) for line in lines)
+    return Markup(f'<pre tabindex="0">{body}</pre>')
+
+
+def table(head: Sequence[object], rows: Iterable[Sequence[object]], class_: str = "data") -> Markup:
+    """A table that scrolls by itself where it is wider than the page."""
+    titles = [element("th", str(title), scope="col") for title in head]
+    body = [element("tr", *(_cell(cell, index) for index, cell in enumerate(row))) for row in rows]
+    parts = [element("thead", element("tr", *titles))] if any(head) else []
+    inner = element("table", *parts, element("tbody", *body), class_=class_)
+    return element("div", inner, class_="scroll", tabindex="0")
+
+
+def _cell(value: object, index: int) -> Markup:
+    text = value if isinstance(value, str) else str(value)
+    long = "long" if len(text) > _LONG and not isinstance(text, Markup) else None
+    if index == 0:
+        return element("th", text, scope="row", class_=long)
+    return element("td", text, class_=long)
+
+
+def facts(pairs: Iterable[tuple[str, object]]) -> Markup:
+    """Names with their values; pairs whose value is None are left out."""
+    rows = [(name, value) for name, value in pairs if value is not None]
+    return table(("", ""), rows, class_="facts")
+
+
+def details(summary: str, *children: Child) -> Markup:
+    """Something that is folded until it is asked for."""
+    return element("details", element("summary", summary), *children)
+
+
+def section(title: str, *children: Child, level: int = 2, id_: str | None = None) -> Markup:
+    """A part of the page with its heading."""
+    return element("section", element(f"h{level}", title), *children, id=id_)
+
+
+def paragraph(*children: Child, class_: str | None = None) -> Markup:
+    """A paragraph."""
+    return element("p", *children, class_=class_)
+
+
+def items(texts: Iterable[Child]) -> Markup:
+    """A list."""
+    return element("ul", *(element("li", text) for text in texts))
