@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
+from rsctl.api import Store, is_job_url
 from rsctl.bench.baseline import read_baseline
 from rsctl.bench.baseline_files import is_location
 from rsctl.bench.records import Bench
 from rsctl.bench.results import find_source
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.results import results_of
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.store import Store
 from rsctl.stream.formatting import format_bytes
-from rsctl.targets import in_cloud
 
 if TYPE_CHECKING:
     from rsctl.report.build import Source
@@ -66,7 +64,9 @@ def command(
 
     require_matplotlib()
     store = Store()
-    report = make_report(store, [_find(store, name) for name in sources], results_of)
+    locations: dict[str, dict[str, str]] = {}
+    found = [_find(store, name, locations) for name in sources]
+    report = make_report(store, found, locations)
     data = report.html.encode("utf-8")
     if output == "-":
         sys.stdout.buffer.write(data)
@@ -79,14 +79,22 @@ def command(
     return int(ExitCode.SUCCEEDED)
 
 
-def _find(store: Store, reference: str) -> Source:
-    """A run that is up to date, a bench, or the results of a baseline. Raises RsctlError."""
+def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) -> Source:
+    """A run that is up to date, a bench, or the results of a baseline. Raises RsctlError.
+
+    Notes in `locations` where the results of a run are.
+    """
     if is_location(reference):
         return read_baseline(reference, ".")
-    if in_cloud(reference) is not None:
-        return find_run(store, reference)[0]
-    found = find_source(store, reference)
-    return found if isinstance(found, Bench) else find_run(store, found.run)[0]
+    if not is_job_url(reference):
+        found = find_source(store, reference)
+        if isinstance(found, Bench):
+            return found
+        reference = found.run
+    run = find_run(reference)
+    run.collect()
+    locations[run.id] = run.locations()
+    return store.find(run.id)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Union
 
 from rsctl import __version__
@@ -51,9 +51,9 @@ class Report:
 
 
 def make_report(
-    store: Store, sources: Sequence[Source], locations: Callable[[Run], Mapping[str, str]]
+    store: Store, sources: Sequence[Source], locations: Mapping[str, Mapping[str, str]]
 ) -> Report:
-    """The report of these sources. `locations` gives those of a run's results.
+    """The report of these sources. `locations` are those of the results, by run.
 
     Raises RsctlError if matplotlib is not installed, and StoreError.
     """
@@ -157,7 +157,7 @@ def _figure(figure: Figure | None) -> str:
 
 
 def _add_whole_runs(
-    page: Page, store: Store, runs: Sequence[Run], locations: Callable[[Run], Mapping[str, str]]
+    page: Page, store: Store, runs: Sequence[Run], locations: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """Sections of runs, of those first that failed; returns the names of those left out."""
     chosen = list(runs)
@@ -166,6 +166,8 @@ def _add_whole_runs(
     drawn = set()
     for run in chosen:
         if page.size < MOST_BYTES:
-            page.add(f"Run {run.run}", *run_parts(page, collect(store, run, locations(run))))
+            page.add(
+                f"Run {run.run}", *run_parts(page, collect(store, run, locations.get(run.run, {})))
+            )
             drawn.add(run.run)
     return [run.run for run in runs if run.run not in drawn]
