@@ -21,7 +21,7 @@ from rsctl.report.charts import (
     Timeline,
     TimelineRow,
 )
-from rsctl.runs.store import Run
+from rsctl.runs.records import RunRecord
 
 METRICS = 6
 """Metrics of a bench that are drawn at most."""
@@ -38,7 +38,7 @@ class BenchData:
     """A bench with its runs and their figures."""
 
     def __init__(
-        self, bench: Bench, runs: Mapping[str, Run], found: Mapping[str, Mapping[str, Figure]]
+        self, bench: Bench, runs: Mapping[str, RunRecord], found: Mapping[str, Mapping[str, Figure]]
     ) -> None:
         self.bench = bench
         self.runs = runs

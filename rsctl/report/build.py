@@ -20,11 +20,12 @@ from rsctl.report.data import collect
 from rsctl.report.html import Child, details, items, paragraph, table
 from rsctl.report.page import Page
 from rsctl.report.run_section import cost_text, run_parts, state_mark
-from rsctl.runs.store import Run, Store
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
 from rsctl.stream.events import now
 from rsctl.stream.formatting import format_number
 
-Source = Union[Run, Bench, Results]
+Source = Union[RunRecord, Bench, Results]
 """What a report is made of; results are those of a baseline."""
 
 WHOLE_RUNS = 4
@@ -58,7 +59,7 @@ def make_report(
     Raises RsctlError if matplotlib is not installed, and StoreError.
     """
     page = Page()
-    runs = [source for source in sources if isinstance(source, Run)]
+    runs = [source for source in sources if isinstance(source, RunRecord)]
     if runs[1:]:
         _add_runs(page, store, runs)
     if sources[1:]:
@@ -84,12 +85,12 @@ def make_report(
 def _label(source: Source) -> str:
     if isinstance(source, Results):
         return source.label
-    return source.run if isinstance(source, Run) else source.bench
+    return source.run if isinstance(source, RunRecord) else source.bench
 
 
 def _counted(sources: Sequence[Source]) -> str:
     counts = {
-        "run": sum(isinstance(s, Run) for s in sources),
+        "run": sum(isinstance(s, RunRecord) for s in sources),
         "bench": sum(isinstance(s, Bench) for s in sources),
         "baseline": sum(isinstance(s, Results) for s in sources),
     }
@@ -104,7 +105,11 @@ def _counted(sources: Sequence[Source]) -> str:
 def _results(store: Store, source: Source) -> Results:
     if isinstance(source, Results):
         return source
-    return run_results(store, source) if isinstance(source, Run) else bench_results(store, source)
+    return (
+        run_results(store, source)
+        if isinstance(source, RunRecord)
+        else bench_results(store, source)
+    )
 
 
 def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
@@ -124,7 +129,7 @@ def _bench_data(store: Store, bench: Bench) -> BenchData:
     return BenchData(bench, runs, {name: figures(store, run) for name, run in runs.items()})
 
 
-def _add_runs(page: Page, store: Store, runs: Sequence[Run]) -> None:
+def _add_runs(page: Page, store: Store, runs: Sequence[RunRecord]) -> None:
     """A table of all runs with their figures, and their phases."""
     found = {run.run: figures(store, run) for run in runs}
     names = _worth_a_column(found.values())
@@ -157,7 +162,7 @@ def _figure(figure: Figure | None) -> str:
 
 
 def _add_whole_runs(
-    page: Page, store: Store, runs: Sequence[Run], locations: Mapping[str, Mapping[str, str]]
+    page: Page, store: Store, runs: Sequence[RunRecord], locations: Mapping[str, Mapping[str, str]]
 ) -> list[str]:
     """Sections of runs, of those first that failed; returns the names of those left out."""
     chosen = list(runs)

@@ -16,7 +16,8 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.reader import StateReader
-from rsctl.runs.store import Run, Store, replica_order
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store, replica_order
 from rsctl.runs.versions import versions_of
 from rsctl.stream.events import MetricEvent, StateEvent, parse_time
 from rsctl.stream.gradients import Gradients
@@ -30,7 +31,7 @@ Series = Mapping[str, Sequence[MetricEvent]]
 class RunData:
     """All that is known of one run. `locations` are those of its results."""
 
-    run: Run
+    run: RunRecord
     is_rehearsed: bool
     states: Sequence[StateEvent]
     metrics: Mapping[str, Series]
@@ -65,7 +66,7 @@ class RunData:
         return (spec.unit if spec else None) or ""
 
 
-def collect(store: Store, run: Run, locations: Mapping[str, str]) -> RunData:
+def collect(store: Store, run: RunRecord, locations: Mapping[str, str]) -> RunData:
     """What is known of a run. Raises StoreError."""
     metrics = _metrics(event for _, event in store.metrics(run.run))
     first = min(

@@ -32,7 +32,7 @@ from rsctl.report.run_charts import (
     metric_charts,
     timeline,
 )
-from rsctl.runs.store import Run
+from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Failure, now, seconds_between
 from rsctl.stream.formatting import format_bytes, format_duration, format_number
 from rsctl.stream.ndjson import finite
@@ -118,7 +118,7 @@ def _attempt(reason: str | None, failure: Failure | None) -> str:
     return _headline(failure, None) if failure else reason or "ended"
 
 
-def failure_part(run: Run, lines: int = FAILURE_LINES) -> Markup | None:
+def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
     """Which replica failed first, how, its last lines, known causes, and who failed in its wake."""
     failure = run.first_failure
     if failure is None:
@@ -143,7 +143,7 @@ def failure_part(run: Run, lines: int = FAILURE_LINES) -> Markup | None:
     )
 
 
-def _headline(failure: Failure, run: Run | None) -> str:
+def _headline(failure: Failure, run: RunRecord | None) -> str:
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     how = f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
     after = ""
