@@ -28,7 +28,8 @@ def github() -> Pipeline:
     steps = {
         step["name"]: step["run"] for step in load("github-action/action.yml")["runs"]["steps"]
     }
-    return Pipeline("github", [steps["Gate"]], [steps["End what still runs"], steps["Comment"]])
+    afterwards = ("End what still runs", "Report", "Comment")
+    return Pipeline("github", [steps["Gate"]], [steps[name] for name in afterwards])
 
 
 def gitlab() -> Pipeline:

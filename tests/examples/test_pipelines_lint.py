@@ -69,6 +69,13 @@ def test_scripts_are_clean_bash(pipeline: Pipeline) -> None:
         lint("shellcheck", "--shell=bash", "-", stdin=script)
 
 
+def test_all_steps_of_the_action_and_of_our_workflow_are_clean_bash() -> None:
+    steps = load("github-action/action.yml")["runs"]["steps"]
+    [job] = yaml.safe_load(WORKFLOWS[1].read_text())["jobs"].values()
+    for step in [*steps, *job["steps"]]:
+        lint("shellcheck", "--shell=bash", "-", stdin=step.get("run", "true"))
+
+
 def test_the_image_by_hadolint() -> None:
     lint("hadolint", FOLDER / "image" / "Dockerfile")
 

@@ -1,0 +1,134 @@
+"""The scripts of the pipelines, run: a repository with a baseline, and a change of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from .pipelines import ALL, FOLDER, Pipeline
+
+DEADLINE = 240.0
+FAST = """
+import json, sys
+for step in range(1, 31):
+    speed = 1000 + step % 3 + int(sys.argv[sys.argv.index("--width") + 1])
+    print(json.dumps({"rsctl": "metrics", "step": step, "throughput": speed}))
+"""
+GH = '#!/bin/sh\necho "$@" > "$RUNNER_TEMP/gh"\n'
+GCLOUD = '#!/bin/sh\nshift 2\nfor f; do last=$f; done\nmkdir -p "$last"\ncp "$@"\n'
+
+
+class Checkout:
+    """A clone of a repository whose main branch has the baseline of the bench."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "clone"
+        tools = folder / "tools"
+        tools.mkdir()
+        rsctl = f'#!/bin/sh\nexec "{sys.executable}" -m rsctl.cli.app "$@"\n'
+        for name, text in {"rsctl": rsctl, "gh": GH, "gcloud": GCLOUD}.items():
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
+        (folder / "rsctl" / "bin").mkdir(parents=True)
+        shutil.copy(tools / "rsctl", folder / "rsctl" / "bin")
+        self.env = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("GIT")},
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "RSCTL_HOME": str(folder / "home"),
+            "RUNNER_TEMP": str(folder),
+            "CI": "true",
+            "JOB": "bench/job.yaml",
+            "TARGET": "process",
+            "BASELINE": "bench/baseline.json",
+            "REPORTS": str(folder / "reports"),
+            "OPTIONS": "--parallel=2\n",
+            "NUMBER": "7",
+            "REPOSITORY": "my-org/my-repo",
+        }
+        origin = folder / "origin"
+        shutil.copytree(FOLDER / "bench", origin / "bench")
+        job = origin / "bench" / "job.yaml"
+        job.write_text(job.read_text().replace("repeat: 5", "repeat: 4").replace("confirm: 5", ""))
+        (origin / "bench" / "train.py").write_text(FAST)
+        write = "rsctl gate bench/job.yaml --baseline bench/baseline.json --update-baseline"
+        assert self.run(f"{write} --parallel 4", origin) == 0
+        git = "git -c user.name=a -c user.email=a@b.c"
+        commit = f"{git} init -q -b main && git add . && {git} commit -qm baseline"
+        assert self.run(f"{commit} && git clone -q . '{self.path}'", origin) == 0
+
+    def run(self, script: str, folder: Path | None = None) -> int:
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", script],
+            cwd=folder or self.path,
+            env=self.env,
+            timeout=DEADLINE,
+        )
+        return done.returncode
+
+    def pipeline(self, pipeline: Pipeline) -> int:
+        """Run a pipeline in the clone; returns the code that it ends with."""
+        codes = [self.run(script) for script in pipeline.scripts]
+        assert [self.run(script) for script in pipeline.afterwards] == [
+            0 for _ in pipeline.afterwards
+        ]
+        return next(filter(None, codes), 0)
+
+    def files(self, name: str) -> list[Path]:
+        folders = [self.path, Path(self.env["REPORTS"])]
+        return [path for folder in folders for path in folder.glob(name)]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
+    return Checkout(tmp_path_factory.mktemp("pipelines"))
+
+
+@pytest.fixture
+def clean(checkout: Checkout) -> Iterator[Checkout]:
+    """The clone without what an earlier pipeline has left."""
+    yield checkout
+    checkout.run("git reset -q --hard && git clean -qfdx")
+    shutil.rmtree(checkout.env["REPORTS"], ignore_errors=True)
+
+
+@pytest.mark.timeout(DEADLINE)
+@pytest.mark.parametrize("pipeline", ALL, ids=lambda pipeline: pipeline.name)
+def test_an_unchanged_program_passes_and_leaves_its_reports(
+    clean: Checkout, pipeline: Pipeline
+) -> None:
+    assert clean.pipeline(pipeline) == 0
+    [junit, *_] = clean.files("gate.xml")
+    assert all(not case.result for suite in JUnitXml.fromfile(str(junit)) for case in suite)
+    assert "throughput" in clean.files("gate.md")[0].read_text()
+    assert b"<html" in clean.files("report.html")[0].read_bytes()[:500]
+    if pipeline.name == "github":
+        arguments = Path(clean.env["RUNNER_TEMP"], "gh").read_text().split()
+        assert arguments[:5] == ["pr", "comment", "7", "--repo", "my-org/my-repo"]
+    if pipeline.name == "gitlab":
+        assert (clean.path / "metrics.txt").read_text().endswith("# EOF\n")
+
+
+@pytest.mark.timeout(DEADLINE)
+def test_a_slower_program_fails_each_of_them(clean: Checkout) -> None:
+    script = clean.path / "bench" / "train.py"
+    script.write_text(FAST.replace("1000", "700"))
+    assert {pipeline.name: clean.pipeline(pipeline) for pipeline in ALL} == {
+        pipeline.name: 7 for pipeline in ALL
+    }
+
+
+@pytest.mark.timeout(DEADLINE)
+def test_the_example_of_a_bench_runs_as_it_is(tmp_path: Path, checkout: Checkout) -> None:
+    shutil.copytree(FOLDER / "bench", tmp_path / "bench")
+    run = "rsctl bench run bench/job.yaml --repeat 1 -o json > events.ndjson"
+    assert checkout.run(f"{run} --set run.args.steps=20", tmp_path) == 0
+    result = json.loads((tmp_path / "events.ndjson").read_text().splitlines()[-1])
+    assert [cell["metrics"]["throughput"]["n"] for cell in result["cells"]] == [1, 1]
