@@ -1,0 +1,83 @@
+"""Ctrl-C in a notebook: a script that calls the API as a notebook does, and gets signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rsctl.api
+from rsctl.api import JobState
+from rsctl.targets.local.process import TARGET
+
+from .conftest import Write
+
+FOLLOW = """
+import rsctl.api
+run = rsctl.api.submit("job.yaml")
+try:
+    for event in run.follow():
+        if isinstance(event, rsctl.api.LogEvent):
+            print(event.text, flush=True)
+except KeyboardInterrupt:
+    print("left", run.status().state.value)
+"""
+
+
+def test_an_interrupted_loop_leaves_the_run_alone(write_job: Write) -> None:
+    write_job("echo up; sleep 300")
+    argv = [sys.executable, "-c", FOLLOW]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as script:
+        assert script.stdout is not None
+        assert script.stdout.readline() == "up\n"
+        script.send_signal(signal.SIGINT)
+        assert script.stdout.read() == "left running\n"
+    assert script.returncode == 0
+    assert rsctl.api.run("@last").state is JobState.RUNNING
+
+
+Submit = Callable[..., None]
+
+
+def interrupted(submit: Submit, before: bool) -> Submit:
+    def wrapped(submission: Any, record: Any, show: Any) -> None:
+        if not before:
+            submit(submission, record, show)
+        else:
+            record()
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.sigtimedwait([], 1)
+
+    return wrapped
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_an_interrupted_submission_is_taken_back(
+    write_job: Write, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    monkeypatch.setattr(TARGET, "submit", interrupted(TARGET.submit, before), raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        rsctl.api.submit(write_job("sleep 300"))
+    [run] = rsctl.api.runs()
+    run.wait(timeout=60)
+    assert run.state is JobState.CANCELLED
+    assert ("interrupted" in (run.record.reason or "")) is before
+
+
+def test_an_interruption_before_it_is_recorded_leaves_nothing(
+    write_job: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TARGET, "submit", interrupt, raising=False)
+    prepared = rsctl.api.prepare(write_job())
+    with pytest.raises(KeyboardInterrupt):
+        prepared.submit()
+    assert prepared.take_back() is None
+    assert rsctl.api.runs() == []

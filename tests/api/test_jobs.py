@@ -1,0 +1,111 @@
+"""Job files: loaded, planned and validated, with findings that know their lines."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import rsctl.api
+from rsctl.api import ExitCode, RsctlError
+
+from .conftest import Write
+
+
+def test_what_is_set_is_typed_as_in_the_file(write_job: Write) -> None:
+    settings = {
+        "workers.count": 8,
+        "run.args": {"lr": 2e-5, "name": "a b"},
+        "run.env.FLAG": "true",
+        "run.env.VERSION": "1.10",
+        "workers.disk": "200GB",
+    }
+    job = rsctl.api.load(write_job(), set=settings).spec
+    assert job.workers.count == 8
+    assert job.run.args == {"lr": 2e-5, "name": "a b"}
+    assert (job.run.env["FLAG"], job.run.env["VERSION"]) == ("true", "1.10")
+    same = rsctl.api.load("job.yaml", set=["workers.count=8", "run.env.FLAG=true"]).spec
+    assert same.workers.count == 8
+
+
+def test_mistakes_are_one_exception_with_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text("name: job\nworkers:\n  cuont: 2\nrun: {script: 3x, launcher: nope}\n")
+    with pytest.raises(RsctlError) as caught:
+        rsctl.api.load(path)
+    problem = caught.value
+    assert problem.exit_code is ExitCode.USAGE
+    found = [(f.file, f.line, f.path) for f in problem.findings if f.is_error]
+    assert found[0] == (str(path), 3, "workers.cuont")
+    assert found[-1][1] == 4
+
+
+def test_a_target_adds_its_findings_to_those_of_the_file(write_job: Write) -> None:
+    path = write_job(targets={"vertex": {"project": "p", "region": "us-central1"}}, outputs="./out")
+    job = rsctl.api.load(path)
+    with pytest.raises(RsctlError) as caught:
+        rsctl.api.plan(job, target="vertex")
+    [finding] = [f for f in caught.value.findings if f.path == "outputs"]
+    assert (finding.code, finding.file) == ("unsupported", "job.yaml")
+    assert finding.line
+    assert finding in rsctl.api.validate(job, target="vertex")
+    assert job.findings == ()
+    assert rsctl.api.plan(job).target == "process"
+
+
+def test_a_plan_is_what_the_command_line_prints(write_job: Write) -> None:
+    path = write_job(workers={"count": 2})
+    plan = rsctl.api.plan(path, run_id="job-a")
+    command = [sys.executable, "-m", "rsctl.cli.app", "plan", path, "--run-id", "job-a", "-o"]
+    done = subprocess.run([*command, "json"], capture_output=True, check=True)
+    assert msgspec.json.decode(done.stdout) == msgspec.to_builtins(plan)
+
+
+def test_a_job_made_in_python_is_planned_with_the_same_checks(write_job: Write) -> None:
+    job = rsctl.api.load(write_job()).spec
+    assert rsctl.api.plan(job).run == "job-xxxxxx"
+    with pytest.raises(RsctlError):
+        rsctl.api.plan(job, target="vertex")
+
+
+def test_a_matrix_is_seen_and_not_submitted(write_job: Write) -> None:
+    job = rsctl.api.load(write_job(), set={"workers.count": [1, 2]})
+    assert job.cells == [{"workers.count": 1}, {"workers.count": 2}]
+    with pytest.raises(RsctlError, match="not the cells of a matrix") as caught:
+        rsctl.api.submit(job)
+    assert [f.path for f in caught.value.findings if f.is_error] == ["matrix"]
+    assert rsctl.api.runs() == []
+
+
+def test_what_is_returned_is_frozen(write_job: Write) -> None:
+    job = rsctl.api.load(write_job())
+    for value, name in ((job, "settings"), (rsctl.api.plan(job), "run")):
+        with pytest.raises(AttributeError):
+            setattr(value, name, "other")
+
+
+LIGHT = """
+import sys
+before = set(sys.modules)
+import rsctl.api
+from rsctl.api import load, plan, submit, run, runs
+plan(load("job.yaml"))
+new = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(*sorted(new & {"boto3", "botocore", "google", "rich", "typer", "torch", "plotille"}))
+"""
+
+
+def test_it_is_light_and_prints_nothing(write_job: Write) -> None:
+    write_job()
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("\n", "")
+
+
+def test_every_name_is_there_and_documented() -> None:
+    for name in rsctl.api.__all__:
+        assert getattr(rsctl.api, name) is not None
+    with pytest.raises(AttributeError):
+        rsctl.api.nothing  # noqa: B018
