@@ -16,6 +16,7 @@ os.environ["COLUMNS"] = "80"
 
 import finding_codes
 import msgspec
+import python_api
 import typer
 import variables
 
@@ -210,6 +211,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "findings.md": lambda: finding_codes.page(ROOT),
     "environment.md": lambda: variables.page(ROOT),
     "exit-codes.md": exit_codes,
+    "python.md": python_api.page,
 }
 
 
