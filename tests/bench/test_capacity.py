@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from rsctl.bench import backoff
 from rsctl.bench.backoff import Backoff
@@ -46,8 +47,8 @@ class Cloudlike(ProcessTarget):
     def render(self, job: Job, run: str) -> Submission:
         """With a tag that depends on what the image is made of."""
         submission = super().render(job, run)
-        submission.plan.image.tag = f"repo/image:{job.image.base or 'plain'}"
-        return submission
+        image = with_fields(submission.plan.image, tag=f"repo/image:{job.image.base or 'plain'}")
+        return replace(submission, plan=with_fields(submission.plan, image=image))
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Counts the builds."""

@@ -9,12 +9,12 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.builder import BUILDERS, EngineImage, Layer
-from rsctl.image.progress import Event, Output, Step
+from rsctl.image.progress import BuildEvent, Output, Step
 
 from .engines import NO_IMAGE, Install, Recipe, calls, image, named
 
 
-def short(events: list[Event]) -> list[str]:
+def short(events: list[BuildEvent]) -> list[str]:
     """Outputs and the ends of steps."""
     lines = []
     for event in events:
@@ -73,7 +73,7 @@ def test_a_build(name: str, install: Install) -> None:
     )
     start = " ".join(builder.command[1:])
     folder = install(**{builder.program: [image(user="jovyan"), (start, heading + "\n", "", 0)]})
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     builder.build(Recipe(), events.append)
     assert short(events) == ["1/1 RUN it"]
     assert calls(folder) == [
@@ -141,7 +141,7 @@ def test_a_base_that_cannot_be_pulled(
     said: str, code: str, exit_code: int, words: str, install: Install
 ) -> None:
     install(docker=[NO_IMAGE, ("pull", "base: Pulling\n", f"Error: {said}\n", 1)])
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     with pytest.raises(RsctlError) as caught:
         named("classic").build(Recipe(), events.append)
     [finding] = caught.value.findings
@@ -156,7 +156,7 @@ def test_a_build_that_fails(install: Install) -> None:
     said = "Step 1/2 : FROM base:1\nStep 2/2 : RUN x -m pip install\ngo\n"
     why = "No matching distribution found for torhc\n"
     install(docker=[image(), ("build", said, why, 1)])
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     with pytest.raises(RsctlError) as caught:
         named("classic").build(Recipe(), events.append)
     assert caught.value.exit_code == ExitCode.USAGE
@@ -170,7 +170,7 @@ ERROR = '{"rsctl": "finding", "severity": "error", "code": "c", "message": "no p
 
 def test_an_error_from_inside_a_build_that_fails_is_told_at_its_end(install: Install) -> None:
     install(docker=[image(), ("build", f"Step 1/1 : RUN it\n{ERROR}\n", "", 1)])
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     with pytest.raises(RsctlError) as caught:
         named("classic").build(Recipe(), events.append)
     assert [finding.code for finding in caught.value.findings] == ["c", "build"]
@@ -179,7 +179,7 @@ def test_an_error_from_inside_a_build_that_fails_is_told_at_its_end(install: Ins
 
 def test_an_error_from_inside_a_build_that_succeeds_is_not_lost(install: Install) -> None:
     install(docker=[image(), ("build", f"Step 1/1 : RUN it\n{ERROR}\n", "", 0)])
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     named("classic").build(Recipe(), events.append)
     assert short(events) == ["1/1 RUN it", "no plugin"]
 
@@ -188,7 +188,7 @@ def test_output_of_any_kind(install: Install) -> None:
     """Lines of 256 KiB, bytes that are no text, control sequences, no end of line."""
     said = f"Step 1/1 : RUN it\nä {'x' * (256 << 10)}\n\xff\x1b[2J\x1b]0;t\x07ok\x08\r\r\nend"
     install(docker=[image(), ("build", said, "", 0)])
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     named("classic").build(Recipe(), events.append)
     lines = short(events)
     assert lines[0].startswith("1: \ufffd xxx")

@@ -21,7 +21,7 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.builder import Builder, select_builder
-from rsctl.image.progress import Event, Output, Step
+from rsctl.image.progress import BuildEvent, Output, Step
 from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
@@ -83,7 +83,7 @@ def containers(nonce: str) -> str:
     return docker("ps", "--all", "--quiet", "--filter", f"label=rsctl.nonce={nonce}")
 
 
-def in_short(events: list[Event]) -> list[str]:
+def in_short(events: list[BuildEvent]) -> list[str]:
     """Steps that ended and their output; numbers, which differ between builders, left out."""
     lines = []
     for event in events:
@@ -105,7 +105,7 @@ def test_a_build_and_a_build_from_the_cache(builder: Builder, reference: str) ->
         """echo '{"rsctl": "finding", "severity": "warning", "code": "w", "message": "old"}'\n"""
     )
     recipe = Recipe(text, reference)
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     assert builder.image(reference) is None
     builder.build(recipe, events.append)
     lines = [line for line in in_short(events) if not line.startswith(("FROM", "COPY", "LABEL"))]
@@ -135,7 +135,7 @@ def test_a_step_that_fails(builder: Builder, reference: str) -> None:
     nonce = uuid4().hex
     failing = "RUN echo No matching distribution found for torhc && exit 3"
     text = f"FROM {BASE}\nLABEL rsctl.nonce={nonce}\n{failing}\n"
-    events: list[Event] = []
+    events: list[BuildEvent] = []
     with pytest.raises(RsctlError) as caught:
         builder.build(Recipe(text, reference), events.append)
     assert in_short(events)[-1] == "RUN failed"

@@ -11,8 +11,8 @@ from rsctl.findings import Finding
 from rsctl.image.progress import (
     CLASSIC,
     PODMAN,
+    BuildEvent,
     BuildKitProgress,
-    Event,
     Output,
     Progress,
     StepwiseProgress,
@@ -29,12 +29,12 @@ def make(builder: str) -> Progress:
     return StepwiseProgress({"classic": CLASSIC, "podman": PODMAN}[builder], lambda: 0.0)
 
 
-def told(events: Iterable[Event]) -> list[str]:
+def told(events: Iterable[BuildEvent]) -> list[str]:
     """Events as short lines."""
     return list(map(in_short, events))
 
 
-def in_short(event: Event) -> str:
+def in_short(event: BuildEvent) -> str:
     if isinstance(event, Output):
         return f"{event.step}: {event.line}"
     if isinstance(event, Finding):
@@ -262,10 +262,10 @@ FINDING = '{"rsctl": "finding", "severity": "error", "code": "c", "message": %s}
 
 
 @pytest.fixture
-def found() -> Callable[[str], Event]:
+def found() -> Callable[[str], BuildEvent]:
     """The event of a line that a step prints."""
 
-    def reader(line: str) -> Event:
+    def reader(line: str) -> BuildEvent:
         progress = make("buildkit")
         assert list(progress.read("#1 [1/1] RUN check")) == []
         return list(progress.read(f"#1 0.25 {line}"))[-1]
@@ -273,7 +273,7 @@ def found() -> Callable[[str], Event]:
     return reader
 
 
-def test_a_finding_from_inside_the_build(found: Callable[[str], Event]) -> None:
+def test_a_finding_from_inside_the_build(found: Callable[[str], BuildEvent]) -> None:
     line = FINDING.replace("%s", '"no plugin", "remedy": "r", "path": "image.base"')
     assert found(line) == Finding(
         severity="error", code="c", message="no plugin", remedy="r", path="image.base"
@@ -281,7 +281,7 @@ def test_a_finding_from_inside_the_build(found: Callable[[str], Event]) -> None:
 
 
 def test_a_finding_from_inside_cannot_point_into_files_nor_write_to_the_terminal(
-    found: Callable[[str], Event],
+    found: Callable[[str], BuildEvent],
 ) -> None:
     text = r'"a\u001b[2Jb\nerror: fake \u202e", "file": "/etc/shadow", "line": 1, "column": 1'
     assert found(FINDING % text) == Finding(
@@ -289,7 +289,7 @@ def test_a_finding_from_inside_cannot_point_into_files_nor_write_to_the_terminal
     )
 
 
-def test_a_finding_from_inside_has_bounds(found: Callable[[str], Event]) -> None:
+def test_a_finding_from_inside_has_bounds(found: Callable[[str], BuildEvent]) -> None:
     event = found(FINDING % f'"{"x" * 10_000}"')
     assert isinstance(event, Finding)
     assert len(event.message) == 2000
@@ -306,5 +306,7 @@ def test_a_finding_from_inside_has_bounds(found: Callable[[str], Event]) -> None
         '{"rsctl": "' + "[" * 5000,
     ],
 )
-def test_what_only_looks_like_a_finding_is_output(line: str, found: Callable[[str], Event]) -> None:
+def test_what_only_looks_like_a_finding_is_output(
+    line: str, found: Callable[[str], BuildEvent]
+) -> None:
     assert found(line) == Output(line, 1)
