@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from rsctl.bench.records import Bench
 from rsctl.image.built_images import BuiltImage
 from rsctl.prune.items import Limits
-from rsctl.runs.folder import RunFolder
+from rsctl.runs.home import run_directory
 from rsctl.runs.store import Run
 
 
@@ -26,19 +27,18 @@ def unused_images(
 
 def built_at(image: BuiltImage) -> str:
     """When it was built, as the time of an event: engines give more digits, or a time zone."""
-    from datetime import datetime, timezone
-
     moment = msgspec.convert(image.created, datetime).astimezone(timezone.utc)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _names_of_run(run: Run) -> Iterator[str]:
-    """All texts of its plan and its request: one of them is the image's name."""
+    """All texts of its plan, its request and its rehearsal: one of them is the image's name."""
     yield from _texts(run.plan)
-    try:
-        yield from _texts(RunFolder(run.run).description().request)
-    except (OSError, msgspec.DecodeError):
-        return
+    for file in ("submission.json", "rehearsal.json"):
+        try:
+            yield from _texts(msgspec.json.decode((run_directory(run.run) / file).read_bytes()))
+        except (OSError, msgspec.DecodeError):
+            continue
 
 
 def _texts(value: Any) -> Iterator[str]:

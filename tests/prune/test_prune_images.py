@@ -14,6 +14,7 @@ from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.cli.app import run as rsctl
 from rsctl.findings import JobState
 from rsctl.prune.images import built_at
+from rsctl.runs.home import run_directory
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import StateEvent, now
 
@@ -72,10 +73,14 @@ def left(state: Path) -> list[str]:
 
 
 def test_images_that_nothing_uses_go(engine: Fill, capsys: pytest.CaptureFixture[str]) -> None:
-    state = engine("rsctl/a:1", "rsctl/b:2", "localhost/rsctl/c:3", "rsctl/d:4", "used/e:5")
+    state = engine(
+        "rsctl/a:1", "rsctl/b:2", "localhost/rsctl/c:3", "rsctl/d:4", "used/e:5", "r/f:6"
+    )
     add_run("old-aaaaaa", JobState.SUCCEEDED, image={"tag": "rsctl/a:1"})
     add_run("new-bbbbbb", JobState.SUCCEEDED, image={"tag": "rsctl/b:2"})
     add_run("new-cccccc", JobState.FAILED, request={"services": {"w": {"image": "rsctl/c:3"}}})
+    run_directory("new-cccccc").mkdir(parents=True)
+    (run_directory("new-cccccc") / "rehearsal.json").write_text('{"image": "r/f:6"}')
     bench = Bench(
         bench="b",
         name="b",
@@ -90,7 +95,7 @@ def test_images_that_nothing_uses_go(engine: Fill, capsys: pytest.CaptureFixture
     Benches(Store()).claim(bench)
     Benches(Store()).begin("b", Trial(cell=0, repetition=0, run="new-cccccc"))
     assert rsctl(["prune", "--keep", "2", "--images", "--dry-run"]) == 0
-    assert len(left(state)) == 5
+    assert len(left(state)) == 6
     capsys.readouterr()
     assert rsctl(["prune", "--keep", "2", "--images", "-o", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
@@ -105,7 +110,7 @@ def test_images_that_nothing_uses_go(engine: Fill, capsys: pytest.CaptureFixture
             "reason": "Error response from daemon: conflict: container 0123 uses it",
         }
     ]
-    assert left(state) == ["rsctl/b:2", "localhost/rsctl/c:3", "rsctl/d:4", "used/e:5"]
+    assert left(state) == ["rsctl/b:2", "localhost/rsctl/c:3", "rsctl/d:4", "used/e:5", "r/f:6"]
 
 
 def test_images_that_are_younger_stay(engine: Fill, capsys: pytest.CaptureFixture[str]) -> None:
