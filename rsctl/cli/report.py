@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
@@ -105,7 +106,8 @@ def _write(path: Path, data: bytes) -> None:
         beside.write_bytes(data)
         beside.replace(path)
     except OSError as problem:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         finding = error("report", f"cannot write {path}: {problem.strerror}", "choose another -o")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 

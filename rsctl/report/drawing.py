@@ -6,6 +6,7 @@ Text stays text, so that it can be selected and searched.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
@@ -51,7 +52,7 @@ Format = Literal["svg", "png"]
 _WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
 _LINE_HEIGHT = 2.7
 _ROW_INCHES = 0.42
-_HUGE = 1e200  # beyond it the ends of an axis may be infinite
+_HUGE = 1e100  # beyond it, and as near to 0, ends and ticks of an axis may not be numbers
 _LOG_FROM = 1e3  # times the lowest value
 _SETTINGS: Any = {
     "text.parse_math": False,
@@ -109,7 +110,8 @@ def _figure(chart: Chart, is_file: bool) -> Iterator[Figure]:
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_SETTINGS):
+    with warnings.catch_warnings(), matplotlib.rc_context(_SETTINGS):
+        warnings.simplefilter("ignore")  # a letter that the font lacks is the browser's to find
         figure = Figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
         axes = figure.add_subplot()
         _DRAW[type(chart)](chart, axes)
@@ -139,7 +141,7 @@ def _height(chart: Chart) -> float:
 def _draw_lines(chart: LineChart, axes: Axes) -> None:
     shown = [finite(line.points) for line in chart.lines]
     if chart.is_band:
-        rows = [[max(-_HUGE, min(_HUGE, v)) for v in row] for row in band(chart.lines)]
+        rows = [tuple(map(_drawable, row)) for row in band(chart.lines)]
         xs = [row[0] for row in rows]
         color = palette.SERIES[0].light
         axes.fill_between(
@@ -152,7 +154,7 @@ def _draw_lines(chart: LineChart, axes: Axes) -> None:
     if chart.reference:
         across, up = zip(*chart.reference.points, strict=True)
         axes.plot(across, up, color=palette.FAINT.light, linewidth=1.2, dashes=(2, 2))
-    values = [y for points in shown for _, y in points]
+    values = [_drawable(y) for points in shown for _, y in points]
     _scale_y(chart, axes, values)
     axes.set_xlabel(short(chart.x))
     axes.grid(True, linewidth=0.7)
@@ -165,10 +167,15 @@ def _draw_line(axes: Axes, points: Sequence[tuple[float, float]], index: int) ->
     color, dashes = palette.series(index)
     kept = thinned(points)
     xs = [x for x, _ in kept]
-    ys = [max(-_HUGE, min(_HUGE, y)) for _, y in kept]
+    ys = [_drawable(y) for _, y in kept]
     style: dict[str, Any] = {"dashes": dashes} if dashes else {}
     marker = "o" if len(kept) <= 12 else None
     axes.plot(xs, ys, color=color.light, linewidth=1.6, marker=marker, markersize=3.5, **style)
+
+
+def _drawable(value: float) -> float:
+    near = max(-_HUGE, min(_HUGE, value))
+    return near if abs(near) >= 1 / _HUGE else 0.0
 
 
 def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float]) -> None:
@@ -202,7 +209,8 @@ def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
         low, high = axes.get_ylim()
         axes.yaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
     if xs and min(xs) == max(xs):
-        axes.set_xlim(xs[0] - 1, xs[0] + 1)
+        half = max(1.0, abs(xs[0]) / 1000)
+        axes.set_xlim(xs[0] - half, xs[0] + half)
 
 
 def _draw_heat_map(chart: HeatMap, axes: Axes) -> None:
