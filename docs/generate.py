@@ -23,6 +23,7 @@ import variables
 from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
 from rsctl.doctor import Check
+from rsctl.fetch.fetch import FetchedFile
 from rsctl.findings import ExitCode, Finding
 from rsctl.prune.items import Item
 from rsctl.runs.records import Replica
@@ -110,6 +111,10 @@ DOCUMENTS = (
     ("forget", "the `run` and the folders with outputs and checkpoints that are `kept`."),
     ("prune", "`{dry_run, bytes, removed, kept}`: `removed` is a list of Item, `kept` what is old "
      "enough and stays: `name` and `reason` each."),
+    ("get", "`{run, directory, files, findings}`: `files` is a list of FetchedFile, those that "
+     "were there too."),
+    ("open", "`{run, pages}`: addresses by `console`, `tensorboard`, `logs`; folders of a run on "
+     "this machine."),
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
      "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
      "`settings` (what --set laid over the file), `facts` (what only this target knows), "
@@ -133,7 +138,7 @@ EVENTS = (
 )  # fmt: skip
 PARTS = (
     Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, Check, CellSummary,
-    CellFigure, Item,
+    CellFigure, Item, FetchedFile,
 )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ import rsctl
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
-    *("bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream", "clients"),
-    *("catalog", "spec", "findings", "installation", "data", "runtime", "transport"),
+    *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
+    *("clients", "catalog", "spec", "findings", "installation", "data", "runtime", "transport"),
 )
 """From the top down."""
 

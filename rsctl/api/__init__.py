@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from rsctl.api.submission import submit as submit
     from rsctl.doctor import Check as Check
     from rsctl.emulators.faults import Fault as Fault
+    from rsctl.fetch.fetch import Fetched as Fetched
+    from rsctl.fetch.fetch import FetchedFile as FetchedFile
+    from rsctl.fetch.fetch import FetchProgress as FetchProgress
+    from rsctl.fetch.locations import ResultKind as ResultKind
     from rsctl.findings import ExitCode as ExitCode
     from rsctl.findings import Finding as Finding
     from rsctl.findings import JobState as JobState
@@ -80,6 +84,8 @@ _MODULES = {
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.doctor": ("Check",),
     "rsctl.emulators.faults": ("Fault",),
+    "rsctl.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
+    "rsctl.fetch.locations": ("ResultKind",),
     "rsctl.findings": ("ExitCode", "Finding", "JobState", "RsctlError"),
     "rsctl.image.ensure": ("ImageResult",),
     "rsctl.image.events": ("BuildEvent", "Output", "Step"),

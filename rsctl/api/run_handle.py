@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timezone
+from os import PathLike
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
 from rsctl.api.outdated import bring_up_to_date, ignore, latest, refreshed
+from rsctl.api.pages import pages_of
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.disk_use import disk_use
@@ -30,6 +32,10 @@ from rsctl.stream.metrics import MACHINES
 from rsctl.stream.progress_bar import read_progress_bar
 from rsctl.targets import get, in_cloud
 from rsctl.targets.base import Pool, replica_names
+
+if TYPE_CHECKING:
+    from rsctl.fetch.fetch import Fetched, FetchProgress
+    from rsctl.fetch.locations import ResultKind
 
 CANCEL_SECONDS = 60.0
 _ASK_SECONDS = 2.0
@@ -219,6 +225,32 @@ class Run:
     def locations(self) -> dict[str, str]:
         """Where its `outputs`, `checkpoints` and `model` are: a path here, or a bucket's URL."""
         return result_locations(self.record)
+
+    def pages(self) -> dict[str, str]:
+        """Addresses about it, `console`, `tensorboard`, `logs`; folders of one on this machine."""
+        return pages_of(self.record)
+
+    def fetch(
+        self,
+        folder: str | PathLike[str] | None = None,
+        *,
+        only: Iterable[ResultKind] = (),
+        include: Iterable[str] = (),
+        max_unpacked: int | None = None,
+        on_progress: Callable[[FetchProgress], object] = bool,
+    ) -> Fetched:
+        """Bring what it has left by now into a folder, `./RUN` by default.
+
+        `only` are some of `outputs`, `checkpoints`, `logs`, `artifacts`; `include` are globs on
+        names, or on paths below the folder; `max_unpacked` is in bytes. What is there already is
+        not fetched again, and what broke off goes on. What is wrong with single files is among the
+        findings of the answer; raises RsctlError where nothing can go on.
+        """
+        from rsctl.api.fetching import fetch_results
+        from rsctl.fetch.fetch import Choice
+
+        choice = Choice(frozenset(only) or Choice.kinds, tuple(include), max_unpacked)
+        return fetch_results(self.record, folder, choice, on_progress)
 
     def disk_use(self) -> int:
         """Bytes that its folder takes on this machine."""

@@ -30,6 +30,8 @@ PANELS = {
         "logs": "Show the merged log of a run.",
         "metrics": "Show the metrics of a run.",
         "export": "Write runs and benches as tables: Parquet, CSV, JSON.",
+        "get": "Bring home what a run has left.",
+        "open": "Show the pages about a run.",
         "report": "Write one HTML file about runs and benches, with charts.",
         "cancel": "End a run.",
         "forget": "Remove a run from the list.",

@@ -14,6 +14,7 @@ from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.command import make_command
+from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import show_outdated
@@ -35,6 +36,14 @@ def command(
         bool,
         typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
     ] = False,
+    get: Annotated[
+        Optional[str],
+        typer.Option(
+            "--get",
+            metavar="DIR",
+            help="At its end, bring home what it has left, however it ended.",
+        ),
+    ] = None,
     cancel_on_interrupt: Annotated[
         Optional[bool],
         typer.Option(
@@ -78,6 +87,8 @@ def command(
     if not rehearse and (behaviour or rehearse_with != "auto"):
         option = "--behaviour" if behaviour else "--rehearse-with"
         context.fail(f"{option} is for --rehearse, which was not given.")
+    if get is not None and detach:
+        context.fail("--get is for the end of a run, which --detach does not wait for.")
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
@@ -98,7 +109,10 @@ def command(
     noun = "replica" if len(prepared.replicas) == 1 else "replicas"
     print_message(f"{prepared.run_id} on {prepared.plan.target}, {len(prepared.replicas)} {noun}")
     with _errors_as_events(output, prepared.run_id):
-        return follow(sent.run, view, interrupts, cancel_on_interrupt or not sent.is_wanted)
+        exit_code = follow(sent.run, view, interrupts, cancel_on_interrupt or not sent.is_wanted)
+    if get is not None and exit_code != ExitCode.INTERRUPTED:
+        fetch_after(sent.run, get)
+    return exit_code
 
 
 @contextmanager

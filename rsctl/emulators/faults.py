@@ -15,7 +15,8 @@ class Fault:
 
     `delay` in seconds comes first. Then one of: `cut="request"`, the connection ends half-way
     through what the client sends, and nothing is done; `status`, the vendor's error with `code` and
-    `message`, and nothing is done; `cut="answer"`, it is done, and the answer is lost.
+    `message`, and nothing is done; `cut="answer"`, it is done, and the answer is lost;
+    `cut="half"`, the answer breaks off half-way.
     """
 
     route: str
@@ -25,7 +26,7 @@ class Fault:
     status: int = 0
     code: str = "UNAVAILABLE"
     message: str = "made to fail"
-    cut: Literal["request", "answer", ""] = ""
+    cut: Literal["request", "answer", "half", ""] = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 

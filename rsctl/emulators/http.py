@@ -221,6 +221,9 @@ def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
                 reply = emulator.answer(request._replace(body=body))
             if fault and fault.cut == "answer":
                 return self._cut(name)
+            if fault and fault.cut == "half":
+                self._send_half(reply)
+                return self._cut(name)
             emulator.calls.append(Call(name, reply.status))
             self._send(reply)
 
@@ -264,6 +267,13 @@ def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(reply.body)
+
+        def _send_half(self, reply: Reply) -> None:
+            """The head of an answer, and of its body half."""
+            length = {"Content-Length": str(len(reply.body))}
+            half = reply.body[: len(reply.body) // 2]
+            self._send(Reply(reply.status, half, {**reply.headers, **length}))
+            self.wfile.flush()
 
         def _cut(self, name: str) -> None:
             emulator.calls.append(Call(name, 0))

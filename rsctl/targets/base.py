@@ -172,6 +172,12 @@ class Target(Protocol):
         `plan` is the run's stored plan. A location is a path on this machine or a bucket's URL.
         """
 
+    def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
+        """Pages about a job, by what they show: `console`, `tensorboard`, `logs`. Pure.
+
+        `url` is the run's, `plan` its stored plan. There are none of jobs on this machine.
+        """
+
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, NamedTuple, Protocol
+
+from rsctl.findings import ExitCode, RsctlError, error
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,27 @@ class ObjectUrl(NamedTuple):
         return cls(scheme, bucket, name)
 
 
+class StoredObject(NamedTuple):
+    """An object as a list shows it: its size in bytes, and what its version is called.
+
+    `digests` are those of its content that the list has, in hexadecimal by algorithm.
+    """
+
+    name: str
+    size: int
+    version: str
+    digests: Mapping[str, str] = {}
+
+
+class ObjectChanged(RsctlError):
+    """An object is not there any more in the version that was listed."""
+
+    def __init__(self, name: str) -> None:
+        message = f"{name[:200]!r} was replaced or removed while it was read"
+        remedy = "run the command again once nobody writes there"
+        super().__init__(ExitCode.ENVIRONMENT, error("changed", message, remedy))
+
+
 class Bucket(Protocol):
     """One bucket. All methods raise RsctlError."""
 
@@ -46,3 +69,18 @@ class Bucket(Protocol):
 
     def read(self, name: str, offset: int = 0) -> bytes:
         """What an object has beyond `offset`, at most 4 MiB; nothing if it is not there (yet)."""
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """The objects whose names begin with a prefix, in the order of their names."""
+
+    def digests(self, found: StoredObject) -> Mapping[str, str]:
+        """All that the service knows of an object's content; empty if it has no checksum of it.
+
+        Raises ObjectChanged.
+        """
+
+    def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
+        """An object's content from an offset below its size on, exactly as it is stored.
+
+        Raises ObjectChanged, and NoAnswer where it breaks off, after which it may be called again.
+        """

@@ -5,21 +5,24 @@ Uploads are resumable, in blocks that are a multiple of 256 KiB, and reads are R
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer, no_answer
-from rsctl.clients.google import Google, is_transient
+from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import google_error
 from rsctl.clients.retries import RetryPolicy
-from rsctl.clients.storage import Upload
+from rsctl.clients.storage import ObjectChanged, StoredObject, Upload
 from rsctl.findings import ExitCode, RsctlError, error
 
 _BLOCK = 8 << 20
 _READ = 4 << 20
+_STREAMED = 1 << 20
 _RESUME = 308
 _RANGE = re.compile(r"bytes=0-(\d+)")
 
@@ -77,6 +80,55 @@ class GoogleBucket:
             return b""
         content: bytes = answer.content
         return content if answer.status_code == 206 else content[offset:]
+
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """See Bucket.objects."""
+        url = f"{self._base}/storage/v1/b/{quote(self._bucket, '')}/o"
+        query = {
+            "prefix": prefix,
+            "fields": "nextPageToken,items(name,size,generation,md5Hash,crc32c)",
+        }
+        while True:
+            answer = self._google.request("GET", url, ok=(200, 404), path=self._path, params=query)
+            if answer.status_code == 404:
+                raise self._no_bucket()
+            body = body_of(answer)
+            for item in body.get("items", ()):
+                yield _stored(item)
+            if not body.get("nextPageToken"):
+                return
+            query["pageToken"] = str(body["nextPageToken"])
+
+    def digests(self, found: StoredObject) -> Mapping[str, str]:
+        """See Bucket.digests. An object that was composed of others has no MD5."""
+        return found.digests
+
+    def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
+        """See Bucket.stream."""
+        import requests
+        import urllib3
+
+        answer = self._google.request(
+            "GET",
+            f"{self._object(found.name)}?alt=media&generation={quote(found.version, '')}",
+            ok=(200, 206, 404, 412, 416),
+            path=self._path,
+            # What is stored as gzip would else be unpacked on its way.
+            headers={"Range": f"bytes={offset}-", "Accept-Encoding": "gzip"},
+            stream=True,
+        )
+        try:
+            if answer.status_code not in (200, 206):
+                raise ObjectChanged(found.name)
+            ahead = offset if answer.status_code == 200 else 0  # the range was passed over
+            for block in answer.raw.stream(_STREAMED, decode_content=False):
+                if len(block) > ahead:
+                    yield block[ahead:]
+                ahead = max(ahead - len(block), 0)
+        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as problem:
+            raise no_answer(urlsplit(self._base).netloc, str(problem)[:200]) from None
+        finally:
+            answer.close()
 
     def _object(self, name: str) -> str:
         return f"{self._base}/storage/v1/b/{quote(self._bucket, '')}/o/{quote(name, '')}"
@@ -165,6 +217,19 @@ class GoogleBucket:
         message = f"there is no bucket {self._bucket}"
         remedy = f"create it: `gcloud storage buckets create gs://{self._bucket}`, or name another"
         return RsctlError(ExitCode.REFUSED, error("bucket", message, remedy, self._path))
+
+
+def _stored(item: Mapping[str, Any]) -> StoredObject:
+    known = {"md5": item.get("md5Hash"), "crc32c": item.get("crc32c")}
+    digests = {name: _hexadecimal(value) for name, value in known.items() if value}
+    return StoredObject(str(item["name"]), int(item["size"]), str(item["generation"]), digests)
+
+
+def _hexadecimal(value: Any) -> str:
+    try:
+        return base64.b64decode(str(value), validate=True).hex()
+    except binascii.Error:
+        return ""
 
 
 def _is_interrupted(answer: Any) -> bool:

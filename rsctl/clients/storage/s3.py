@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError, aws_errors
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.storage import Upload
+from rsctl.clients.errors import no_answer
+from rsctl.clients.storage import ObjectChanged, StoredObject, Upload
 
 _READ = 4 << 20
+_STREAMED = 1 << 20
 _TRIES_OF_A_PART = 6
+_MD5 = re.compile(r"[0-9a-f]{32}")
+_DIRECTORY_BUCKET = "--x-s3"  # whose ETags are no digests
+_ENCRYPTIONS_WITH_MD5 = (None, "AES256")
+_CHANGED = ("PreconditionFailed", "412", "NoSuchKey", "404", "InvalidRange", "416")
 
 
 class S3Bucket:
@@ -53,6 +63,66 @@ class S3Bucket:
             content: bytes = answer["Body"].read()
         return content
 
+    def objects(self, prefix: str) -> Iterator[StoredObject]:
+        """See Bucket.objects."""
+        query = {"Bucket": self._bucket, "Prefix": prefix}
+        while True:
+            answer = self._aws.request("s3", "list_objects_v2", query)
+            for item in answer.get("Contents", ()):
+                yield StoredObject(item["Key"], int(item["Size"]), item["ETag"])
+            if not answer.get("IsTruncated") or not answer.get("NextContinuationToken"):
+                return
+            query["ContinuationToken"] = answer["NextContinuationToken"]
+
+    def digests(self, found: StoredObject) -> Mapping[str, str]:
+        """See Bucket.digests. Checksums of parts are none of the content."""
+        wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
+        try:
+            answer = self._aws.request("s3", "head_object", {**wanted, "ChecksumMode": "ENABLED"})
+        except AwsError as problem:
+            if problem.code in _CHANGED:
+                raise ObjectChanged(found.name) from None
+            raise
+        digests = {}
+        if answer.get("ChecksumType") != "COMPOSITE":
+            for name in ("SHA256", "SHA1", "CRC32C", "CRC32"):
+                if value := _hexadecimal(answer.get(f"Checksum{name}")):
+                    digests[name.lower()] = value
+        etag = found.version.strip('"')
+        is_md5 = (
+            _MD5.fullmatch(etag)
+            and answer.get("ServerSideEncryption") in _ENCRYPTIONS_WITH_MD5
+            and "SSECustomerAlgorithm" not in answer
+            and not self._bucket.endswith(_DIRECTORY_BUCKET)
+        )
+        return {**digests, **({"md5": etag} if is_md5 else {})}
+
+    def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
+        """See Bucket.stream."""
+        import urllib3
+        from botocore.exceptions import HTTPClientError, IncompleteReadError
+
+        wanted = {"Bucket": self._bucket, "Key": found.name, "IfMatch": found.version}
+        try:
+            answer = self._aws.request("s3", "get_object", {**wanted, "Range": f"bytes={offset}-"})
+        except AwsError as problem:
+            if problem.code in _CHANGED:
+                raise ObjectChanged(found.name) from None
+            raise
+        body = answer["Body"]
+        try:
+            while block := body.read(_STREAMED):
+                yield block
+        except (
+            HTTPClientError,
+            IncompleteReadError,
+            urllib3.exceptions.HTTPError,
+            OSError,
+        ) as lost:
+            raise no_answer("s3", str(lost)[:200]) from None
+        finally:
+            body.close()
+
     def _upload(self, name: str, upload: Upload) -> None:
         """In parts, which boto3 itself sends again."""
         from boto3.exceptions import S3UploadFailedError
@@ -76,3 +146,11 @@ class S3Bucket:
                 if isinstance(cause, ClientError):
                     raise cause from None
                 raise
+
+
+def _hexadecimal(value: Any) -> str:
+    """A checksum, which S3 has as base64; empty if it is none, such as that of several parts."""
+    try:
+        return base64.b64decode(str(value or ""), validate=True).hex()
+    except binascii.Error:
+        return ""

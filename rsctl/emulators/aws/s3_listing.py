@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import NamedTuple, Union
@@ -26,8 +27,7 @@ def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> str:
     """The answer's XML. Raises ValueError for what is no number."""
     is_second = query.get("list-type") == "2"
     most = min(int(query.get("max-keys") or _MOST), _MOST)
-    after = query.get("continuation-token") or query.get("start-after") if is_second else None
-    after = query.get("marker", "") if not is_second else after or ""
+    after = _after(query) if is_second else query.get("marker", "")
     found = _entries(objects, bucket, query.get("prefix", ""), query.get("delimiter", ""), after)
     page = [entry for _, entry in zip(range(most + 1), found, strict=False)]
     is_truncated, page = len(page) > most, page[:most]
@@ -44,9 +44,23 @@ def listing(objects: Objects, bucket: str, query: Mapping[str, str]) -> str:
         fields["KeyCount"] = str(len(page))
     if is_truncated and page:
         last = page[-1].key
-        fields |= {"NextContinuationToken": last} if is_second else {"NextMarker": encode(last)}
+        fields |= (
+            {"NextContinuationToken": _token(last)} if is_second else {"NextMarker": encode(last)}
+        )
     head = "".join(f"<{name}>{escape(text)}</{name}>" for name, text in fields.items() if text)
     return head + "".join(_shown(entry, encode(entry.key)) for entry in page)
+
+
+def _after(query: Mapping[str, str]) -> str:
+    """The key beyond which a page begins. Raises ValueError for a token that was never given."""
+    if token := query.get("continuation-token"):
+        return base64.urlsafe_b64decode(token.encode()).decode()
+    return query.get("start-after", "")
+
+
+def _token(key: str) -> str:
+    """A token has no characters that XML lacks, whatever the key has."""
+    return base64.urlsafe_b64encode(key.encode()).decode()
 
 
 def _entries(

@@ -21,7 +21,7 @@ from rsctl.emulators.google.multipart import multipart_related
 from rsctl.emulators.http import Emulator, Reply, Request, Route, route
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+_RANGE = re.compile(r"bytes=(?:(\d+)-(\d*)|-(\d+))")
 _STEP = 256 << 10
 _COMMON_QUERY = frozenset({"alt", "prettyPrint", "projection", "fields", "key", "userProject"})
 _UPLOAD_QUERY = frozenset({"name", "uploadType", "ifGenerationMatch", "upload_id"})
@@ -266,7 +266,11 @@ class CloudStorage:
         found = _RANGE.fullmatch(wanted or "")
         if not found:
             return Reply(200, content, {"Content-Type": "text/plain"})
-        first, last = int(found[1]), int(found[2] or len(content))
+        size = len(content)
+        if found[3]:
+            first, last = max(size - int(found[3]), 0), size
+        else:
+            first, last = int(found[1]), int(found[2] or size)
         if first >= len(content):
             raise self._emulator.refuse(416, "requestedRangeNotSatisfiable", "Request range not "
                                         "satisfiable")  # fmt: skip

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep
+from typing import Any
 
 import msgspec
 
@@ -153,6 +154,11 @@ class LocalTarget:
 
     def release(self, run: str) -> None:
         """Nothing is held: the supervisor is a process of its own."""
+
+    def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
+        """None: what there is to see is in folders."""
+        del url, plan
+        return {}
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""

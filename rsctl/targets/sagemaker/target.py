@@ -32,6 +32,7 @@ from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import resolve_pools
 from rsctl.targets.sagemaker.overlay_checks import patch_findings
+from rsctl.targets.sagemaker.pages import pages_of
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
 from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
@@ -108,6 +109,11 @@ class SageMakerTarget(ManagedTarget):
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         return results_of(plan.get("request", {}).get("body", {}))
+
+    def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
+        """See Target.pages."""
+        del plan
+        return pages_of(url)
 
     def service(self, endpoints: Endpoints) -> JobService:
         """SageMaker's job service."""

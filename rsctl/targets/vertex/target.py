@@ -30,6 +30,7 @@ from rsctl.targets.vertex.overlay_checks import (
     variables_of,
     world_size,
 )
+from rsctl.targets.vertex.pages import pages_of
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
 from rsctl.targets.vertex.resolved_pools import resolve_pools
 from rsctl.targets.vertex.results import results_of
@@ -96,6 +97,10 @@ class VertexTarget(ManagedTarget):
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
         return results_of(plan.get("request", {}).get("body", {}))
+
+    def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
+        """See Target.pages."""
+        return pages_of(url, plan.get("request", {}).get("body", {}))
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
         """See ManagedTarget: the API has a switch for restarts and no number."""

@@ -1,0 +1,101 @@
+"""Fetching of results as commands show it: progress, findings, a summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import monotonic
+
+from rsctl.api import Fetched, FetchProgress, ResultKind, Run
+from rsctl.cli.output import is_quiet
+from rsctl.cli.show import print_important, print_message, show_findings
+from rsctl.findings import RsctlError
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def fetch_and_show(
+    run: Run,
+    folder: str | None,
+    only: Iterable[ResultKind] = (),
+    include: Iterable[str] = (),
+    max_unpacked: int | None = None,
+) -> Fetched:
+    """Fetch a run's results, with progress on a terminal. Raises RsctlError."""
+    view = _ProgressLine()
+    try:
+        fetched = run.fetch(
+            folder, only=only, include=include, max_unpacked=max_unpacked, on_progress=view.show
+        )
+    finally:
+        view.clear()
+    show_findings(fetched.findings)
+    print_message(_summary(fetched))
+    return fetched
+
+
+def fetch_after(run: Run, folder: str) -> None:
+    """Fetch a run's results once it has ended; that they cannot be had is a warning."""
+    command = f"rsctl get {run.id} {folder}"
+    try:
+        fetched = fetch_and_show(run, folder)
+        is_complete = not any(finding.is_error for finding in fetched.findings)
+    except (RsctlError, OSError, KeyboardInterrupt) as problem:
+        if isinstance(problem, RsctlError):
+            show_findings(problem.findings)
+        elif isinstance(problem, OSError):
+            print_important(f"error: {problem}")
+        is_complete = False
+    if not is_complete:
+        print_important(f"warning: not all of {run.id} is home; to go on: {command}")
+
+
+class _ProgressLine:
+    """One line that is written again and again, where standard error is a terminal."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty() and not is_quiet()
+        self._begun, self._width = monotonic(), 0
+        self._first: int | None = None
+        self.show: Callable[[FetchProgress], object] = self._write if self._is_shown else bool
+
+    def _write(self, progress: FetchProgress) -> None:
+        if self._first is None:
+            self._first = progress.bytes
+        seconds = max(monotonic() - self._begun, 0.1)
+        rate = format_bytes(int((progress.bytes - self._first) / seconds))
+        done, total = format_bytes(progress.bytes), format_bytes(progress.all_bytes)
+        line = f"{progress.files} of {progress.all_files} files, {done} of {total}, {rate}/s"
+        sys.stderr.write("\r" + line.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(line)
+
+    def clear(self) -> None:
+        """Leave nothing of it."""
+        if self._width:
+            sys.stderr.write("\r" + " " * self._width + "\r")
+            sys.stderr.flush()
+
+
+def format_bytes(count: int) -> str:
+    """`12.3 MB`."""
+    value = float(count)
+    for unit in _UNITS:
+        if value < 1000 or unit == _UNITS[-1]:
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit == "bytes" else f"{value:.1f} {unit}"
+
+
+def _summary(fetched: Fetched) -> str:
+    folder = Path(fetched.directory)
+    if not fetched.files:
+        return f"nothing to bring to {folder}"
+    new = [file for file in fetched.files if file.state == "fetched"]
+    unchecked = sum(file.checksum is None and "://" in file.location for file in new)
+    noun = "file" if len(new) == 1 else "files"
+    text = f"{folder}: {len(new)} {noun} fetched, {format_bytes(sum(f.size for f in new))}"
+    if len(new) < len(fetched.files):
+        text += f"; {len(fetched.files) - len(new)} were there"
+    return text + (f"; {unchecked} checked by their size only" if unchecked else "")

@@ -1,0 +1,89 @@
+"""`rsctl get RUN [DIR]`: bring home what a run has left."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Optional, get_args
+
+import msgspec
+import typer
+
+from rsctl.api import ResultKind
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.fetching import fetch_and_show
+from rsctl.cli.runs import find_run
+from rsctl.cli.show import print_json
+from rsctl.spec.units import Size
+
+
+def _parse_kind(name: str) -> str:
+    if name not in get_args(ResultKind):
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(get_args(ResultKind))}.")
+    return name
+
+
+def _parse_size(text: str) -> int:
+    try:
+        return Size.parse(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{text!r} is not {problem}.") from None
+
+
+@make_command("get")
+@options.errors_as_json
+def command(
+    run: options.Run,
+    folder: Annotated[
+        Optional[str],
+        typer.Argument(metavar="[DIR]", help="The folder they come to. Default: ./RUN"),
+    ] = None,
+    only: Annotated[
+        list[str],
+        typer.Option(
+            "--only",
+            metavar=f"<{'|'.join(get_args(ResultKind))}>",
+            parser=_parse_kind,
+            help="Only these. Repeatable; default: all.",
+        ),
+    ] = [],
+    include: Annotated[
+        list[str],
+        typer.Option(
+            "--include",
+            metavar="GLOB",
+            help="Only files whose name fits, or whose path below DIR if it has a slash. "
+            "Repeatable.",
+        ),
+    ] = [],
+    max_unpacked: Annotated[
+        Optional[int],
+        typer.Option(
+            "--max-unpacked",
+            metavar="SIZE",
+            parser=_parse_size,
+            help="The most that one archive may unpack to. Default: 100 times its size, 10GiB at "
+            "least.",
+        ),
+    ] = None,
+    output: options.Output = "text",
+) -> int:
+    """Bring home what a run has left: outputs, checkpoints, logs, artifacts.
+
+    What is there already is not fetched again; what broke off goes on. Nothing is written outside
+    DIR.
+
+    Exit code: 0; 3 if the disk, the network or the environment fails; 4 if the cloud refuses.
+    """
+    known = find_run(run)
+    kinds: list[Any] = only
+    fetched = fetch_and_show(known, folder, kinds, include, max_unpacked)
+    if output == "json":
+        print_json(
+            {
+                "run": known.id,
+                "directory": fetched.directory,
+                "files": msgspec.to_builtins(fetched.files),
+                "findings": fetched.findings,
+            }
+        )
+    return int(fetched.exit_code)

@@ -1,0 +1,74 @@
+"""`rsctl open RUN`: the pages about a run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.runs import find_run
+from rsctl.cli.show import print_json, print_message
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.stream.sanitize import sanitize_line
+
+Page = Literal["console", "tensorboard", "logs", "run", "outputs", "checkpoints", "model"]
+
+
+@make_command("open")
+@options.errors_as_json
+def command(
+    run: options.Run,
+    page: Annotated[
+        Optional[Page],
+        typer.Argument(metavar="[PAGE]", help="Which to open. Default: the first."),
+    ] = None,
+    browser: Annotated[
+        bool,
+        typer.Option("--browser/--no-browser", help="Whether to open it, on a desktop."),
+    ] = True,
+    output: options.Output = "text",
+) -> int:
+    """Show the pages about a run: console, TensorBoard, log.
+
+    A run on this machine has folders instead. On a desktop, with a terminal as standard output and
+    without CI, one is opened too.
+
+    Exit code: 0, or 2 if there is no such page.
+    """
+    known = find_run(run)
+    pages = known.pages()
+    if page is not None and page not in pages:
+        message = f"{known.id} has no page {page}"
+        remedy = f"it has {', '.join(pages)}" if pages else None
+        raise RsctlError(ExitCode.USAGE, error("page", message, remedy))
+    chosen = {page: pages[page]} if page is not None else pages
+    if output == "json":
+        print_json({"run": known.id, "pages": chosen})
+        return int(ExitCode.SUCCEEDED)
+    width = max(map(len, chosen), default=0)
+    for name, address in chosen.items():
+        typer.echo(sanitize_line(f"{name:<{width}}  {address}"))
+    if browser and chosen and is_desktop():
+        _open(next(iter(chosen.values())))
+    return int(ExitCode.SUCCEEDED)
+
+
+def is_desktop() -> bool:
+    """Whether somebody sits here who sees what is opened."""
+    if os.environ.get("CI") or os.environ.get("SSH_CONNECTION") or not sys.stdout.isatty():
+        return False
+    has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.platform == "darwin" or bool(has_display)
+
+
+def _open(address: str) -> None:
+    import webbrowser
+
+    is_url = address.startswith("https://")
+    if not webbrowser.open(address if is_url else Path(address).as_uri()):
+        print_message("no browser opens it")

@@ -1,0 +1,259 @@
+"""Unpacks a `.tar.gz` of anybody's: only regular files come out of it, and all below one folder.
+
+It is read twice: first all that it says of its members, against the limits, then what was chosen.
+A link to a file of the archive becomes a copy of that file; other links, devices and pipes are left
+out and shown. No link is ever made, and no member's mode or owner is kept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import posixpath
+import tarfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, NamedTuple, Optional
+
+from rsctl.fetch.directory import DiskFull, disk_error
+from rsctl.fetch.downloads import Context, Stopped
+from rsctl.fetch.index import Entry
+from rsctl.fetch.names import assign_paths
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.spec.units import Size
+
+_BLOCK = 1 << 20
+_HEADERS = 16 << 20  # bytes that may come between the contents of two members
+_MOST_MEMBERS = 1_000_000
+_MOST_LINKS = 40
+_LEAST_LIMIT, _LIMIT_FACTOR = Size(10 << 30), 100
+_CORRUPT = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
+
+
+class Content(NamedTuple):
+    """What is in an archive, by the members' names: sizes of files, and what links lead to."""
+
+    sizes: dict[str, int]
+    links: dict[str, str]
+    findings: list[Finding]
+
+
+class Unpacking(NamedTuple):
+    """What to unpack and where: below `folder`, members whose path is `wanted`.
+
+    `most` is how many bytes may come out of it; None for a hundred times its size, 10 GiB at least.
+    """
+
+    name: str
+    folder: str
+    wanted: Callable[[str], bool]
+    most: Optional[int] = None
+
+
+def unpack(
+    archive: IO[bytes], unpacking: Unpacking, version: str, context: Context
+) -> tuple[list[Entry], list[Finding]]:
+    """Write the chosen files, each at once or not at all; what is there now, and what is not.
+
+    Raises RsctlError if it is damaged, exceeds a limit, or cannot be written, and Stopped.
+    """
+    size = os.fstat(archive.fileno()).st_size
+    most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
+    with _explained(unpacking.name):
+        content = _read_content(archive, most, unpacking.name, context)
+        names = [*content.sizes, *content.links]
+        paths = _chosen(names, unpacking, context)
+        _require_space(content, paths, unpacking, context)
+        entries = _write_files(archive, content, paths, version, most, unpacking.name, context)
+    return entries, content.findings
+
+
+def _chosen(names: list[str], unpacking: Unpacking, context: Context) -> dict[str, str]:
+    """The paths of the members that are wanted, by their names."""
+    assigned = assign_paths(names, context.directory.file_system())
+    paths = {name: f"{unpacking.folder}/{path}" for name, path in assigned.items()}
+    return {name: path for name, path in paths.items() if unpacking.wanted(path)}
+
+
+def _require_space(
+    content: Content, paths: Mapping[str, str], unpacking: Unpacking, context: Context
+) -> None:
+    needed = sum(content.sizes[_target(content, name)] for name in paths)
+    free = context.directory.free()
+    if needed > free:
+        message = f"{unpacking.name} unpacks to {needed:,} bytes, and there is space for {free:,}"
+        remedy = "make space, choose less with --include, or name another folder"
+        raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+
+
+def _read_content(archive: IO[bytes], most: int, name: str, context: Context) -> Content:
+    sizes: dict[str, int] = {}
+    links: dict[str, str] = {}
+    left_out: list[str] = []
+    total = count = 0
+    for _, member in _members(archive, most, name, context):
+        count, total = count + 1, total + max(member.size, 0)
+        if count > _MOST_MEMBERS:
+            raise _too_big(name, f"more than {_MOST_MEMBERS:,} members")
+        if total > most:
+            raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+        known = _plain(member.name)
+        if not known or member.isdir():
+            continue
+        sizes.pop(known, None)  # of several members of one name the last counts
+        links.pop(known, None)
+        if member.isreg():
+            sizes[known] = member.size
+        elif member.issym():
+            links[known] = _plain(posixpath.join(posixpath.dirname(known), member.linkname))
+        elif member.islnk():
+            links[known] = _plain(member.linkname)
+        else:
+            left_out.append(known)
+    content = Content(sizes, links, [])
+    for known in [*links]:
+        if _target(content, known) not in sizes:
+            left_out.append(known)
+            del links[known]
+    total += sum(sizes[_target(content, known)] for known in links)
+    if total > most:
+        raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+    if left_out:
+        content.findings.append(_left_out(name, left_out))
+    return content
+
+
+def _target(content: Content, name: str) -> str:
+    """The file that a name stands for, through links; something else if there is none."""
+    for _ in range(_MOST_LINKS):
+        if name in content.sizes or name not in content.links:
+            return name
+        name = content.links[name]
+    return ""
+
+
+def _write_files(
+    archive: IO[bytes],
+    content: Content,
+    paths: Mapping[str, str],
+    version: str,
+    most: int,
+    name: str,
+    context: Context,
+) -> list[Entry]:
+    """Write each file under its path, and under those of the links that lead to it."""
+    names: dict[str, list[str]] = {}
+    for chosen in paths:
+        names.setdefault(_target(content, chosen), []).append(chosen)
+    written: dict[str, Entry] = {}
+    for packed, member in _members(archive, most, name, context):
+        known = _plain(member.name)
+        source = packed.extractfile(member) if member.isreg() and known in names else None
+        if source is None:
+            continue
+        first, *others = (paths[chosen] for chosen in names[known])
+        with source:
+            written[first] = _write(source, first, member.size, version, context)
+        for other in others:
+            with open(context.directory.open(first), "rb") as copied:
+                written[other] = _write(copied, other, member.size, version, context)
+    return list(written.values())
+
+
+def _write(source: IO[bytes], path: str, size: int, version: str, context: Context) -> Entry:
+    context.directory.drop_part(path)
+    with open(context.directory.open_part(path), "wb", buffering=0) as file:
+        left = size
+        while left > 0:
+            if context.stop.is_set():
+                raise Stopped
+            block = source.read(min(left, _BLOCK))
+            if not block:
+                raise EOFError("a member ends early")
+            file.write(block)
+            left -= len(block)
+    found = context.directory.finish(path)
+    return context.index.entry(path, version, found, None)
+
+
+class _Metered:
+    """An unpacked stream that gives only so many bytes beyond those that were granted.
+
+    What describes a member is read into memory as a whole, however long it says it is.
+    """
+
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        self._source, self._name = source, name
+        self._left = _HEADERS
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises RsctlError."""
+        block = self._source.read(size)
+        self._left -= len(block)
+        if self._left < 0:
+            raise _too_big(self._name, "a description of a member that is no description")
+        return block
+
+    def grant(self, content: int) -> None:
+        """The content of a member comes next."""
+        self._left = _HEADERS + content + tarfile.RECORDSIZE
+
+
+def _members(
+    archive: IO[bytes], most: int, name: str, context: Context
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members one by one, as far as the limit goes; nothing is kept of those before."""
+    archive.seek(0)
+    with gzip.GzipFile(fileobj=archive, mode="rb") as stream:
+        metered = _Metered(stream, name)  # type: ignore[arg-type]
+        with tarfile.open(fileobj=metered, mode="r|") as packed:  # type: ignore[call-overload]
+            while (member := packed.next()) is not None:
+                if context.stop.is_set():
+                    raise Stopped
+                packed.members.clear()
+                if member.size < 0 or member.size > most:
+                    raise _too_big(name, f"a member of {member.size:,} bytes")
+                metered.grant(member.size)
+                yield packed, member
+        metered.grant(0)
+        while metered.read(_BLOCK):  # to its end, where gzip has a checksum
+            pass
+
+
+def _plain(name: str) -> str:
+    """A member's name without the parts that mean nothing; what leads upwards stays in it."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    kept: list[str] = []
+    for part in parts:
+        if part == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        else:
+            kept.append(part)
+    return "/".join(kept)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Raise RsctlError for an archive that is damaged."""
+    try:
+        yield
+    except _CORRUPT as problem:
+        message = f"{name} cannot be unpacked: {str(problem)[:200] or 'it ends early'}"
+        remedy = "if the job has ended well, it has written a damaged archive"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy)) from None
+    except OSError as problem:
+        raise disk_error(name, problem) from None
+
+
+def _too_big(name: str, what: str) -> RsctlError:
+    message = f"{name} has {what}"
+    remedy = "if you trust the job: rsctl get --max-unpacked SIZE, such as 500GB"
+    return RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy))
+
+
+def _left_out(name: str, members: list[str]) -> Finding:
+    shown = ", ".join(repr(member[:100]) for member in members[:3])
+    more = f" and {len(members) - 3} more" if len(members) > 3 else ""
+    message = f"{name}: {shown}{more} left out: no files, nor links to files of the archive"
+    return warning("left-out", message)

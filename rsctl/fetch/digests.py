@@ -1,0 +1,77 @@
+"""Checksums of content as it arrives."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+_STRONGEST_FIRST = ("sha256", "sha1", "md5", "crc32c", "crc32")
+
+
+class Digest:
+    """The best digest that is known of some content and can be computed here.
+
+    `algorithm` is None where there is none: then only the size can be checked.
+    """
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self.algorithm: str | None = None
+        self._expected = ""
+        self._state: Any = None
+        for name in _STRONGEST_FIRST:
+            state = _new(name) if known.get(name) else None
+            if state is not None:
+                self.algorithm, self._expected, self._state = name, known[name], state
+                return
+
+    def update(self, block: bytes) -> None:
+        """Take the next bytes."""
+        if self._state is not None:
+            self._state.update(block)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the content was what it should be, as far as can be seen."""
+        return self._state is None or self._state.hexdigest() == self._expected
+
+
+class _Crc32:
+    def __init__(self) -> None:
+        self._value = 0
+
+    def update(self, block: bytes) -> None:
+        self._value = zlib.crc32(block, self._value)
+
+    def hexdigest(self) -> str:
+        return f"{self._value:08x}"
+
+
+class _Crc32c:
+    def __init__(self, checksum: Any) -> None:
+        self._checksum = checksum
+
+    def update(self, block: bytes) -> None:
+        self._checksum.update(block)
+
+    def hexdigest(self) -> str:
+        return str(self._checksum.digest().hex())
+
+
+def _new(algorithm: str) -> Any:
+    """The state of a new computation; None if this installation cannot do it."""
+    makers: dict[str, Callable[[], Any]] = {"crc32": _Crc32, "crc32c": _new_crc32c}
+    if algorithm in makers:
+        return makers[algorithm]()
+    return hashlib.new(algorithm, usedforsecurity=False)
+
+
+def _new_crc32c() -> Any:
+    """By google-crc32c, which comes with Google's SDKs and not with rsctl."""
+    try:
+        library: Any = import_module("google_crc32c")
+    except ImportError:
+        return None
+    return _Crc32c(library.Checksum())

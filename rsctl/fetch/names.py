@@ -1,0 +1,92 @@
+"""Paths on this machine for names of objects and of members of archives, which anybody may choose.
+
+A part of a name that cannot be a file's, or would lead elsewhere, is written with percent signs, as
+in URLs. What would then be in the place of something else gets `~` and a hash. Pure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_LONGEST = 255  # bytes of one part, on the usual file systems
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_WINDOWS = re.compile(r'[<>:"|?*\\]|[. ]$')
+_DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+_PART_FILE = re.compile(r"\.[0-9a-f]{16}\.part")
+
+
+class FileSystem(NamedTuple):
+    """What the file system takes: whether `A` and `a` are one file, and the rules of Windows."""
+
+    folds_case: bool = False
+    is_windows: bool = os.name == "nt"
+
+
+def part_file(path: str) -> str:
+    """The path beside a file that its content has until it is complete."""
+    folder, _, _ = path.rpartition("/")
+    name = f".{_hash(path)}.part"
+    return f"{folder}/{name}" if folder else name
+
+
+def assign_paths(names: Iterable[str], system: FileSystem) -> dict[str, str]:
+    """A relative path for each name, no two the same, and none a folder of another's."""
+    mapped = {name: "/".join(_local(part, system) for part in name.split("/")) for name in names}
+    folders = {
+        _key(path[:at], system)
+        for path in mapped.values()
+        for at in range(len(path))
+        if path[at] == "/"
+    }
+    taken: set[str] = set()
+    assigned = {}
+    for name in sorted(mapped, key=lambda name: (mapped[name] != name, name)):
+        path, salt = mapped[name], 0
+        while _key(path, system) in taken or _key(path, system) in folders:
+            suffix = _hash(f"{name}{salt or ''}")[:8]
+            path, salt = f"{_shortened(mapped[name], len(suffix))}~{suffix}", salt + 1
+        taken.add(_key(path, system))
+        assigned[name] = path
+    return assigned
+
+
+def _local(part: str, system: FileSystem) -> str:
+    """A part of a name as the name of a file or folder."""
+    if not part:
+        return "%2F"
+    if part in (".", ".."):
+        return part.replace(".", "%2E")
+    if _PART_FILE.fullmatch(part.lower()):
+        part = f"%2E{part[1:]}"
+    part = _CONTROL.sub(_escaped, part)
+    if system.is_windows:
+        part = _WINDOWS.sub(_escaped, part)
+        part = f"%{ord(part[0]):02X}{part[1:]}" if _DEVICES.fullmatch(part) else part
+    if len(part.encode()) > _LONGEST:
+        part = f"{part.encode()[:200].decode(errors='ignore')}~{_hash(part)}"
+    return part
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode(errors="surrogatepass"))
+
+
+def _shortened(path: str, length: int) -> str:
+    """A path whose last part has space for a suffix of so many characters."""
+    folder, slash, last = path.rpartition("/")
+    most = _LONGEST - length - 1
+    return folder + slash + last.encode()[:most].decode(errors="ignore")
+
+
+def _key(path: str, system: FileSystem) -> str:
+    """Equal for paths that are one file."""
+    return unicodedata.normalize("NFC", path).casefold() if system.folds_case else path
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]

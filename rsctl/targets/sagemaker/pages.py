@@ -1,0 +1,31 @@
+"""Pages about a training job: its console and its log. Pure."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from rsctl.findings import RsctlError
+from rsctl.targets.sagemaker.job_address import parse_url
+
+_GROUP = "/aws/sagemaker/TrainingJobs"
+_OTHER_PARTITIONS = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
+
+
+def pages_of(url: str) -> dict[str, str]:
+    """By what they show; none for a run that has no job yet, or is not on the public AWS."""
+    try:
+        address = parse_url(url)
+    except RsctlError:
+        return {}
+    if address.region.startswith(_OTHER_PARTITIONS):
+        return {}
+    home = f"https://{address.region}.console.aws.amazon.com/cloudwatch/home"
+    # CloudWatch's page has what follows the # encoded twice, with $ in the place of %.
+    group, stream = (quote(quote(text, ""), "").replace("%", "$") for text in (
+        _GROUP, f"{address.name}/"))  # fmt: skip
+    name_filter = quote("?logStreamNameFilter=", "").replace("%", "$")
+    return {
+        "console": address.console,
+        "logs": f"{home}?region={address.region}#logsV2:log-groups/log-group/{group}"
+        f"{name_filter}{stream}",
+    }

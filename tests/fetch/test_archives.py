@@ -1,0 +1,196 @@
+"""What comes out of an archive that anybody may have made."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.clients.retries import RetryPolicy
+from rsctl.fetch.archives import Unpacking, unpack
+from rsctl.fetch.directory import Directory
+from rsctl.fetch.downloads import Context
+from rsctl.fetch.index import Index
+from rsctl.findings import Finding, RsctlError
+
+Member = tuple[str, Any]
+Unpack = Callable[..., tuple[dict[str, bytes], list[Finding]]]
+
+
+def pack(path: Path, *members: Member) -> Path:
+    """An archive of files (bytes) and others (fields of TarInfo), in their order."""
+    with tarfile.open(path, "w:gz") as packed:
+        for name, what in members:
+            entry = tarfile.TarInfo(name)
+            if isinstance(what, bytes):
+                entry.size, entry.mode = len(what), 0o4777
+                packed.addfile(entry, io.BytesIO(what))
+                continue
+            for field, value in what.items():
+                setattr(entry, field, value)
+            packed.addfile(entry)
+    return path
+
+
+def link(target: str) -> dict[str, Any]:
+    return {"type": tarfile.SYMTYPE, "linkname": target}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def unpacked(home: Path) -> Unpack:
+    """Unpacks below `artifacts`; what is there then, and the findings."""
+
+    def call(archive: Path, most: int | None = None) -> tuple[dict[str, bytes], list[Finding]]:
+        wanted = Unpacking("s3://b/model.tar.gz", "artifacts", lambda path: True, most)
+        with closing(Directory(home)) as directory, closing(Index(directory, "r")) as index:
+            context = Context(directory, index, RetryPolicy(), bool)
+            with open(archive, "rb") as file:
+                entries, findings = unpack(file, wanted, "1", context)
+        there = content_of(home / "artifacts")
+        assert sorted(entry.path for entry in entries) == [f"artifacts/{name}" for name in there]
+        return there, findings
+
+    return call
+
+
+def content_of(folder: Path) -> dict[str, bytes]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file() or path.is_symlink())
+    assert not any(path.is_symlink() for path in files)
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_files_come_out_without_modes(unpacked: Unpack, tmp_path: Path, home: Path) -> None:
+    archive = pack(tmp_path / "a", ("./sub/a", b"1"), ("b", b""), ("b", b"2"))
+    there, findings = unpacked(archive)
+    assert (there, findings) == ({"b": b"2", "sub/a": b"1"}, [])
+    assert (home / "artifacts" / "b").stat().st_mode & 0o7111 == 0
+
+
+def test_names_that_lead_out_stay_inside(unpacked: Unpack, tmp_path: Path) -> None:
+    archive = pack(tmp_path / "a", ("../../out", b"1"), ("/abs", b"2"), ("a/../../up", b"3"))
+    there, _ = unpacked(archive)
+    assert there == {"%2E%2E/%2E%2E/out": b"1", "%2E%2E/up": b"3", "abs": b"2"}
+    assert [*tmp_path.iterdir()] == [archive, tmp_path / "home"] or not (tmp_path / "out").exists()
+
+
+def test_links_become_copies_or_are_left_out(unpacked: Unpack, tmp_path: Path) -> None:
+    archive = pack(
+        tmp_path / "a",
+        ("latest", link("steps/2.pt")),
+        ("steps/2.pt", b"two"),
+        ("steps/hard", {"type": tarfile.LNKTYPE, "linkname": "steps/2.pt"}),
+        ("chain", link("latest")),
+        ("passwd", link("/etc/passwd")),
+        ("up", link("../../secret")),
+        ("folder", link("steps")),
+        ("loop", link("loop")),
+        ("fifo", {"type": tarfile.FIFOTYPE}),
+        ("device", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}),
+    )
+    there, [finding] = unpacked(archive)
+    assert there == dict.fromkeys(["chain", "latest", "steps/2.pt", "steps/hard"], b"two")
+    assert finding.code == "left-out"
+    assert finding.message == (
+        "s3://b/model.tar.gz: 'fifo', 'device', 'passwd' and 3 more left out: no files, nor links "
+        "to files of the archive"
+    )
+
+
+def test_a_link_and_what_is_below_it(unpacked: Unpack, tmp_path: Path) -> None:
+    """The oldest trick: a link that leads out, then a file through it."""
+    archive = pack(tmp_path / "a", ("x", link(str(tmp_path))), ("x/evil", b"1"))
+    there, _ = unpacked(archive)
+    assert there == {"x/evil": b"1"}
+    assert not (tmp_path / "evil").exists()
+
+
+def test_links_that_are_here_already_are_not_followed(
+    unpacked: Unpack, tmp_path: Path, home: Path
+) -> None:
+    (home / "artifacts").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (home / "artifacts" / "x").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RsctlError, match="artifacts/x has to be a folder, and is a file or a link"):
+        unpacked(pack(tmp_path / "a", ("x/evil", b"1")))
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    (tmp_path / "file").write_text("mine")
+    (home / "artifacts" / "x").unlink()
+    (home / "artifacts" / "y").symlink_to(tmp_path / "file")
+    there, _ = unpacked(pack(tmp_path / "a", ("y", b"1")))
+    assert there == {"y": b"1"}
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_bombs_are_refused_before_anything_is_written(
+    unpacked: Unpack, tmp_path: Path, home: Path
+) -> None:
+    archive = pack(tmp_path / "a", ("zeros", bytes(20 << 20)))
+    assert archive.stat().st_size < 100_000
+    with pytest.raises(RsctlError, match=r"has a member of 20,971,520 bytes") as caught:
+        unpacked(archive, most=10 << 20)
+    assert "--max-unpacked" in str(caught.value.findings[0].remedy)
+    many = pack(tmp_path / "b", *((f"{i}", bytes(1 << 20)) for i in range(11)))
+    with pytest.raises(RsctlError, match="more than 10,485,760 bytes when it is unpacked"):
+        unpacked(many, most=10 << 20)
+    copies = pack(tmp_path / "c", ("a", bytes(1 << 20)), *((f"l{i}", link("a")) for i in range(11)))
+    with pytest.raises(RsctlError, match="more than 10,485,760 bytes when it is unpacked"):
+        unpacked(copies, most=10 << 20)
+    assert not (home / "artifacts").exists()
+
+
+def test_a_description_that_is_a_bomb(unpacked: Unpack, tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("@LongLink")
+    entry.type, entry.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
+    with gzip.open(tmp_path / "a", "wb", compresslevel=1) as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT))
+        for _ in range(40):
+            file.write(bytes(1 << 20))
+    with pytest.raises(RsctlError, match="a description of a member that is no description"):
+        unpacked(tmp_path / "a")
+
+
+def test_a_sparse_file_that_says_it_is_huge(unpacked: Unpack, tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("sparse")
+    entry.size = 8 << 50
+    with gzip.open(tmp_path / "a", "wb") as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT))
+    with pytest.raises(RsctlError, match="has a member of 9,007,199,254,740,992 bytes"):
+        unpacked(tmp_path / "a")
+
+
+def test_no_space(unpacked: Unpack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Directory, "free", lambda _: 1000)
+    with pytest.raises(RsctlError, match="unpacks to 1,001 bytes, and there is space for 1,000"):
+        unpacked(pack(tmp_path / "a", ("a", bytes(1001))))
+
+
+@pytest.mark.parametrize("damage", ["cut", "not gzip", "not tar", "flipped"])
+def test_damaged_archives_leave_nothing(
+    unpacked: Unpack, tmp_path: Path, home: Path, damage: str
+) -> None:
+    archive = pack(tmp_path / "a", ("a", os.urandom(100_000)), ("b", b"2"))
+    content = archive.read_bytes()
+    middle = len(content) // 2
+    archive.write_bytes(
+        {
+            "cut": content[:middle],
+            "not gzip": b"PK" + content,
+            "not tar": gzip.compress(b"text" * 1000),
+            "flipped": content[:middle] + bytes(8) + content[middle + 8 :],
+        }[damage]
+    )
+    with pytest.raises(RsctlError, match="cannot be unpacked"):
+        unpacked(archive)
+    assert not (home / "artifacts").exists()
