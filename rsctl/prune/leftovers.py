@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from pathlib import Path
 
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches
 from rsctl.prune.items import Item, Kept, Limits
 from rsctl.runs import emulator
 from rsctl.runs.disk_use import disk_use
@@ -21,6 +23,7 @@ def folder_items(store: Store, limits: Limits) -> list[Item]:
     Raises StoreError.
     """
     found = {run: run_directory(run) for run in unfinished_removals(store)}
+    found |= {bench: BenchFolder(bench).path for bench in _benches_without_record(store)}
     if limits.has_results:
         results = {run: run_directory(run) for run in leftover_results(store)}
         found |= {run: path for run, path in results.items() if limits.is_past(changed(path))}
@@ -29,6 +32,13 @@ def folder_items(store: Store, limits: Limits) -> list[Item]:
         Item(kind="folder", name=run, size=disk_use(path, skip), ended=changed(path))
         for run, path in found.items()
     ]
+
+
+def _benches_without_record(store: Store) -> list[str]:
+    """The benches of which only a folder is left: it is made after the record."""
+    folders = sorted(path.name for path in (home() / "benches").glob("*"))
+    known = {bench.bench for bench in Benches(store).benches()} if folders else set()
+    return [name for name in folders if name not in known and not BenchFolder(name).is_driven()]
 
 
 def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:

@@ -1,8 +1,8 @@
 """Removes what was selected, one thing after the other.
 
 A process that is killed in between leaves nothing that the next prune does not find: a bench goes
-before its runs, which are then runs like others, and a run's folder is marked before its record
-goes (`rsctl.runs.forget`).
+before its runs, which are then runs like others, a run's folder is marked before its record goes
+(`rsctl.runs.forget`), and a bench's folder without a record is nobody's.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def remove(store: Store, item: Item, limits: Limits) -> Kept | None:
         return _remove_run(store, item.name, limits)
     if item.kind == "folder":
         remove_folder(item.name, limits.has_results)
+        remove_tree(BenchFolder(item.name).path)
     else:
         remove_tree(bucket_path(item.name))
     return None
@@ -102,8 +103,8 @@ def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
         if not all(has_ended(store, run) for run in item.runs):
             return Kept(item.name, "one of its runs is in use")
         benches.forget(item.name)
-        kept = [_remove_run(store, run, limits) for run in item.runs]
         remove_tree(folder.path)
+        kept = [_remove_run(store, run, limits) for run in item.runs]
         return next(filter(None, kept), None)
     finally:
         os.close(lock)

@@ -237,7 +237,9 @@ def test_buckets_stay_while_a_rehearsal_goes_on(rsctl: Cli, make_run: Make) -> N
     assert bucket.exists()
 
 
-@pytest.mark.parametrize("when", ["after the mark", "after the record", "among the files"])
+@pytest.mark.parametrize(
+    "when", ["after the bench", "after the mark", "after the record", "among the files"]
+)
 def test_a_prune_that_was_killed_is_finished_by_the_next(
     rsctl: Cli, make_run: Make, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,7 +251,9 @@ def test_a_prune_that_was_killed_is_finished_by_the_next(
         raise SystemExit(99)
 
     with monkeypatch.context() as killed:
-        if when == "after the mark":
+        if when == "after the bench":
+            killed.setattr("rsctl.prune.removal.remove_tree", die)
+        elif when == "after the mark":
             killed.setattr(Store, "forget", die)
         elif when == "after the record":
             killed.setattr("rsctl.runs.forget.remove_folder", die)
@@ -260,6 +264,7 @@ def test_a_prune_that_was_killed_is_finished_by_the_next(
     rsctl("list")
     assert rsctl("prune", "--keep", "0").code == 0
     assert folders() == runs_of_store() == Benches(Store()).benches() == []
+    assert list((home() / "benches").iterdir()) == []
 
 
 def test_two_at_once_remove_each_run_once(rsctl: Cli, make_run: Make) -> None:
