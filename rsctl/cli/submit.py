@@ -56,7 +56,7 @@ def command(
         typer.Option(
             "--rehearse",
             rich_help_panel=_REHEARSAL,
-            help="Let this machine play the cloud; send nothing.",
+            help="Emulate the cloud on this machine; send nothing.",
         ),
     ] = False,
     rehearse_with: Annotated[
