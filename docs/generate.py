@@ -28,6 +28,7 @@ from rsctl.findings import ExitCode, Finding
 from rsctl.prune.items import Item
 from rsctl.runs.records import Replica
 from rsctl.spec.job import Job
+from rsctl.spec.tracking import PlannedTracker, TrackingPlan
 from rsctl.spec.type_descriptions import describe_type
 from rsctl.spec.types import Field, SpecType, fields_of
 from rsctl.spec.yaml_tree import join_path
@@ -123,6 +124,7 @@ DOCUMENTS = (
      "`--nodes` or by `--name` only, as in the text."),
     ("export --format json", "by table (`runs`, `figures`, `metrics`, `telemetry`) its `columns` "
      "(`name`, `type`, `unit`) and its `rows`, as objects."),
+    ("track", "`{runs}`: `run` and `trackers` (`kind`, `location`, `complete`, `problem`) each."),
     ("bench run", "NDJSON: the events of all runs, each with `bench`, `cell` (its values) and "
      "`repetition` (from 0); ends with a `result` that has `bench`, `state`, `exit_code` and "
      "`cells`, a list of CellSummary."),
@@ -137,8 +139,8 @@ EVENTS = (
     events.LogEvent, events.StateEvent, events.MetricEvent, events.FindingEvent, events.ResultEvent
 )  # fmt: skip
 PARTS = (
-    Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, Check, CellSummary,
-    CellFigure, Item, FetchedFile,
+    Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, TrackingPlan,
+    PlannedTracker, Check, CellSummary, CellFigure, Item, FetchedFile,
 )  # fmt: skip
 
 

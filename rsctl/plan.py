@@ -16,6 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
+from rsctl.spec.tracking import TrackingPlan, parameters_of, planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target, capability_findings
 
@@ -51,7 +52,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         raise RsctlError(problem.exit_code, *source.findings) from None
     source.add(submission.plan.findings)
     source.require_job()
-    return _with_findings(submission, source.findings)
+    return _completed(submission, source.findings)
 
 
 def plan_findings(document: Document, target: Target) -> None:
@@ -69,7 +70,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     findings += submission.plan.findings
     if any(finding.is_error for finding in findings):
         raise RsctlError(ExitCode.USAGE, *findings)
-    return _with_findings(submission, findings)
+    return _completed(submission, findings)
 
 
 def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
@@ -78,5 +79,27 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from check_python(job)
 
 
-def _with_findings(submission: Submission, findings: list[Finding]) -> Submission:
-    return replace(submission, plan=with_fields(submission.plan, findings=findings))
+def _completed(submission: Submission, findings: list[Finding]) -> Submission:
+    """With all findings, and with what goes to trackers."""
+    plan = with_fields(submission.plan, findings=findings)
+    if submission.job.tracking:
+        plan = with_fields(plan, tracking=_tracking(submission))
+    return replace(submission, plan=plan)
+
+
+def _tracking(submission: Submission) -> TrackingPlan:
+    """The trackers, and as parameters the job's own with what the plan makes of its `auto`."""
+    plan, job = submission.plan, submission.job
+    parameters = {**parameters_of(job), "target": plan.target, "world_size": plan.world_size}
+    for pool in plan.pools:
+        parameters[f"{pool.role}s.count"] = pool.count
+        for name in ("machine", "accelerator"):
+            if value := getattr(pool, name):
+                parameters[f"{pool.role}s.{name}"] = value
+    if plan.image.tag:
+        parameters["image.tag"] = plan.image.tag
+    parameters["image.transport"] = plan.image.transport
+    return TrackingPlan(
+        trackers=[planned_tracker(tracking, job) for tracking in job.tracking],
+        parameters=dict(sorted(parameters.items())),
+    )

@@ -35,7 +35,7 @@ def test_all_that_is_installed_here_is_pinned() -> None:
 
 
 def test_what_builds_rsctl_is_pinned() -> None:
-    for file in ("constraints.txt", "constraints-sdk.txt"):
+    for file in ("constraints.txt", "constraints-sdk.txt", "constraints-trackers.txt"):
         assert {"hatchling", "editables", "trove-classifiers"} <= pins(file).keys()
     for name in ("google-cloud-aiplatform", "sagemaker"):
         assert name in pins("constraints-sdk.txt")

@@ -85,7 +85,12 @@ class PreparedRun:
                 begun = self._send(store, submission, on_progress or _ignore)
             if begun is not None:
                 raise KeyboardInterrupt
-            return Run(store.find(self.run_id))
+            record = store.find(self.run_id)
+        if self.submission.job.tracking:
+            from rsctl.tracking.background import follow_run
+
+            follow_run(record)
+        return Run(record)
 
     def take_back(self) -> Run | None:
         """Cancel what an interrupted submission has begun: the run, which is ending.

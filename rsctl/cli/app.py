@@ -33,6 +33,7 @@ PANELS = {
         "get": "Bring home what a run has left.",
         "open": "Show the pages about a run.",
         "report": "Write one HTML file about runs and benches, with charts.",
+        "track": "Send what trackers such as MLflow still lack of a run.",
         "cancel": "End a run.",
         "forget": "Remove a run from the list.",
         "prune": "Remove old runs and benches; show what goes.",

@@ -23,6 +23,7 @@ from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
 from rsctl.cli.gate_views import FIGURES_ALONE, Report, announce, parse_report, write_reports
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_events, show_findings
+from rsctl.cli.tracking import BenchTracking
 from rsctl.findings import ExitCode, RsctlError, note
 from rsctl.spec.document import Document, read
 from rsctl.stream.events import FindingEvent, now
@@ -145,6 +146,7 @@ def drive(
     obeyed in order, and a second one only stops waiting for the end of what is being cancelled.
     """
     problem = None
+    tracking = BenchTracking(bench.bench, bool(prepared.job.tracking))
     try:
         run_bench(
             prepared,
@@ -172,6 +174,8 @@ def drive(
     for finding in problem.findings if problem else ():
         view.finding(finding)
     view.finish(known, exit_code)
+    if exit_code != ExitCode.INTERRUPTED:
+        tracking.finish()
     return exit_code
 
 

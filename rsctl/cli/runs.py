@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from rsctl.api import Finding, Run, run
 from rsctl.cli.show import print_message, show_findings
+from rsctl.cli.tracking import resume_tracking
 
 
 def find_run(reference: str) -> Run:
-    """A run, brought up to date; shows why it may not be. Raises RsctlError if there is none."""
-    return run(reference, on_outdated=show_outdated)
+    """A run, brought up to date; shows why it may not be. Raises RsctlError if there is none.
+
+    What its trackers have missed is sent in the background.
+    """
+    found = run(reference, on_outdated=show_outdated)
+    resume_tracking(found.record)
+    return found
 
 
 def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:

@@ -19,6 +19,7 @@ from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
+from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.stream.events import FindingEvent, ResultEvent, now
@@ -112,6 +113,8 @@ def command(
         exit_code = follow(sent.run, view, interrupts, cancel_on_interrupt or not sent.is_wanted)
     if get is not None and exit_code != ExitCode.INTERRUPTED:
         fetch_after(sent.run, get)
+    if exit_code != ExitCode.INTERRUPTED:
+        wait_for_trackers(sent.run.record)
     return exit_code
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from rsctl.findings import SECRET, Finding, error, warning
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Image, Job, Run, Workers
+from rsctl.spec.tracking import check_tracking
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
 """The prefixes of rsctl's variables that the user may set."""
@@ -47,6 +48,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_pools(job)
     yield from _check_metrics(job)
     yield from _check_gate(job)
+    yield from check_tracking(job)
     yield from _check_inputs(job)
     yield from _check_placeholders(job)
     yield from _check_files(job, is_broken)

@@ -17,6 +17,7 @@ from rsctl.spec.options import SageMakerOptions as SageMakerOptions
 from rsctl.spec.options import Targets as Targets
 from rsctl.spec.options import Text as Text
 from rsctl.spec.options import VertexOptions as VertexOptions
+from rsctl.spec.tracking import Tracking as Tracking
 from rsctl.spec.units import (
     Accelerator,
     Count,
@@ -312,3 +313,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = field(default_factory=dict)
     gate: Annotated[Optional[Gate], Meta(description="By what `rsctl gate` judges it.")] = None
+    tracking: Annotated[
+        list[Tracking],
+        Meta(description="Services that parameters, metrics and the result are sent to."),
+    ] = field(default_factory=list)

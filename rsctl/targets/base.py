@@ -13,6 +13,7 @@ from rsctl.findings import Finding, JobState, RsctlError, error, note, warning
 from rsctl.image.events import Show
 from rsctl.spec.checks import without_secret
 from rsctl.spec.job import Job
+from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
@@ -86,7 +87,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     """All that a submission will do; what `rsctl plan -o json` prints.
 
     `env` is what the script finds in its environment; a None value is a secret that is taken from
-    the submitter's environment and shown nowhere.
+    the submitter's environment and shown nowhere. `tracking` is there where the job has any.
     """
 
     run: str
@@ -97,6 +98,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     env: dict[str, Optional[str]]
     request: dict[str, Any]
     findings: list[Finding] = []
+    tracking: Union[TrackingPlan, msgspec.UnsetType] = msgspec.UNSET
 
 
 class Placeholder(NamedTuple):

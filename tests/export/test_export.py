@@ -224,7 +224,6 @@ def test_a_frame_is_a_pyarrow_table_without_pandas(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_frame_is_a_data_frame_where_pandas_is() -> None:
-    pytest.importorskip("pandas")
     add_bench()
     made = frame("b-bench-aaaaaa", table="metrics")
     assert dict(made.dtypes.astype(str)) == {

@@ -15,6 +15,7 @@ from rsctl.emulators.http import Emulator, Refused, Reply, Request, route
 _TOKEN_SECONDS = 3600
 _SERVICES = {
     "/customJobs": "aiplatform",
+    "/metadataStores": "aiplatform",
     "/v2/entries": "logging",
     "/timeSeries": "monitoring",
     "/storage/": "storage",

@@ -20,6 +20,7 @@ from rsctl.emulators.vertex.jobs import Jobs
 from rsctl.emulators.vertex.log_store import LogStore
 from rsctl.emulators.vertex.logging import Logging
 from rsctl.emulators.vertex.machines import size
+from rsctl.emulators.vertex.metadata import Metadata
 from rsctl.emulators.vertex.monitoring import Monitoring
 from rsctl.emulators.vertex.reduction_server import Kind, choose_stand_in
 from rsctl.emulators.vertex.samples import Machine, Samples
@@ -67,7 +68,8 @@ class VertexEmulator(GoogleEmulator):
         monitoring = Monitoring(
             self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
         )
-        for part in (self.storage, self.jobs, logging, monitoring, Control(self)):
+        metadata = Metadata(self, PROJECT_NUMBER, region)
+        for part in (self.storage, self.jobs, logging, monitoring, metadata, Control(self)):
             self.routes += part.routes()
 
     def environment(self) -> dict[str, str]:

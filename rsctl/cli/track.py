@@ -1,0 +1,69 @@
+"""`rsctl track RUN…`: send what trackers lack."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rsctl.api import RunRecord, run
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.runs import show_outdated
+from rsctl.cli.show import print_json, print_message
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.tracking.background import missing_lines, start, wait_for_others
+from rsctl.tracking.cursor import plan_of, unfinished
+from rsctl.tracking.sender import is_sent
+
+
+@make_command("track")
+@options.errors_as_json
+def command(
+    references: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Runs, by id, unique prefix, @last, or URL."),
+    ],
+    output: options.Output = "text",
+) -> int:
+    """Send what the trackers of a run still lack: parameters, metrics, the result.
+
+    Nothing is sent twice. Exit code: 0, or 3 if a tracker is still behind.
+    """
+    runs = [_tracked(reference) for reference in references]
+    for one in runs:
+        wait_for_others(one.run)
+    behind = [one.run for one in runs if unfinished(one)]
+    if behind:
+        start(behind, follow=False).wait()
+    if output == "json":
+        print_json({"runs": [_shown(one) for one in runs]})
+    for line in [line for one in runs for line in missing_lines(one)]:
+        print_message(line)
+    is_behind = any(is_sent(one, t) for one in runs for t, _ in unfinished(one))
+    return int(ExitCode.ENVIRONMENT if is_behind else ExitCode.SUCCEEDED)
+
+
+def _tracked(reference: str) -> RunRecord:
+    found = run(reference, on_outdated=show_outdated)
+    found.collect()
+    if plan_of(found.record) is None:
+        message = f"{found.id} has no trackers: its job has no tracking"
+        remedy = "add tracking: [{tensorboard: DIR}] to the job; or see rsctl export"
+        raise RsctlError(ExitCode.USAGE, error("tracking", message, remedy))
+    return run(found.id).record
+
+
+def _shown(record: RunRecord) -> dict[str, object]:
+    plan = plan_of(record)
+    behind = unfinished(record)
+    trackers = [
+        {
+            "kind": tracker.kind,
+            "location": tracker.location,
+            "complete": tracker not in [t for t, _ in behind],
+            "problem": next((c.problem for t, c in behind if t == tracker), None),
+        }
+        for tracker in (plan.trackers if plan else [])
+    ]
+    return {"run": record.run, "trackers": trackers}

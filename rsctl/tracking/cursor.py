@@ -1,0 +1,87 @@
+"""How far each tracker of a run has come, in the run's folder.
+
+tracking/sender.lock    held by the one process that sends
+tracking/N.json         the cursor of the Nth tracker, see `Cursor`
+tracking/N.events       what the Nth tracker keeps beside it, as TensorBoard does for a bucket
+tracking/log            what a process that sends has printed
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.home import private_folder
+from rsctl.runs.records import RunRecord
+from rsctl.spec.tracking import PlannedTracker, TrackingPlan
+
+
+class Cursor(msgspec.Struct, kw_only=True):
+    """What a tracker has. `row` is the last row of the store's metrics; `steps` are the next steps
+    of metrics whose log has none; `state` is the tracker's own. `problem` is why the last call
+    failed, None if it did not, `tried` when that was.
+    """
+
+    has_begun: bool = False
+    row: int = 0
+    steps: dict[str, int] = {}
+    state: dict[str, Any] = {}
+    ended_as: Optional[str] = None
+    is_complete: bool = False
+    problem: Optional[str] = None
+    tried: Optional[str] = None
+
+
+class CursorFile:
+    """The cursor of one tracker of a run; what is written is there whole or not at all."""
+
+    def __init__(self, run: str, index: int) -> None:
+        self.path = tracking_folder(run) / f"{index}.json"
+
+    def read(self) -> Cursor:
+        """The cursor; a new one if there is none, or it is damaged."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=Cursor)
+        except (OSError, msgspec.DecodeError):
+            return Cursor()
+
+    def write(self, cursor: Cursor) -> None:
+        """Replace it. Raises OSError."""
+        fresh = self.path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(cursor))
+        os.replace(fresh, self.path)
+
+
+def tracking_folder(run: str) -> Path:
+    """The folder of what is known of a run's trackers."""
+    return RunFolder(run).path / "tracking"
+
+
+def lock_path(run: str) -> Path:
+    """The lock of the process that sends a run."""
+    return tracking_folder(run) / "sender.lock"
+
+
+def make_tracking_folder(run: str) -> Path:
+    """Make it if need be; for its owner only. Raises OSError."""
+    folder = tracking_folder(run)
+    private_folder(folder)
+    return folder
+
+
+def plan_of(run: RunRecord) -> TrackingPlan | None:
+    """What of a run goes to trackers; None if it has none."""
+    plan = run.plan.get("tracking")
+    return msgspec.convert(plan, TrackingPlan) if plan else None
+
+
+def unfinished(run: RunRecord) -> list[tuple[PlannedTracker, Cursor]]:
+    """The trackers of a run that lack something, and how far they are."""
+    plan = plan_of(run)
+    trackers = plan.trackers if plan else []
+    found = [(t, CursorFile(run.run, index).read()) for index, t in enumerate(trackers)]
+    return [(tracker, cursor) for tracker, cursor in found if not cursor.is_complete]

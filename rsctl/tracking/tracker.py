@@ -1,0 +1,77 @@
+"""The contract of a tracker, and what it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from rsctl.findings import JobState
+from rsctl.runs.records import RunRecord
+from rsctl.stream.events import parse_time
+
+State = dict[str, Any]
+"""What a tracker keeps from call to call, as JSON: ids of its service, sizes of its files."""
+
+
+class Point(NamedTuple):
+    """One value of a metric. `tag` has the replica unless that is the chief; `seconds` are Unix
+    time; `step` is the log's, or else counts the values of the tag from 0.
+    """
+
+    tag: str
+    step: int
+    seconds: float
+    value: float
+
+
+class Result(NamedTuple):
+    """How a run ended: its state, its figures by name, and texts about it."""
+
+    state: JobState
+    seconds: float
+    figures: Mapping[str, float]
+    texts: Mapping[str, str]
+
+
+class TrackedRun(NamedTuple):
+    """A run as trackers see it."""
+
+    run: RunRecord
+    parameters: Mapping[str, Any]
+
+    @property
+    def created(self) -> float:
+        """Unix time of the submission."""
+        return parse_time(self.run.created).timestamp()
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Texts by which the run is found again."""
+        return {
+            "rsctl.run": self.run.run,
+            "rsctl.job": self.run.name,
+            "rsctl.target": self.run.target,
+            "rsctl.url": self.run.url,
+        }
+
+
+class Tracker(Protocol):
+    """One service for one run. What a call was made for is sent again if it was cut short, so all
+    methods find what an earlier call has made. They raise TrackerError, RsctlError and OSError.
+    """
+
+    seconds_between: float
+    """How long to gather metrics between two calls while the job runs."""
+
+    def begin(self, state: State) -> None:
+        """Make what represents the run, with its parameters."""
+
+    def send(self, points: Sequence[Point], state: State) -> None:
+        """Add values of metrics."""
+
+    def end(self, result: Result, state: State) -> None:
+        """Add how the run ended; called again when more of its log has come after its end."""
+
+
+class TrackerError(Exception):
+    """A tracker cannot be reached or refuses what it is sent; the text says why, in one line."""
