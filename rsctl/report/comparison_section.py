@@ -18,12 +18,14 @@ _SIDES = 6
 """Sides that have a column of their own; the table of runs has all."""
 
 _ROWS = 120
+_SHOWN = ("run.time", "run.step", "run.cost")
 
 
 def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Floor]) -> None:
     """The last side against the first, metric by metric and cell by cell; a verdict by floors."""
     comparison = compare(sides)
     first, last = comparison.sides[0], comparison.sides[-1]
+    shown = [m for m in comparison.metrics if not m.name.startswith("run.") or m.name in _SHOWN]
     page.add(
         "Comparison",
         paragraph(
@@ -33,8 +35,9 @@ def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Fl
             class_="faint",
         ),
         *_differences(comparison),
-        _table(comparison),
-        page.figures(_charts(comparison)),
+        _table(comparison, shown),
+        page.figures(_charts(shown)),
+        _others(comparison, shown),
         *_verdict(sides[0], sides[-1], floors),
     )
 
@@ -51,11 +54,16 @@ def _known(value: object) -> str:
     return "not known" if value is None else str(value)
 
 
-def _table(comparison: Comparison) -> Child:
+def _others(comparison: Comparison, shown: Sequence[Compared]) -> Child:
+    others = [metric for metric in comparison.metrics if metric not in shown]
+    return details("Phases of the runs", _table(comparison, others)) if others else None
+
+
+def _table(comparison: Comparison, metrics: Sequence[Compared]) -> Child:
     sides = comparison.sides
     columns = [*range(len(sides))] if len(sides) <= _SIDES else [0, len(sides) - 1]
     head = ["metric", "cell", *(f"{sides[i].kind} {sides[i].label}" for i in columns)]
-    rows = [_row(m, columns) for m in comparison.metrics[:_ROWS]]
+    rows = [_row(m, columns) for m in metrics[:_ROWS]]
     return table([*head, "effect", "90 % interval", "p", "remark"], rows)
 
 
@@ -83,20 +91,20 @@ def _cell(metric: Compared) -> str:
     return "all cells" if metric.cell is None else cell_label(metric.cell) or NONE
 
 
-def _charts(comparison: Comparison) -> list[Chart]:
+def _charts(metrics: Sequence[Compared]) -> list[Chart]:
     charts: list[Chart] = []
-    for name in dict.fromkeys(m.name for m in comparison.metrics):
+    for name in dict.fromkeys(m.name for m in metrics):
         bars = [
             Bar(
                 _cell(m) if _cell(m) != NONE else name,
                 100 * m.effect,
                 *((100 * m.interval[0], 100 * m.interval[1]) if m.interval else ()),
             )
-            for m in comparison.metrics
+            for m in metrics
             if m.name == name and m.effect is not None
         ]
         if bars:
-            goal = next((m.goal for m in comparison.metrics if m.name == name and m.goal), None)
+            goal = next((m.goal for m in metrics if m.name == name and m.goal), None)
             better = {"max": "More is better.", "min": "Less is better."}.get(goal or "", "")
             axis = "% of the first side's mean, 90 % interval"
             charts.append(IntervalChart(f"Effect on {name}", axis, bars, better))

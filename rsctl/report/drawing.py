@@ -9,6 +9,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import ceil
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,7 +113,8 @@ def _figure(chart: Chart, is_file: bool) -> Iterator[Figure]:
 
     with warnings.catch_warnings(), matplotlib.rc_context(_SETTINGS):
         warnings.simplefilter("ignore")  # a letter that the font lacks is the browser's to find
-        figure = Figure(figsize=(_WIDTH, _height(chart)), layout="constrained")
+        more = 0.35 + 0.22 * ceil(len(legend(chart)) / 2) if is_file else 0.0
+        figure = Figure(figsize=(_WIDTH, _height(chart) + more), layout="constrained")
         axes = figure.add_subplot()
         _DRAW[type(chart)](chart, axes)
         if is_file:
