@@ -87,7 +87,8 @@ def command(
             "--fault",
             metavar="CALL:NAME=VALUE,…",
             help="What befalls calls: logging.entries.list:times=3,status=503,code=UNAVAILABLE. "
-            "Also delay (seconds), path (a pattern), message, cut=request, cut=answer. Repeatable.",
+            "Also delay (seconds), path (a pattern), message, cut=request, cut=answer, cut=half. "
+            "Repeatable.",
         ),
     ] = [],
     output: options.Output = "text",

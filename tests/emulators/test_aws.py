@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import boto3
@@ -199,3 +200,28 @@ def test_s3_keeps_what_it_is_given(aws: CodeBuildEmulator) -> None:
     assert aws.count("s3.CreateMultipartUpload") == 2  # opened and completed
     assert refused(s3.get_object, Bucket="staging", Key="none")[0] == "NoSuchKey"
     assert refused(s3.put_object, Bucket="none", Key="k", Body=b"")[0] == "NoSuchBucket"
+
+
+def test_s3_lists_and_reads_as_boto3_expects(aws: CodeBuildEmulator, tmp_path: Path) -> None:
+    """Names that XML cannot have come in pages; a transfer in parts asks for the version it began
+    with, and boto3 compares the checksum."""
+    s3 = client("s3")
+    names = [f"a\x01 +&/{number}" for number in range(5)]
+    for name in names:
+        s3.put_object(Bucket="staging", Key=name, Body=name.encode())
+    pages = [
+        *s3.get_paginator("list_objects_v2").paginate(
+            Bucket="staging", Prefix="a", PaginationConfig={"PageSize": 2}
+        )
+    ]
+    assert [entry["Key"] for page in pages for entry in page["Contents"]] == names
+    assert len(pages) == 3
+    content = os.urandom(20 << 20)
+    s3.upload_fileobj(io.BytesIO(content), "staging", "large")
+    s3.download_file("staging", "large", str(tmp_path / "large"))
+    assert (tmp_path / "large").read_bytes() == content
+    head = s3.head_object(Bucket="staging", Key="large", ChecksumMode="ENABLED")
+    assert (head["ChecksumType"], len(head["ChecksumCRC32"])) == ("FULL_OBJECT", 8)
+    read = {"Bucket": "staging", "Key": "large", "IfMatch": '"0"'}
+    assert refused(s3.get_object, **read)[0] == "PreconditionFailed"
+    assert s3.get_object(**{**read, "IfMatch": head["ETag"]})["ContentLength"] == len(content)

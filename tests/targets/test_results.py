@@ -124,3 +124,28 @@ VERTEX: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
 def test_places_in_cloud_storage(title: str, tmp_path: Path) -> None:
     changes, expected = VERTEX[title]
     assert get("vertex").results(vertex.render(tmp_path, changes)) == expected
+
+
+def test_pages_about_a_job_on_vertex() -> None:
+    board = "projects/1234/locations/europe-west4/tensorboards/77"
+    plan = {"request": {"body": {"jobSpec": {"tensorboard": board}}}}
+    assert get("vertex").pages("vertex://my-project/us-central1/99", plan) == {
+        "console": "https://console.cloud.google.com/agent-platform/locations/us-central1/training"
+        "/99?project=my-project",
+        "logs": "https://console.cloud.google.com/logs/query;query=resource.type%3D%22ml_job%22"
+        "%0Aresource.labels.job_id%3D%2299%22?project=my-project",
+        "tensorboard": "https://europe-west4.tensorboard.googleusercontent.com/experiment/"
+        "projects+1234+locations+europe-west4+tensorboards+77+experiments+99",
+    }
+    assert get("vertex").pages("vertex://job-aaaaaa", plan) == {}
+
+
+def test_pages_about_a_job_on_sagemaker() -> None:
+    assert get("sagemaker").pages("sagemaker://eu-west-1/my-job", {}) == {
+        "console": "https://eu-west-1.console.aws.amazon.com/sagemaker/home?region=eu-west-1"
+        "#/jobs/my-job",
+        "logs": "https://eu-west-1.console.aws.amazon.com/cloudwatch/home?region=eu-west-1"
+        "#logsV2:log-groups/log-group/$252Faws$252Fsagemaker$252FTrainingJobs"
+        "$3FlogStreamNameFilter$3Dmy-job$252F",
+    }
+    assert get("sagemaker").pages("sagemaker://cn-north-1/my-job", {}) == {}
