@@ -75,7 +75,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
 
 def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     """What the job has that its target or its base cannot do."""
-    yield from capability_findings(job, target.name, target.supports)
+    yield from capability_findings(job, target.info)
     yield from check_python(job)
 
 

@@ -17,6 +17,7 @@ from rsctl.runs.ids import new_run_id, placeholder, require_run_id
 from rsctl.spec import matrix
 from rsctl.spec.document import Document, cells_of, read
 from rsctl.spec.job import Job
+from rsctl.target_info import import_object, target_info
 from rsctl.targets import get
 from rsctl.targets.base import Plan, Submission, Target
 
@@ -133,14 +134,10 @@ def sdk_code(job: AnyJob, target: str | None = None, *, run_id: str | None = Non
     Raises RsctlError, also for a target that has no SDK.
     """
     submission = make_submission(job, target, run_id, fresh=True)
-    if submission.plan.target == "vertex":
-        from rsctl.sdk import vertex
-
-        return vertex.code(submission)
-    if submission.plan.target == "sagemaker":
-        from rsctl.sdk import sagemaker
-
-        return sagemaker.code(submission)
+    info = target_info(submission.plan.target)
+    if info.sdk_code:
+        code: str = import_object(info.sdk_code)(submission)
+        return code
     message = f"target {submission.plan.target} has no SDK"
     raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
 

@@ -173,7 +173,7 @@ def prepare(
         require_run_id(run_id)
     source, settings = source_of(job)
     chosen = target_of(source, target)
-    rehearsal = RehearsedTarget(chosen.name, rehearse) if rehearse else None
+    rehearsal = RehearsedTarget(chosen.info.name, rehearse) if rehearse else None
     source, defaults = _completed(source, rehearsal)
     submission = make_plan(source, chosen, run_id or new_run_id(name_of(source)))
     _refuse_matrix(source, submission)

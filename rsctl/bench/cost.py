@@ -12,10 +12,10 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Run
 from rsctl.spec.units import Accelerator
 from rsctl.stream.events import now, seconds_between
+from rsctl.target_info import target_info
 from rsctl.targets.base import Pool
 
 _HOUR = 3600.0
-_CLOUDS = ("vertex", "sagemaker")
 
 
 def cost_of(run: Run) -> tuple[float | None, str | None]:
@@ -24,7 +24,7 @@ def cost_of(run: Run) -> tuple[float | None, str | None]:
     SageMaker reports the seconds it bills, spot discount included; elsewhere it is the time from
     running to the end, on demand.
     """
-    if run.target not in _CLOUDS or is_rehearsed(run.run):
+    if not target_info(run.target).is_billed or is_rehearsed(run.run):
         return None, "machines of one's own have no price"
     if _is_spot(run.plan.get("request", {})) and _billed(run) is None:
         return None, "the price of spot machines is not known"
@@ -41,10 +41,11 @@ def cost_of(run: Run) -> tuple[float | None, str | None]:
 
 def dollars_an_hour(target: str, plan: Mapping[str, Any]) -> float | None:
     """What all machines of a plan cost an hour on demand; None if a price is not known."""
-    if target not in _CLOUDS:
+    catalogue = target_info(target).catalog
+    if catalogue is None:
         return None
     pools = msgspec.convert(plan.get("pools", []), list[Pool])
-    prices = [_pool(catalog.load(target), pool) for pool in pools]
+    prices = [_pool(catalog.load(catalogue), pool) for pool in pools]
     known = [price for price in prices if price is not None]
     return sum(known) if known and len(known) == len(prices) else None
 

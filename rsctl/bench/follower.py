@@ -7,7 +7,6 @@ from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
 from rsctl.bench.observer import BenchObserver
-from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench, Trial
 from rsctl.clients.endpoints import Endpoints
 from rsctl.runs.store import Store
@@ -30,7 +29,7 @@ class Follower:
         self._target, self._store, self._observer = target, store, observer
         self._note = note
         self._active: dict[str, ActiveRun] = {}
-        quota = QUOTAS.get(target.name)
+        quota = target.info.quota
         factor = Endpoints.of_environment().time_scale
         self._seconds_each = 60.0 / quota.polls * factor if quota else _POLL_SECONDS_EACH
 
@@ -45,7 +44,7 @@ class Follower:
     def add(self, trial: Trial) -> ActiveRun:
         """Follow a run from now on."""
         if trial.run not in self._active:
-            is_in_cloud = self._target.name in QUOTAS
+            is_in_cloud = self._target.info.is_managed
             self._active[trial.run] = ActiveRun(trial, self._target, self._store, is_in_cloud)
             self._observer.submitted(trial)
         return self._active[trial.run]

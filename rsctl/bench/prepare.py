@@ -60,7 +60,7 @@ class PreparedBench:
     @property
     def definition(self) -> str:
         """A digest of the measurement: benches that share it can be one."""
-        text = "\n".join([self.target.name, *(cell.digest for cell in self.cells)])
+        text = "\n".join([self.target.info.name, *(cell.digest for cell in self.cells)])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def new_bench(self, repeat: int) -> Bench:
@@ -69,7 +69,7 @@ class PreparedBench:
         return Bench(
             bench=new_bench_id(self.job.name),
             name=self.job.name,
-            target=self.target.name,
+            target=self.target.info.name,
             definition=self.definition,
             created=now(),
             repeat=repeat,

@@ -7,32 +7,15 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from rsctl.clients.endpoints import Endpoints
+from rsctl.target_info import target_info
 
 _MINUTE = 60.0
 _MARGIN = 0.1
 """Seconds more than a minute, times the scale of waits: clocks and networks are not exact."""
-
-
-class Quota(NamedTuple):
-    """What a target takes: submissions a minute, and polls of all jobs of a bench a minute."""
-
-    submissions: int
-    polls: float
-
-
-QUOTAS = {
-    # https://cloud.google.com/vertex-ai/docs/quotas: 60 job submissions a minute for each project
-    # and region, creates and deletes; 600 reads and writes of resources. A submission reads once.
-    "vertex": Quota(60, 400.0),
-    # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is
-    # throttled. These are ours, to stay out of that.
-    "sagemaker": Quota(60, 120.0),
-}
 
 
 class SubmissionRate:
@@ -90,7 +73,7 @@ class _Times:
 
 def submission_rate(home: Path, target: str, account: str) -> SubmissionRate | None:
     """The rate of a target's account, such as a project; None where nothing is to be kept to."""
-    quota = QUOTAS.get(target)
+    quota = target_info(target).quota
     if quota is None:
         return None
     name = "".join(c if c.isalnum() or c in "-." else "_" for c in f"{target}-{account}")

@@ -21,7 +21,6 @@ from rsctl.bench.images import provide_images
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.prepare import PreparedBench
-from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Bench
 from rsctl.bench.starter import Starter
 from rsctl.bench.takeover import take_over
@@ -65,7 +64,7 @@ def run_bench(
 
 def default_parallel(prepared: PreparedBench) -> int:
     """How many runs may go on at once unless somebody sets it."""
-    if prepared.target.name not in QUOTAS:
+    if not prepared.target.info.is_managed:
         return 1
     return min(len(prepared.cells), _MOST_IN_CLOUD)
 

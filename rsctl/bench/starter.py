@@ -47,7 +47,7 @@ class Starter:
         self._again: deque[Trial] = deque()
         self._sending: dict[str, tuple[Trial, SubmitThread]] = {}
         account = _account(prepared.cells[0].submission.plan)
-        self._rate = submission_rate(home(), prepared.target.name, account)
+        self._rate = submission_rate(home(), prepared.target.info.name, account)
         queue = prepared.job.limits.queue
         factor = Endpoints.of_environment().time_scale
         self.backoff = Backoff(float(queue) if queue else None, factor)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rsctl.bench.current import CurrentBench
 from rsctl.bench.follower import Follower
 from rsctl.bench.outcomes import Outcomes
-from rsctl.bench.rate import QUOTAS
 from rsctl.bench.records import Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
+from rsctl.target_info import target_info
 
 
 def take_over(current: CurrentBench, follower: Follower, outcomes: Outcomes) -> list[Trial]:
@@ -38,5 +38,5 @@ def _may_be_unsent(store: Store, run: str) -> bool:
     known = store.get(run)
     if known is None:
         return True
-    is_in_cloud = known.target in QUOTAS and not known.state.is_final
+    is_in_cloud = target_info(known.target).is_managed and not known.state.is_final
     return is_in_cloud and known.url == f"{known.target}://{run}"

@@ -10,6 +10,7 @@ import typer
 
 from rsctl.cli.command import OUTPUT
 from rsctl.spec.job import TARGETS
+from rsctl.target_info import has_target, target_names
 
 
 def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
@@ -36,18 +37,18 @@ def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
 
 def _parse_target(name: str) -> str:
     """A target, whose name in other tools is pointed to ours. Raises typer.BadParameter."""
-    if name in TARGETS:
+    if has_target(name):
         return name
     from rsctl.spec.other_launchers import VALUES
 
     ours = VALUES.get(name.lower())
     if ours in TARGETS:
         raise typer.BadParameter(f"{name!r} is no target; rsctl calls it {ours}.")
-    raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, TARGETS))}.")
+    raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, target_names()))}.")
 
 
 def _complete_targets(incomplete: str) -> list[str]:
-    return _beginning(incomplete, TARGETS)
+    return _beginning(incomplete, target_names())
 
 
 def _complete_runs(incomplete: str) -> list[str]:

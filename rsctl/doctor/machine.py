@@ -12,6 +12,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.builder_detection import detect_builder
 from rsctl.installation import install_command
 from rsctl.runs.store import Store
+from rsctl.target_info import target_info
 from rsctl.targets.local import docker
 
 _EXTRAS = {
@@ -25,11 +26,12 @@ def machine_checks(target: str | None) -> Iterator[Check]:
     """What any target needs, and what one does; without a target nothing of Docker is required."""
     yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
     yield run_check("store", _store)
+    needs = target_info(target).needs if target else frozenset()
     for package, (extra, use) in _EXTRAS.items():
-        yield _installed(package, extra, use, needed=target == "process" and package == "torch")
-    required: Verdict = "error" if target == "compose" else "warning"
+        yield _installed(package, extra, use, needed=package in needs)
+    required: Verdict = "error" if "docker" in needs else "warning"
     yield run_check("docker", _engine, required)
-    yield run_check("compose", _compose, required if target in (None, "compose") else "warning")
+    yield run_check("compose", _compose, required)
     yield run_check("builder", lambda: f"images are built with {detect_builder('auto')}", required)
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rsctl.doctor import Check, run_check, skipped
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
+from rsctl.targets.base import Plan
 
 _NO_IMAGE = "doctor"  # a tag that nobody has
 
 
-def registry_check(job: Job, target: str) -> Check:
+def registry_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """Whether images of the repository may be looked up; pushing is not tried."""
+    yield _registry_check(job, plan.target)
+
+
+def _registry_check(job: Job, target: str) -> Check:
     if job.image.uri:
         return skipped("registry", f"{job.image.uri} is used as it is")
     repository = repository_of(job, target)

@@ -13,12 +13,20 @@ from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.behaviour import EmulatorBehaviour
 from rsctl.emulators.faults import Faults
 from rsctl.emulators.nodes import Runner
+from rsctl.target_info import EmulatorInfo, all_targets, import_object, target_info
 
-EMULATORS = {
-    "vertex": "rsctl.emulators.vertex:VertexEmulator",
-    "sagemaker": "rsctl.emulators.sagemaker:SageMakerEmulator",
-}
-"""By target: module and class."""
+
+def emulator_names() -> list[str]:
+    """The targets that have an emulator."""
+    return [info.name for info in all_targets() if info.emulator]
+
+
+def emulator_info(target: str) -> EmulatorInfo:
+    """The emulator of a target that has one. Raises KeyError."""
+    found = target_info(target).emulator
+    if found is None:
+        raise KeyError(target)
+    return found
 
 
 class CloudEmulator(AbstractContextManager[Any], Protocol):
@@ -44,7 +52,8 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
 def check_behaviour(target: str, behaviour: Mapping[str, Any]) -> None:
     """Raise ValueError for what is no behaviour of a target's emulator, or no value of one."""
-    settings: EmulatorBehaviour = import_module(EMULATORS[target].partition(":")[0]).Behaviour()
+    module, _, _ = emulator_info(target).emulator.partition(":")
+    settings: EmulatorBehaviour = import_module(module).Behaviour()
     settings.change(dict(behaviour))
 
 
@@ -55,13 +64,12 @@ def make_emulator(
     options: Mapping[str, str],
     behaviour: Mapping[str, Any],
 ) -> CloudEmulator:
-    """An emulator, by its name in EMULATORS or by module and class.
+    """An emulator, by its module and class.
 
     `options` are its project and region, or its region alone. `behaviour`
     are fields of its behaviour that are to be otherwise. Raises ValueError for one it lacks.
     """
-    module, _, name = EMULATORS.get(emulator, emulator).partition(":")
-    made: CloudEmulator = getattr(import_module(module), name)(folder, runner, **options)
+    made: CloudEmulator = import_object(emulator)(folder, runner, **options)
     made.behaviour.change(dict(behaviour))
     return made
 

@@ -29,6 +29,7 @@ from rsctl.image.context import Context, Entry, LeftOut, source_entries
 from rsctl.image.findings import large_file_notes, left_out_notes
 from rsctl.image.runtime_files import runtime_entries
 from rsctl.spec.job import Job
+from rsctl.target_info import target_info
 
 FILE = "package.tar.gz"
 """What a package is called in its folder."""
@@ -103,11 +104,11 @@ def package_findings(job: Job, target: str) -> Iterator[Finding]:
         return
     message = "the image is used as it is: it must have Python 3.10 or newer, as python3"
     yield note("image", message, None, "image.uri")
-    if not getattr(job.targets, target).staging:
-        scheme = {"vertex": "gs", "sagemaker": "s3"}[target]
+    info = target_info(target)
+    if not info.options_of(job).staging:
         path = f"targets.{target}.staging"
         message = "image.source reaches an image that is used as it is by way of a bucket"
-        yield error("staging", message, f"set {path}: {scheme}://BUCKET/FOLDER", path)
+        yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
 
 
 def package_notes(package: Package) -> Iterator[Finding]:

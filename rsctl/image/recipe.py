@@ -16,11 +16,9 @@ from rsctl.image.context import Context, Entry, changed_error, source_entries
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.runtime_files import runtime_entries
-from rsctl.image.transport import TRANSPORTS, choose_transport, fragment
+from rsctl.image.transport import FRAGMENTS, choose_transport, fragment
 from rsctl.spec.job import Job
-
-CLOUD_PLATFORM = "linux/amd64"
-"""What the machines of Vertex AI and SageMaker training are."""
+from rsctl.target_info import target_info
 
 _PYTHON = b"""#!/bin/sh
 # The image's own Python: an active virtual environment, or by its names, or conda's.
@@ -137,7 +135,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
     if image.source:
         entries, context.left_out = source_entries(Path(image.source), "source/")
         context.entries += entries
-    platform = CLOUD_PLATFORM if target in ("vertex", "sagemaker") else None
+    platform = target_info(target).platform
     return Recipe(
         name=job.name,
         contents=contents,
@@ -184,7 +182,7 @@ def _instructions(contents: Contents) -> Iterator[str]:
             f"      {' '.join(contents.apt)} \\\n"
             " && rm -rf /var/lib/apt/lists/*"
         )
-    for name in TRANSPORTS[contents.transport].fragments:
+    for name in FRAGMENTS[contents.transport]:
         yield fragment(name).rstrip("\n")
     if contents.is_launched or contents.has_requirements:
         yield "COPY rsctl-python /usr/local/bin/"

@@ -8,23 +8,16 @@ from typing import NamedTuple
 from rsctl.data import containers_folder
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
+from rsctl.target_info import TargetInfo, all_targets, target_info
 
-
-class Transport(NamedTuple):
-    """Where a transport works, and the fragments in `containers/` that install it, in order."""
-
-    targets: frozenset[str]
-    fragments: tuple[str, ...]
-
-
-_EVERY_TARGET = frozenset({"vertex", "sagemaker", "compose", "process"})
-TRANSPORTS: Mapping[str, Transport] = {
-    "none": Transport(_EVERY_TARGET, ()),
-    "reduction-server": Transport(frozenset({"vertex"}), ("reduction-server", "google-plugin")),
-    "fast-socket": Transport(frozenset({"vertex"}), ("fast-socket", "google-plugin")),
-    "efa": Transport(frozenset({"sagemaker"}), ("efa",)),
-    "rsctl": Transport(_EVERY_TARGET, ()),
+FRAGMENTS: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "reduction-server": ("reduction-server", "google-plugin"),
+    "fast-socket": ("fast-socket", "google-plugin"),
+    "efa": ("efa",),
+    "rsctl": (),
 }
+"""By transport, the fragments in `containers/` that install it, in order."""
 
 
 class Choice(NamedTuple):
@@ -38,13 +31,14 @@ def choose_transport(job: Job, target: str) -> Choice:
     """What `image.transport` means on a target; an impossible one is among the findings."""
     wanted = job.image.transport
     if wanted == "auto":
-        transport, why = _automatic(job, target)
+        transport, why = _automatic(job, target_info(target))
         chosen = note("transport", f"transport {transport}: {why}", None, "image.transport")
         return Choice(transport, [chosen])
-    if target in TRANSPORTS[wanted].targets:
+    info = target_info(target)
+    if wanted in info.transports:
         return Choice(wanted, _unproven(job, wanted))
-    only = " and ".join(sorted(TRANSPORTS[wanted].targets))
-    if target in ("compose", "process"):  # the file is one for a cloud, and is rehearsed here
+    only = " and ".join(sorted(i.name for i in all_targets() if wanted in i.transports))
+    if not info.is_managed:  # the file is one for a cloud, and is rehearsed here
         unused = f"target {target} builds without {wanted}, which works on {only} only"
         return Choice("none", [note("unused", unused, None, "image.transport")])
     message = f"{wanted} works on {only}, not on {target}"
@@ -60,18 +54,19 @@ def fragment(name: str) -> str:
     return f"# {name}: see containers/{name}.dockerfile\n" + "".join(lines)
 
 
-def _automatic(job: Job, target: str) -> tuple[str, str]:
+def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
     """The transport for a target, and the reason."""
+    has_accelerators = job.workers.accelerator is not None
     if job.run.launcher == "none":
         return "none", "launcher none leaves the image as it is"
     if job.comm.backend == "rsctl":
         return "rsctl", "comm.backend asks for it"
     if job.reducers.count and job.workers.count > 1:
-        if target == "vertex" and job.workers.accelerator:
-            return "reduction-server", "reducers for workers with GPUs on Vertex AI"
+        if info.transport_with_reducers and has_accelerators:
+            return info.transport_with_reducers
         return "rsctl", "the open transport, which uses reducers anywhere"
-    if target == "sagemaker" and job.workers.accelerator and job.workers.count > 1:
-        return "efa", "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets"
+    if info.transport_with_accelerators and has_accelerators and job.workers.count > 1:
+        return info.transport_with_accelerators
     if job.workers.count == 1:
         return "none", "one node exchanges no gradients"
     return "none", "gradients travel as the base image has it"

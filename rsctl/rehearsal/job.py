@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from rsctl.emulators.clouds import EMULATORS
+from rsctl.emulators.clouds import emulator_info
 from rsctl.emulators.nodes import Kind
 from rsctl.findings import Finding, error, note
 from rsctl.image.package import is_packaged
@@ -21,26 +21,12 @@ from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
 from rsctl.rehearsal.settings import PACE, EmulatorSettings
-from rsctl.spec.job import Job, PerTarget
+from rsctl.spec.installed_targets import per_target, with_others
+from rsctl.spec.job import Job
+from rsctl.target_info import target_info
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
 from rsctl.targets.local.oversubscription import oversubscription
-
-_ACCOUNT = "123456789012"
-_BUCKET = "rsctl-rehearsal"
-_DEFAULTS = {
-    "vertex": {
-        "project": "rehearsal",
-        "region": "us-central1",
-        "staging": f"gs://{_BUCKET}/staging",
-    },
-    "sagemaker": {
-        "region": "us-east-1",
-        "role": f"arn:aws:iam::{_ACCOUNT}:role/rehearsal",
-        "staging": f"s3://{_BUCKET}/staging",
-    },
-}
-_EMULATOR_OPTIONS = {"vertex": ("project", "region"), "sagemaker": ("region",)}
 
 
 class RehearsedJob(NamedTuple):
@@ -52,13 +38,14 @@ class RehearsedJob(NamedTuple):
 
 def complete_job(job: Job, target: str) -> RehearsedJob:
     """The job, with defaults for the account's options that the target needs and it lacks."""
-    options: Any = getattr(job.targets, target)
-    lacking = {n: v for n, v in _DEFAULTS[target].items() if getattr(options, n) is None}
+    job = with_others(job, target)
+    options, emulator = target_info(target).options_of(job), emulator_info(target)
+    lacking = {n: v for n, v in emulator.defaults.items() if getattr(options, n) is None}
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
     if job.image.base and not job.image.uri and not repository_of(job, target):
-        repository = _repository(job, target, options.region)
+        repository = emulator.repository.format(region=options.region, name=job.name)
         defaults.append(f"image.repository: {repository}")
         changed = replace(changed, image=_with_repository(changed, target, repository))
     if not defaults:
@@ -69,16 +56,10 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     )
 
 
-def _repository(job: Job, target: str, region: str) -> str:
-    if target == "vertex":
-        return f"{region}-docker.pkg.dev/rehearsal/rehearsal/{job.name}"
-    return f"{_ACCOUNT}.dkr.ecr.{region}.amazonaws.com/{job.name}"
-
-
 def _with_repository(job: Job, target: str, repository: str) -> Any:
     given = job.image.repository
-    per_target = given if isinstance(given, PerTarget) else PerTarget()
-    return replace(job.image, repository=replace(per_target, **{target: repository}))
+    each = replace(per_target(job, given), **{target: repository})
+    return replace(job.image, repository=each)
 
 
 def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
@@ -174,16 +155,16 @@ def make_settings(
 ) -> EmulatorSettings:
     """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
     plan, job, recipe = submission.plan, submission.job, submission.recipe
-    options: Any = getattr(job.targets, plan.target)
+    options, emulator = target_info(plan.target).options_of(job), emulator_info(plan.target)
     staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
     return EmulatorSettings(
-        emulator=EMULATORS[plan.target],
+        emulator=emulator.emulator,
         runner=runner,
         image=recipe.reference if recipe else plan.image.tag or job.image.uri or "",
         source=str(job.image.source or "."),
         entrypoint=[] if job.run.launcher == "none" else ["rsctl-launch"],
-        options={name: getattr(options, name) for name in _EMULATOR_OPTIONS[plan.target]},
+        options={name: getattr(options, name) for name in emulator.options},
         behaviour={"pace": PACE, **behaviour},
         buckets=buckets,
     )

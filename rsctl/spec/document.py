@@ -16,6 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.spec import checks, matrix, overrides
 from rsctl.spec.decode import MAX_FINDINGS, Decoder, TooMany
 from rsctl.spec.file_text import YamlError, read_text
+from rsctl.spec.installed_targets import job_type_of
 from rsctl.spec.job import Job
 from rsctl.spec.units import LocalPath
 from rsctl.spec.yaml_parser import parse
@@ -134,7 +135,9 @@ def cells_of(
 
 def _decode_and_check(document: Document, root: Mapping, environ: Environ[str, str] | None) -> None:
     document.root = root
-    decoder = Decoder(Job, os.environ if environ is None else environ, document.folder)
+    decoder = Decoder(
+        job_type_of(root), os.environ if environ is None else environ, document.folder
+    )
     _decode(document, root, decoder)
     if document.job is not None:
         document.job = _with_source(document.job, document.folder)

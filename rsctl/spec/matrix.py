@@ -9,8 +9,9 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.spec.decode import Decoder
+from rsctl.spec.installed_targets import type_of_key
 from rsctl.spec.job import Job
-from rsctl.spec.types import SpecType, type_at
+from rsctl.spec.types import SpecType
 from rsctl.spec.yaml_tree import (
     Entry,
     Mapping,
@@ -87,7 +88,7 @@ def _check_rule(rule: Node, path: str, axes: dict[str, Any]) -> Iterator[Finding
 
 def _type_of(name: str) -> SpecType | None:
     parts = split_path(name) if is_key_path(name) else []
-    return type_at(Job, parts) if parts and parts[0] != "matrix" else None
+    return type_of_key(parts) if parts and parts[0] != "matrix" else None
 
 
 def cells(root: Mapping) -> list[dict[str, Node]]:

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding
 from rsctl.spec.file_text import YamlError
-from rsctl.spec.job import Job
-from rsctl.spec.types import type_at
+from rsctl.spec.installed_targets import type_of_key
 from rsctl.spec.yaml_parser import MAX_DEPTH, parse
 from rsctl.spec.yaml_tree import (
     Entry,
@@ -81,7 +80,7 @@ def _as_axis(root: Mapping, key: str, mark: Mark, value: Node) -> Mapping | None
 
 
 def _takes_no_list(key: str) -> bool:
-    spec_type = type_at(Job, split_path(key))
+    spec_type = type_of_key(split_path(key))
     return spec_type is not None and not any(c.kind in (list, Any) for c in spec_type.choices)
 
 
@@ -108,9 +107,9 @@ def _key_length(parts: list[str | int], node: Node | None, above: list[str | int
         for length in range(1, names + 1):
             if ".".join(str(part) for part in parts[:length]) in node.entries:
                 return length
-    here = type_at(Job, above)
+    here = type_of_key(above)
     if here and any(choice.kind is dict for choice in here.choices):
-        below = type_at(Job, [*above, parts[0]])
+        below = type_of_key([*above, parts[0]])
         if below and not any(c.kind in (dict, Any) or c.is_struct for c in below.choices):
             return max(names, 1)
     return 1

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from rsctl.spec.job import Job, Run
+from rsctl.spec.installed_targets import extended_job
+from rsctl.spec.job import Run
 from rsctl.spec.types import Field, SpecType, fields_of
 from rsctl.spec.units import Count, EnvValue, Regression
 
@@ -69,7 +70,7 @@ _WHAT_RUNS = {
 def json_schema() -> dict[str, Any]:
     """The schema, as JSON Schema 2020-12."""
     definitions: dict[str, Any] = {}
-    job = _struct(Job, definitions)
+    job = _struct(extended_job(), definitions)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:rsctl:schema:job",
@@ -98,6 +99,12 @@ def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[s
     return {**schema, **({"required": required} if required else {}), **rules}
 
 
+def _definition_name(struct: type[msgspec.Struct]) -> str:
+    """The class's name; of the options of a target of others with its module, lest two be alike."""
+    is_ours = struct.__module__.partition(".")[0] == "rsctl"
+    return struct.__name__ if is_ours else f"{struct.__module__}.{struct.__name__}"
+
+
 def _property(field: Field, definitions: dict[str, Any]) -> dict[str, Any]:
     forms = [form for choice in field.type.choices for form in _forms(choice, definitions)]
     if not field.required:
@@ -117,9 +124,10 @@ def _forms(spec_type: SpecType, definitions: dict[str, Any]) -> list[dict[str, A
     if spec_type.kind is Any:
         return [{}]
     if spec_type.is_struct:
-        if spec_type.kind.__name__ not in definitions:
-            definitions[spec_type.kind.__name__] = _struct(spec_type.kind, definitions)
-        return [{"$ref": f"#/$defs/{spec_type.kind.__name__}"}]
+        name = _definition_name(spec_type.kind)
+        if name not in definitions:
+            definitions[name] = _struct(spec_type.kind, definitions)
+        return [{"$ref": f"#/$defs/{name}"}]
     if spec_type.kind is list:
         items = {"type": "array", "items": _schema(spec_type.arguments[0], definitions)}
         return [

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from rsctl.targets.base import Target
+from rsctl.target_info import has_target, import_object, target_info
 
 if TYPE_CHECKING:
-    from rsctl.targets.managed.target import ManagedTarget
-
-MODULES = {
-    "process": "rsctl.targets.local.process",
-    "compose": "rsctl.targets.local.compose",
-    "vertex": "rsctl.targets.vertex.target",
-    "sagemaker": "rsctl.targets.sagemaker.target",
-}
-CLOUDS = frozenset({"vertex", "sagemaker"})
+    from rsctl.targets.base import AdoptingTarget, Target
 
 
 def get(name: str) -> Target:
-    """The target of this name, one of `rsctl.spec.job.TARGETS`."""
-    target: Target = import_module(MODULES[name]).TARGET
+    """The target of this name. Raises RsctlError if there is none."""
+    target: Target = import_object(target_info(name).target)
     return target
 
 
-def in_cloud(url: str) -> ManagedTarget | None:
-    """The cloud's target that a URL such as `vertex://PROJECT/REGION/ID` is of, if it is of one."""
-    scheme, separator, _ = url.partition("://")
-    if not separator or scheme not in CLOUDS:
+def in_cloud(url: str) -> AdoptingTarget | None:
+    """The managed target that a URL such as `vertex://PROJECT/REGION/ID` is of, if it is of one."""
+    name, separator, _ = url.partition("://")
+    if not separator or not has_target(name) or not target_info(name).is_managed:
         return None
-    target: ManagedTarget = import_module(MODULES[scheme]).TARGET
-    return target
+    return cast("AdoptingTarget", get(name))

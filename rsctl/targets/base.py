@@ -17,6 +17,7 @@ from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
+from rsctl.target_info import TargetInfo
 
 if TYPE_CHECKING:
     from rsctl.image.package import Package
@@ -37,29 +38,6 @@ class Unanswered(RsctlError):
         # Their remedy is to submit again, which would be another job.
         lost = [replace(finding, remedy=None) for finding in problem.findings]
         super().__init__(problem.exit_code, *lost, unknown)
-
-
-class Unsupported(NamedTuple):
-    """Why a target cannot honour a key, and what to do instead.
-
-    `values` are those it cannot honour; without any it is every value but the default.
-    """
-
-    reason: str
-    remedy: str
-    values: frozenset[str] = frozenset()
-
-
-class Capabilities(NamedTuple):
-    """What a target does with the spec, as data; key paths that are not named are supported.
-
-    `refused` keys are errors when they are set to anything but their default; `unused` keys
-    belong to other targets and give a note. `schemes` are the data locations it can reach.
-    """
-
-    refused: Mapping[str, Unsupported]
-    unused: Mapping[str, str]
-    schemes: frozenset[str]
 
 
 class ImagePlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
@@ -134,8 +112,7 @@ class Submission:
 class Target(Protocol):
     """What runs jobs: a cloud's service, or this machine."""
 
-    name: str
-    supports: Capabilities
+    info: TargetInfo
 
     def render(self, job: Job, run: str) -> Submission:
         """All that would be sent. Pure: no network, clock, credentials, SDK or docker.
@@ -205,6 +182,13 @@ class Target(Protocol):
         """
 
 
+class AdoptingTarget(Target, Protocol):
+    """A managed target: its jobs may have been submitted elsewhere."""
+
+    def adopt(self, url: str) -> Run:
+        """The job of a URL as a run of the store, which it is from now on. Raises RsctlError."""
+
+
 def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
     """A run as it is recorded before it is sent; the target does not know it yet."""
     from rsctl.runs.store import Run  # a plan needs no database
@@ -242,17 +226,17 @@ def metric_specs(job: Job) -> dict[str, MetricSpec]:
     }
 
 
-def capability_findings(job: Job, target: str, supports: Capabilities) -> Iterator[Finding]:
+def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
     """Errors for keys that the target cannot honour, notes for those it does not use."""
-    for path, (reason, remedy, values) in supports.refused.items():
+    for path, (reason, remedy, values) in info.refused.items():
         value, default = _value_and_default(job, path)
         if value != default and (not values or value in values):
-            yield error("unsupported", f"target {target}: {reason}", remedy, path)
-    for path, reason in supports.unused.items():
+            yield error("unsupported", f"target {info.name}: {reason}", remedy, path)
+    for path, reason in info.unused.items():
         value, default = _value_and_default(job, path)
         if value != default:
-            yield note("unused", f"target {target} does not use this: {reason}", None, path)
-    yield from _location_findings(job, target, supports.schemes)
+            yield note("unused", f"target {info.name} does not use this: {reason}", None, path)
+    yield from _location_findings(job, info.name, info.schemes)
 
 
 def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterator[Finding]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rsctl.emulators.clouds import EMULATORS
 from rsctl.emulators.sagemaker import Behaviour as SageMakerBehaviour
 from rsctl.emulators.vertex import Behaviour as VertexBehaviour
 from rsctl.findings import ExitCode, RsctlError, error
@@ -19,8 +19,10 @@ from rsctl.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
+from rsctl.target_info import BUILT_IN
 from rsctl.targets.base import Plan, Submission, Unanswered
 from rsctl.targets.managed.target import ManagedTarget
+from rsctl.targets.vertex.info import INFO
 from tests.kit.fake_cloud import FakeBehaviour
 from tests.kit.polling import wait_until
 
@@ -59,7 +61,7 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     """Vertex is the fake cloud, and nothing is sent there."""
     found = Seen()
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.setitem(EMULATORS, "vertex", "tests.cli.test_cli_rehearse:make_cloud")
+    monkeypatch.setitem(BUILT_IN, "vertex", "tests.cli.test_cli_rehearse:FAKE")
     monkeypatch.setattr(ManagedTarget, "submit", lambda _, *arguments: found.submit(*arguments))
     rsctl.write(JOB)
     yield found
@@ -68,6 +70,9 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
 
 Behaviour = FakeBehaviour
+FAKE = replace(
+    INFO, emulator=INFO.emulator._replace(emulator="tests.cli.test_cli_rehearse:make_cloud")
+)
 
 
 def make_cloud(folder: Path, runner: Any, project: str, region: str) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from rsctl.data import containers_folder
 from rsctl.image.recipe import Contents, make_dockerfile, make_recipe
-from rsctl.image.transport import TRANSPORTS, fragment
+from rsctl.image.transport import FRAGMENTS, fragment
 from rsctl.spec.document import read
 
 WHOLE = Path(__file__).with_name("dockerfiles")
@@ -291,9 +291,7 @@ def test_efa_that_the_base_brings_is_kept(base: Path, program: MakeProgram) -> N
     assert [path.name for path in plugins.iterdir()] == ["libnccl-net.so"]
 
 
-@pytest.mark.parametrize(
-    "name", sorted({name for known in TRANSPORTS.values() for name in known.fragments})
-)
+@pytest.mark.parametrize("name", sorted({name for known in FRAGMENTS.values() for name in known}))
 def test_a_fragment_says_where_it_comes_from_and_what_it_needs(name: str) -> None:
     text = (containers_folder() / f"{name}.dockerfile").read_text()
     head = text.split("RUN ")[0]

@@ -7,13 +7,14 @@ job's own bucket, the service builds and pushes it, and its log comes back as it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import BuildEvent
 from rsctl.image.recipe import Recipe, repository_of
 from rsctl.spec.job import Job
+from rsctl.target_info import import_object, target_info
 
 
 class RemoteBuilder(Protocol):
@@ -29,24 +30,16 @@ class RemoteBuilder(Protocol):
 
 def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder:
     """The service that belongs to a target. Raises RsctlError naming every field it lacks."""
-    needed = {
-        "vertex": ("project", "region", "staging"),
-        "sagemaker": ("region", "staging"),
-    }.get(target)
-    if needed is None:
+    remote_build = target_info(target).remote_build
+    if remote_build is None:
         message = f"target {target} has no cloud that could build its image"
         remedy = "build with Docker or Podman: leave out --builder cloud"
         raise RsctlError(ExitCode.USAGE, error("builder", message, remedy, "target"))
-    missing = _missing(job, target, needed)
+    missing = _missing(job, target, remote_build.needs)
     if missing:
         raise RsctlError(ExitCode.USAGE, *missing)
-    if target == "vertex":
-        from rsctl.image.remote.cloudbuild import CloudBuild
-
-        return CloudBuild(job.targets.vertex, endpoints)
-    from rsctl.image.remote.codebuild import CodeBuild
-
-    return CodeBuild(job.targets.sagemaker, endpoints)
+    make: Callable[[Any, Endpoints], RemoteBuilder] = import_object(remote_build.builder)
+    return make(target_info(target).options_of(job), endpoints)
 
 
 _EXAMPLES = {
@@ -57,16 +50,14 @@ _EXAMPLES = {
 }
 
 
-def _missing(job: Job, target: str, needed: tuple[str, ...]) -> list[Finding]:
-    options = getattr(job.targets, target)
-    names = [name for name in needed if not getattr(options, name)]
-    if target == "sagemaker" and not (options.build_role or options.role):
-        names.append("build_role")
+def _missing(job: Job, target: str, needs: tuple[tuple[str, ...], ...]) -> list[Finding]:
+    options = target_info(target).options_of(job)
+    names = [either[0] for either in needs if not any(getattr(options, name) for name in either)]
     found = [
         error(
             "cloud-build",
             f"building in the cloud needs targets.{target}.{name}",
-            f"give {_EXAMPLES[name]}",
+            f"give {_EXAMPLES.get(name, name)}",
             f"targets.{target}.{name}",
         )
         for name in names

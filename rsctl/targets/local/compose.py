@@ -9,9 +9,10 @@ from rsctl.findings import Finding, error
 from rsctl.image.events import Show
 from rsctl.image.findings import image_findings
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.local import docker, rendering
 from rsctl.targets.local.composefile import common_env, compose_file, mounted_results
+from rsctl.targets.local.info import COMPOSE
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
 from rsctl.targets.planned_image import plan_image
@@ -20,10 +21,7 @@ from rsctl.targets.planned_image import plan_image
 class ComposeTarget(LocalTarget):
     """docker compose on this machine."""
 
-    name = "compose"
-    supports = Capabilities(
-        refused=rendering.REFUSED, unused=rendering.UNUSED, schemes=frozenset({"file"})
-    )
+    info = COMPOSE
 
     def render(self, job: Job, run: str) -> Submission:
         """The compose file."""
@@ -32,7 +30,7 @@ class ComposeTarget(LocalTarget):
         cpus = options.cpus * job.workers.count if options.cpus else self.host.cpus
         share = rendering.share_out(job, gpus, cpus)
         findings = [
-            *image_findings(job, self.name),
+            *image_findings(job, self.info.name),
             *rendering.share_findings(job, share),
             *rendering.comm_findings(job, share),
             *rendering.restart_findings(job),
@@ -43,7 +41,7 @@ class ComposeTarget(LocalTarget):
         if any(finding.is_error for finding in findings):
             nothing = ImagePlan(tag=None, transport="none")
             return Submission(self._plan(job, run, share, nothing, findings), job)
-        image = plan_image(job, self.name)
+        image = plan_image(job, self.info.name)
         plan = self._plan(job, run, share, image.plan, [*findings, *image.findings])
         return Submission(plan, job, image.recipe, secrets=rendering.secrets_of(job))
 
@@ -57,7 +55,7 @@ class ComposeTarget(LocalTarget):
         bandwidth = job.targets.compose.network.bandwidth
         return Plan(
             run=run,
-            target=self.name,
+            target=self.info.name,
             image=image,
             pools=rendering.pools(job, share, bandwidth / 1e9 if bandwidth else None),
             world_size=job.workers.count * share.processes,

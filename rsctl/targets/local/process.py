@@ -10,31 +10,18 @@ from rsctl.findings import Finding, error
 from rsctl.installation import install_command
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
+from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget
-
-_NO_IMAGE = "processes run in this Python, with no image"
 
 
 class ProcessTarget(LocalTarget):
     """Plain processes on this machine."""
 
-    name = "process"
-    supports = Capabilities(
-        refused=rendering.REFUSED,
-        unused={
-            **rendering.UNUSED,
-            "image.uri": _NO_IMAGE,
-            "image.base": _NO_IMAGE,
-            "image.python": f"{_NO_IMAGE}; install the requirements into it",
-            "image.apt": _NO_IMAGE,
-            "image.transport": _NO_IMAGE,
-        },
-        schemes=frozenset({"file"}),
-    )
+    info = PROCESS
 
     def render(self, job: Job, run: str) -> Submission:
         """The commands and environments of all replicas."""
@@ -50,7 +37,7 @@ class ProcessTarget(LocalTarget):
         pools, world_size = rendering.pools(job, share), job.workers.count * share.processes
         plan = Plan(
             run=run,
-            target=self.name,
+            target=self.info.name,
             image=ImagePlan(
                 tag=None, transport="rsctl" if rendering.reducer_count(job) else "none"
             ),
@@ -100,7 +87,7 @@ class ProcessTarget(LocalTarget):
     def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
         workers = ["127.0.0.1"] * job.workers.count
         reducers = ["127.0.0.1"] * rendering.reducer_count(job)
-        env = rendering.identity_env(job, run, self.name, role, f"{role}-{index}")
+        env = rendering.identity_env(job, run, self.info.name, role, f"{role}-{index}")
         contract = rendering.cluster_json(role, index, workers, reducers, self.host.loopback)
         return {**env, "RSCTL_CLUSTER": contract}
 

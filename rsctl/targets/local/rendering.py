@@ -9,22 +9,8 @@ from typing import Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
-from rsctl.targets.base import Pool, Unsupported
+from rsctl.targets.base import Pool
 from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_findings, user_env
-
-REFUSED = {
-    "comm.backend": Unsupported(
-        "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
-    )
-}
-UNUSED = {
-    "workers.machine": "it runs on this machine",
-    "workers.disk": "it runs on this machine",
-    "reducers.machine": "it runs on this machine",
-    "limits.queue": "nothing queues on this machine",
-    "limits.spot": "this machine is not preempted",
-    "image.repository": "nothing is pushed",
-}
 
 
 @dataclass(frozen=True)

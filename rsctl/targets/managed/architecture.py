@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error, warning
-from rsctl.image.recipe import CLOUD_PLATFORM
 from rsctl.spec.job import Job
 
 _FOR_ARM = re.compile(r"arm64|aarch64|graviton", re.IGNORECASE)
@@ -16,7 +15,7 @@ _REMEDY = "build one for linux/arm64 and give it as image.uri, or take another m
 
 
 def architecture_findings(
-    job: Job, worker: Machine | None, own_reducers: Machine | None
+    job: Job, worker: Machine | None, own_reducers: Machine | None, platform: str | None
 ) -> Iterator[Finding]:
     """What the workers' image cannot be; `own_reducers` is the machine of rsctl's reducers.
 
@@ -30,7 +29,7 @@ def architecture_findings(
         yield error("arm", message, "set reducers.count: 0", "reducers.machine")
     uri = job.image.uri
     if not uri:
-        message = f"{has}, and rsctl builds images for {CLOUD_PLATFORM}"
+        message = f"{has}, and rsctl builds images for {platform}"
         yield error("arm", message, _REMEDY, "image")
     elif _FOR_OTHERS.search(uri):
         yield error("arm", f"{has}, and {uri} is not for them by its name", _REMEDY, "image.uri")

@@ -13,6 +13,7 @@ from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error, note
 from rsctl.image.events import Show
 from rsctl.image.package import FILE, Package
+from rsctl.target_info import target_info
 from rsctl.targets.base import Submission
 
 
@@ -24,7 +25,7 @@ def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> 
     package, target = submission.package, submission.plan.target
     if package is None:
         return
-    options = getattr(submission.job.targets, target)
+    options = target_info(target).options_of(submission.job)
     staging = parse_staging(options.staging or "")
     with _packed(package) as upload:
         show(note("package", f"image.source goes to bucket {staging.bucket}: {upload.size} bytes"))

@@ -22,6 +22,7 @@ from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
+from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
@@ -45,7 +46,7 @@ taken for one that was never sent."""
 class ManagedTarget:
     """The part of the target contract that the clouds share."""
 
-    name: str
+    info: TargetInfo
 
     def __init__(self) -> None:
         # A watcher belongs to the thread that made it, as its connection to the store does.
@@ -189,7 +190,7 @@ class ManagedTarget:
         from rsctl.targets.managed.adopt import adopted_run
 
         service = self.service(Endpoints.of_environment())
-        run = adopted_run(self.name, url, _reached(service.open(url).describe))
+        run = adopted_run(self.info.name, url, _reached(service.open(url).describe))
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
         lock = RunFolder(run.run).begin(description)
@@ -210,7 +211,7 @@ class ManagedTarget:
         if known is None:
             return None
         service = self._service_of(run)
-        if known.url != f"{self.name}://{run}":
+        if known.url != f"{self.info.name}://{run}":
             return service.open(known.url)
         gone = emulator.is_lost(run)
         url = None if gone else _reached(lambda: service.find(known.plan.get("request", {}), run))

@@ -18,7 +18,7 @@ from rsctl.image.package import (
     package_notes,
 )
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.endpoints import shared_service
@@ -28,6 +28,7 @@ from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.comm_checks import comm_findings
+from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import resolve_pools
@@ -46,25 +47,24 @@ _NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))
 class SageMakerTarget(ManagedTarget):
     """Amazon SageMaker."""
 
-    name = "sagemaker"
-    supports = Capabilities(refused={}, unused={}, schemes=frozenset({"s3"}))
+    info = INFO
 
     def render(self, job: Job, run: str) -> Submission:
         """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
         resolved = resolve_pools(job)
         findings = [
-            *image_findings(resolved.job, self.name),
-            *package_findings(resolved.job, self.name),
+            *image_findings(resolved.job, self.info.name),
+            *package_findings(resolved.job, self.info.name),
             *account_findings(resolved.job),
             *resolved.findings,
-            *architecture_findings(resolved.job, resolved.worker, resolved.reducer),
+            *architecture_findings(resolved.job, resolved.worker, resolved.reducer, INFO.platform),
             *comm_findings(resolved),
             *job_findings(resolved),
         ]
         image, package = _NO_IMAGE, None
         if not any(finding.is_error for finding in findings):
             transport = "rsctl" if resolved.reducers else "none"
-            image = plan_image(resolved.job, self.name, transport)
+            image = plan_image(resolved.job, self.info.name, transport)
             package, left_out = _package(resolved.job)
             findings += [*image.findings, *left_out]
         processes = _processes(resolved.job)
@@ -80,7 +80,7 @@ class SageMakerTarget(ManagedTarget):
             raise RsctlError(ExitCode.USAGE, *findings)
         plan = Plan(
             run=run,
-            target=self.name,
+            target=self.info.name,
             image=replace(image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count for pool in pools if pool.role == "worker") * ranks,

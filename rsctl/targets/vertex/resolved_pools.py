@@ -14,6 +14,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.variables import tls_findings
 from rsctl.targets.vertex.checks import job_findings, size_findings
+from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
@@ -43,7 +44,7 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     findings += scheduling_findings(job)
     findings += job_findings(job)
     own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
-    findings += architecture_findings(job, machine, own)
+    findings += architecture_findings(job, machine, own, INFO.platform)
     if machine is not None:
         findings += size_findings(job, machine, reducers)
     if machine is None or any(finding.is_error for finding in findings):

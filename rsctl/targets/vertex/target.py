@@ -13,13 +13,14 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.package import FILE, Package, is_packaged, make_package, package_notes
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
-from rsctl.targets.base import Capabilities, ImagePlan, Plan, Submission, Unsupported
+from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import plan_image
+from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
@@ -41,18 +42,7 @@ from rsctl.targets.vertex.worker_pools import pools_of
 class VertexTarget(ManagedTarget):
     """Vertex AI."""
 
-    name = "vertex"
-    supports = Capabilities(
-        refused={
-            "comm.backend": Unsupported(
-                "Vertex AI has no SageMaker library",
-                "set comm.backend: auto",
-                frozenset({"smddp"}),
-            )
-        },
-        unused={},
-        schemes=frozenset({"gs"}),
-    )
+    info = INFO
 
     def render(self, job: Job, run: str) -> Submission:
         """The CustomJob. Raises RsctlError with all that is wrong with the job."""
@@ -60,7 +50,7 @@ class VertexTarget(ManagedTarget):
         if resolved is None:
             raise RsctlError(ExitCode.USAGE, *findings)
         transport = resolved.reducers.transport if resolved.reducers else "none"
-        image = plan_image(job, self.name, transport)
+        image = plan_image(job, self.info.name, transport)
         entry, package, notes = _entrypoint(job, image.plan)
         before = custom_job(job, run, resolved, entry)
         body = _patched(before, job, run)
@@ -74,7 +64,7 @@ class VertexTarget(ManagedTarget):
         chief = chief_of(body)
         plan = Plan(
             run=run,
-            target=self.name,
+            target=self.info.name,
             image=replace(image.plan, tag=chief.get("imageUri")),
             pools=pools_of(body),
             world_size=world_size(body, resolved.processes),

@@ -1,0 +1,221 @@
+"""What a target is, as data, and which targets are installed.
+
+A target of others is a distribution with an entry point; see docs/targets.md:
+
+    [project.entry-points."rsctl.targets"]
+    mycloud = "mycloud.info:INFO"
+
+Ours are entry points too, but are known without looking through what is installed, which costs
+milliseconds. References such as "mycloud.target:TARGET" are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "rsctl.targets"
+"""The group of entry points."""
+
+BUILT_IN: Mapping[str, str] = {
+    "vertex": "rsctl.targets.vertex.info:INFO",
+    "sagemaker": "rsctl.targets.sagemaker.info:INFO",
+    "compose": "rsctl.targets.local.info:COMPOSE",
+    "process": "rsctl.targets.local.info:PROCESS",
+}
+"""Our own entry points."""
+
+
+class Unsupported(NamedTuple):
+    """Why a target cannot honour a key, and what to do instead.
+
+    `values` are those it cannot honour; without any it is every value but the default.
+    """
+
+    reason: str
+    remedy: str
+    values: frozenset[str] = frozenset()
+
+
+class AutomaticTransport(NamedTuple):
+    """What `image.transport: auto` means, and why."""
+
+    transport: str
+    reason: str
+
+
+class Quota(NamedTuple):
+    """What a target takes: submissions a minute, and polls of all jobs of a bench a minute."""
+
+    submissions: int
+    polls: float
+
+
+class RemoteBuild(NamedTuple):
+    """A cloud that builds images.
+
+    `builder` is called with the target's options and the endpoints, and makes a `RemoteBuilder`.
+    Each item of `needs` is options of the target of which one at least must be set.
+    """
+
+    builder: str
+    needs: tuple[tuple[str, ...], ...]
+
+
+class EmulatorInfo(NamedTuple):
+    """The emulator of a cloud, for rehearsals.
+
+    `emulator` is its class; the module has its `Behaviour` too. `options` are those of the target
+    that it gets. A job without an account is rehearsed with `defaults` as its options, and with
+    an image of `repository`, in which {region} and {name}, the job's, are replaced.
+    """
+
+    emulator: str
+    options: tuple[str, ...]
+    defaults: Mapping[str, str]
+    repository: str
+
+
+class NoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of a target that has none."""
+
+
+class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rest of rsctl knows of a target. References are texts, MODULE:NAME.
+
+    The name is the target's everywhere: in job files, after `--target`, as the scheme of its runs'
+    URLs, and as the name of its entry point.
+    """
+
+    name: str
+    title: str
+    """Its name for people, such as Vertex AI."""
+    target: str
+    """The `Target`."""
+    options: str = "rsctl.target_info:NoOptions"
+    """A msgspec.Struct with a default for each field: what a job file may have in targets.NAME."""
+    is_managed: bool = False
+    """Whether jobs run elsewhere, and go on without this machine."""
+    is_billed: bool = False
+    """Whether machines are paid for by the hour."""
+    catalog: Optional[str] = None
+    """The catalogue of rsctl with its machines and prices."""
+    quota: Optional[Quota] = None
+    """How fast a bench may submit and poll."""
+
+    schemes: frozenset[str] = frozenset({"file"})
+    """Where its jobs can reach data: `file` for local paths, `gs`, `s3`."""
+    refused: Mapping[str, Unsupported] = {}
+    """Keys that it cannot honour: errors if they are set to anything but their default."""
+    unused: Mapping[str, str] = {}
+    """Keys that are for other targets, with the reason: notes if they are set."""
+
+    platform: Optional[str] = None
+    """The platform of its machines, such as linux/amd64; None for the image builder's own."""
+    transports: frozenset[str] = frozenset({"none", "rsctl"})
+    """The gradient transports that work there."""
+    transport_with_reducers: Optional[AutomaticTransport] = None
+    """The one for several nodes with accelerators and reducers; else it is `rsctl`."""
+    transport_with_accelerators: Optional[AutomaticTransport] = None
+    """The one for several nodes with accelerators and no reducers; else it is `none`."""
+    staging_scheme: Optional[str] = None
+    """The scheme of its option `staging`, where source goes that is in no image."""
+    remote_build: Optional[RemoteBuild] = None
+    """The service that builds images where this machine cannot."""
+
+    needs: frozenset[str] = frozenset()
+    """What must be on this machine: `torch` for launcher torchrun, `docker`."""
+    log_in_check: Optional[str] = None
+    """For `doctor` without a job: a function of the severity of a failure that returns a Check."""
+    job_checks: tuple[str, ...] = ()
+    """For `doctor JOB`: functions of the job and its plan that yield Checks."""
+    sdk_code: Optional[str] = None
+    """For `plan -o python`: a function of the submission that returns code."""
+    emulator: Optional[EmulatorInfo] = None
+    """What `emulate` and `submit --rehearse` run."""
+
+    def options_of(self, job: Any) -> Any:
+        """The job's options for this target; their defaults if the file does not mention it."""
+        options = getattr(job.targets, self.name, None)
+        return self.options_type()() if options is None else options
+
+    def options_type(self) -> type[msgspec.Struct]:
+        """The class of its options."""
+        options: type[msgspec.Struct] = import_object(self.options)
+        return options
+
+
+def target_names() -> tuple[str, ...]:
+    """All targets: ours, then those of others in the order of their names."""
+    return (*BUILT_IN, *sorted(_others()))
+
+
+def has_target(name: str) -> bool:
+    """Whether there is a target of this name."""
+    return name in BUILT_IN or name in _others()
+
+
+def target_info(name: str) -> TargetInfo:
+    """A target by its name. Raises RsctlError if there is none, or if it cannot be imported."""
+    if name in BUILT_IN:
+        info: TargetInfo = import_object(BUILT_IN[name])
+        return info
+    entry = _others().get(name)
+    if entry is None:
+        message = f"there is no target {name!r}; there are {', '.join(target_names())}"
+        remedy = "correct the name, or install the package that brings it"
+        raise RsctlError(ExitCode.USAGE, error("target", message, remedy, "target"))
+    return _load_other(name, entry)
+
+
+def all_targets() -> list[TargetInfo]:
+    """All targets that can be imported."""
+    found = []
+    for name in target_names():
+        try:
+            found.append(target_info(name))
+        except RsctlError:  # it is an error for whoever names it
+            continue
+    return found
+
+
+def import_object(reference: str) -> Any:
+    """What MODULE:NAME names."""
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+@cache
+def _others() -> dict[str, EntryPoint]:
+    """The entry points of others by name; ours cannot be replaced."""
+    from importlib.metadata import entry_points
+
+    return {e.name: e for e in entry_points(group=GROUP) if e.name not in BUILT_IN}
+
+
+def _load_other(name: str, entry: EntryPoint) -> TargetInfo:
+    try:
+        info = entry.load()
+    except Exception as problem:
+        raise _broken(name, entry, f"{type(problem).__name__}: {problem}") from problem
+    if not isinstance(info, TargetInfo):
+        raise _broken(name, entry, f"{entry.value} is no rsctl.target_info.TargetInfo")
+    if info.name != name:
+        raise _broken(name, entry, f"its TargetInfo has the name {info.name!r}")
+    return info
+
+
+def _broken(name: str, entry: EntryPoint, why: str) -> RsctlError:
+    package = entry.dist.name if entry.dist else entry.value
+    message = f"target {name} of {package} cannot be used: {why}"
+    finding = error("target", message, f"correct or reinstall {package}", "target")
+    return RsctlError(ExitCode.ENVIRONMENT, finding)

@@ -1,0 +1,46 @@
+"""The targets on this machine, as data."""
+
+from __future__ import annotations
+
+from rsctl.target_info import TargetInfo, Unsupported
+
+_REFUSED = {
+    "comm.backend": Unsupported(
+        "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
+    )
+}
+_UNUSED = {
+    "workers.machine": "it runs on this machine",
+    "workers.disk": "it runs on this machine",
+    "reducers.machine": "it runs on this machine",
+    "limits.queue": "nothing queues on this machine",
+    "limits.spot": "this machine is not preempted",
+    "image.repository": "nothing is pushed",
+}
+_NO_IMAGE = "processes run in this Python, with no image"
+
+COMPOSE = TargetInfo(
+    name="compose",
+    title="docker compose on this machine",
+    target="rsctl.targets.local.compose:TARGET",
+    options="rsctl.spec.options:ComposeOptions",
+    refused=_REFUSED,
+    unused=_UNUSED,
+    needs=frozenset({"docker"}),
+)
+PROCESS = TargetInfo(
+    name="process",
+    title="plain processes on this machine",
+    target="rsctl.targets.local.process:TARGET",
+    options="rsctl.spec.options:ProcessOptions",
+    refused=_REFUSED,
+    unused={
+        **_UNUSED,
+        "image.uri": _NO_IMAGE,
+        "image.base": _NO_IMAGE,
+        "image.python": f"{_NO_IMAGE}; install the requirements into it",
+        "image.apt": _NO_IMAGE,
+        "image.transport": _NO_IMAGE,
+    },
+    needs=frozenset({"torch"}),
+)

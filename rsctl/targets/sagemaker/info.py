@@ -1,0 +1,45 @@
+"""Target `sagemaker`, as data."""
+
+from __future__ import annotations
+
+from rsctl.target_info import AutomaticTransport, EmulatorInfo, Quota, RemoteBuild, TargetInfo
+
+_ACCOUNT = "123456789012"
+"""The account of rehearsals."""
+
+INFO = TargetInfo(
+    name="sagemaker",
+    title="SageMaker",
+    target="rsctl.targets.sagemaker.target:TARGET",
+    options="rsctl.spec.options_sagemaker:SageMakerOptions",
+    is_managed=True,
+    is_billed=True,
+    catalog="sagemaker",
+    # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is
+    # throttled. These are ours, to stay out of that.
+    quota=Quota(60, 120.0),
+    schemes=frozenset({"s3"}),
+    platform="linux/amd64",
+    transports=frozenset({"none", "rsctl", "efa"}),
+    transport_with_accelerators=AutomaticTransport(
+        "efa", "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets"
+    ),
+    staging_scheme="s3",
+    remote_build=RemoteBuild(
+        "rsctl.image.remote.codebuild:CodeBuild",
+        (("region",), ("staging",), ("build_role", "role")),
+    ),
+    log_in_check="rsctl.doctor.aws:signed_in",
+    job_checks=("rsctl.doctor.aws:aws_checks", "rsctl.doctor.registry:registry_checks"),
+    sdk_code="rsctl.sdk.sagemaker:code",
+    emulator=EmulatorInfo(
+        emulator="rsctl.emulators.sagemaker:SageMakerEmulator",
+        options=("region",),
+        defaults={
+            "region": "us-east-1",
+            "role": f"arn:aws:iam::{_ACCOUNT}:role/rehearsal",
+            "staging": "s3://rsctl-rehearsal/staging",
+        },
+        repository=_ACCOUNT + ".dkr.ecr.{region}.amazonaws.com/{name}",
+    ),
+)

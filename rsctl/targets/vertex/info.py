@@ -1,0 +1,53 @@
+"""Target `vertex`, as data."""
+
+from __future__ import annotations
+
+from rsctl.target_info import (
+    AutomaticTransport,
+    EmulatorInfo,
+    Quota,
+    RemoteBuild,
+    TargetInfo,
+    Unsupported,
+)
+
+INFO = TargetInfo(
+    name="vertex",
+    title="Vertex AI",
+    target="rsctl.targets.vertex.target:TARGET",
+    options="rsctl.spec.options_vertex:VertexOptions",
+    is_managed=True,
+    is_billed=True,
+    catalog="vertex",
+    # https://cloud.google.com/vertex-ai/docs/quotas: 60 job submissions a minute for each project
+    # and region, creates and deletes; 600 reads and writes of resources. A submission reads once.
+    quota=Quota(60, 400.0),
+    schemes=frozenset({"gs"}),
+    refused={
+        "comm.backend": Unsupported(
+            "Vertex AI has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
+        )
+    },
+    platform="linux/amd64",
+    transports=frozenset({"none", "rsctl", "reduction-server", "fast-socket"}),
+    transport_with_reducers=AutomaticTransport(
+        "reduction-server", "reducers for workers with GPUs on Vertex AI"
+    ),
+    staging_scheme="gs",
+    remote_build=RemoteBuild(
+        "rsctl.image.remote.cloudbuild:CloudBuild", (("project",), ("region",), ("staging",))
+    ),
+    log_in_check="rsctl.doctor.google:signed_in",
+    job_checks=("rsctl.doctor.google:google_checks", "rsctl.doctor.registry:registry_checks"),
+    sdk_code="rsctl.sdk.vertex:code",
+    emulator=EmulatorInfo(
+        emulator="rsctl.emulators.vertex:VertexEmulator",
+        options=("project", "region"),
+        defaults={
+            "project": "rehearsal",
+            "region": "us-central1",
+            "staging": "gs://rsctl-rehearsal/staging",
+        },
+        repository="{region}-docker.pkg.dev/rehearsal/rehearsal/{name}",
+    ),
+)
