@@ -18,6 +18,7 @@ from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Plan, Pool, replica_names
 from rsctl.targets.managed.service import JobDescription, JobStatus, Line, Unreachable
 from rsctl.targets.managed.target import ManagedTarget
+from rsctl.targets.vertex.info import INFO
 
 URL = "vertex://p/r/7"
 POOLS = [Pool(role="worker", count=2), Pool(role="reducer", count=1)]
@@ -139,7 +140,7 @@ class FakeLog:
 class FakeTarget(ManagedTarget):
     """A target on the fake cloud."""
 
-    name = "vertex"
+    info = INFO
 
     def __init__(self, cloud: FakeCloud) -> None:
         super().__init__()

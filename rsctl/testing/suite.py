@@ -1,0 +1,169 @@
+"""What the tests of the suite have in common: jobs, runs, and what is seen of them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+import pytest
+import yaml
+
+from rsctl.findings import JobState
+from rsctl.image.events import Event as BuildEvent
+from rsctl.plan import make_plan
+from rsctl.runs.ids import new_run_id
+from rsctl.runs.records import Run
+from rsctl.runs.store import Store
+from rsctl.spec.document import read
+from rsctl.spec.job import Job
+from rsctl.stream.events import Event, LogEvent, StateEvent
+from rsctl.targets import get
+from rsctl.targets.base import (
+    Submission,
+    Target,
+    new_run,
+)
+
+SECRET = "s3cret-of-the-suite"  # noqa: S105 - no secret of anybody
+LINES = 5
+COUNT = f"""
+import time
+for number in range({LINES}):
+    print("line", number, flush=True)
+    time.sleep(0.3)
+"""
+WAIT = """
+import time
+print("line 0", flush=True)
+time.sleep(600)
+"""
+FAIL = """
+import sys
+print("line 0", flush=True)
+sys.exit(3)
+"""
+
+
+class Suite:
+    """Tests of one target, named by a subclass."""
+
+    target_name: ClassVar[str]
+    """The name by which the target is installed."""
+    job_keys: ClassVar[dict[str, Any]] = {}
+    """Keys that its jobs need beside `name`, `run` and `workers`."""
+    deadline: ClassVar[float] = 90.0
+    """Seconds that a job of a few lines may take on it, from its submission to its end."""
+    answer_seconds: ClassVar[float] = 10.0
+    """Seconds within which a call that must not wait returns."""
+
+    @pytest.fixture(autouse=True)
+    def rsctl_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A store of the test's own."""
+        home = tmp_path / "rsctl-home"
+        monkeypatch.setenv("RSCTL_HOME", str(home))
+        return home
+
+    @pytest.fixture
+    def target(self) -> Target:
+        """The installed target."""
+        return get(self.target_name)
+
+    @pytest.fixture
+    def plan(self, tmp_path: Path, target: Target) -> Callable[..., Submission]:
+        """Plans a job of some lines of Python, with settings, by a run's id."""
+
+        def make(script: str = COUNT, run: str | None = None, **keys: Any) -> Submission:
+            return make_plan(self.job(tmp_path, script, **keys), target, run or new_run_id("suite"))
+
+        return make
+
+    def job(self, folder: Path, script: str, **keys: Any) -> Job:
+        """A job of some lines of Python; `keys` are of its file."""
+        source = folder / "source"
+        source.mkdir(exist_ok=True)
+        (source / "README").touch()
+        run = {"command": ["python3", "-u", "-c", script], "launcher": "once"}
+        run["env"] = {"TOKEN": "${TOKEN}"}  # type: ignore[assignment]
+        image = {"source": str(source)}
+        file = {"name": "suite", "target": self.target_name, "run": run, "image": image}
+        for name, value in {**self.job_keys, **keys}.items():
+            both = isinstance(value, dict) and isinstance(file.get(name), dict)
+            file[name] = {**file[name], **value} if both else value  # type: ignore[dict-item]
+        path = folder / "job.yaml"
+        path.write_text(yaml.safe_dump(file))
+        return read(str(path), (), {"TOKEN": SECRET}).require_job()
+
+    def submit(self, target: Target, submission: Submission) -> str:
+        """Submit it as the command line does; its run."""
+        run = submission.plan.run
+        began = time.monotonic()
+
+        def record() -> None:
+            store = Store()
+            if store.get(run) is None:
+                store.add(new_run(submission))
+            store.close()
+
+        target.submit(submission, record, ignore)
+        assert time.monotonic() - began < self.deadline
+        assert Store().get(run) is not None, "submit did not call record"
+        return run
+
+    def follow(self, target: Target, run: str) -> list[Event]:
+        """All events of a run to its end."""
+        return flat(self.within(target.events(run, {}, follow=True)))
+
+    def cancel(self, target: Target, run: str) -> None:
+        """Cancel it, which must not wait for its end."""
+        began = time.monotonic()
+        target.cancel(run)
+        assert time.monotonic() - began < self.answer_seconds
+
+    def within(self, batches: Iterator[list[Event]]) -> Iterator[list[Event]]:
+        """The batches, as long as they come in time."""
+        until = time.monotonic() + self.deadline
+        for batch in batches:
+            yield batch
+            assert time.monotonic() < until, "the events of the run do not end"
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        """Until something is so, or the deadline has passed."""
+        until = time.monotonic() + self.deadline
+        while not condition():
+            assert time.monotonic() < until, f"waited in vain for {what}"
+            time.sleep(0.05)
+
+
+def ignore(_: BuildEvent) -> None:
+    """The progress of a build is of no interest."""
+
+
+def shown(submission: Submission) -> str:
+    return msgspec.json.encode(submission.plan).decode()
+
+
+def stored(run: str) -> Run:
+    store = Store()
+    found = store.find(run)
+    store.close()
+    return found
+
+
+def flat(batches: Iterator[list[Event]]) -> list[Event]:
+    return list(itertools.chain.from_iterable(batches))
+
+
+def log_lines(events: list[Event]) -> list[LogEvent]:
+    return [e for e in events if isinstance(e, LogEvent) and e.text.startswith("line ")]
+
+
+def texts(events: list[Event]) -> list[str]:
+    return [event.text for event in log_lines(events)]
+
+
+def job_states(events: list[Event]) -> list[JobState]:
+    return [e.state for e in events if isinstance(e, StateEvent) and e.replica is None]

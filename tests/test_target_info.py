@@ -1,0 +1,61 @@
+"""What targets say of themselves agrees with what others know of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rsctl.findings import RsctlError
+from rsctl.spec.job import TARGETS, PerTarget, TargetName, Targets
+from rsctl.spec.types import fields_of
+from rsctl.target_info import (
+    BUILT_IN,
+    TargetInfo,
+    has_target,
+    import_object,
+    target_info,
+    target_names,
+)
+from rsctl.targets import get
+
+ROOT = Path(__file__).parents[1]
+
+
+def references(info: TargetInfo) -> list[str]:
+    found = [info.target, info.options, info.log_in_check, *info.job_checks, info.sdk_code]
+    found.append(info.remote_build.builder if info.remote_build else None)
+    found.append(info.emulator.emulator if info.emulator else None)
+    return [reference for reference in found if reference]
+
+
+def test_ours_are_the_entry_points_of_the_distribution() -> None:
+    text = (ROOT / "pyproject.toml").read_text()
+    section = text.partition('[project.entry-points."rsctl.targets"]\n')[2].partition("\n\n")[0]
+    lines = [line.split(" = ") for line in section.splitlines()]
+    assert {name: reference.strip('"') for name, reference in lines} == BUILT_IN
+
+
+def test_ours_are_the_targets_of_the_spec() -> None:
+    assert set(BUILT_IN) == set(TARGETS) == set(get_args(TargetName))
+    assert set(BUILT_IN) == set(fields_of(PerTarget)) == set(fields_of(Targets))
+    assert target_names()[: len(TARGETS)] == tuple(BUILT_IN)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_a_target_is_what_its_data_says(name: str) -> None:
+    info = target_info(name)
+    assert info.name == name
+    assert get(name).info is info
+    assert info.options_type() is fields_of(Targets)[name].type.kind
+    for reference in references(info):
+        assert callable(import_object(reference)) or reference == info.target
+
+
+def test_there_is_no_such_target() -> None:
+    assert not has_target("slurm")
+    with pytest.raises(RsctlError) as caught:
+        get("slurm")
+    [finding] = caught.value.findings
+    assert "there is no target 'slurm'; there are vertex, sagemaker" in finding.message
