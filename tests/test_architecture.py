@@ -22,7 +22,7 @@ ROOMS = (
 COMMANDS_MAY_IMPORT = frozenset(
     {
         *("api", "bench", "results", "export", "prune", "report", "tracking", "data"),
-        *("stream", "spec", "findings", "installation"),
+        *("stream", "spec", "target_info", "findings", "installation"),
     }
 )
 """Rooms that the command line is written on, besides `cli` itself: jobs and runs by `api`, benches

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rsctl.api.emulation import EmulatedCloud as EmulatedCloud
     from rsctl.api.emulation import emulate as emulate
+    from rsctl.api.emulation import emulated_clouds as emulated_clouds
     from rsctl.api.environment import check_environment as check_environment
     from rsctl.api.events import EventBatches as EventBatches
     from rsctl.api.events import JobFailed as JobFailed
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Pool as Pool
 
 _MODULES = {
-    "rsctl.api.emulation": ("EmulatedCloud", "emulate"),
+    "rsctl.api.emulation": ("EmulatedCloud", "emulate", "emulated_clouds"),
     "rsctl.api.environment": ("check_environment",),
     "rsctl.api.events": ("EventBatches", "JobFailed", "make_result"),
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rsctl.emulators import NOTICE
-from rsctl.emulators.clouds import CloudEmulator, client_environment, make_emulator
+from rsctl.emulators.clouds import (
+    CloudEmulator,
+    client_environment,
+    emulator_names,
+    emulator_of,
+    make_emulator,
+)
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner
 from rsctl.emulators.nodes.runners import make_runner
@@ -35,9 +41,14 @@ class EmulatedCloud:
     notice: str = NOTICE
 
 
+def emulated_clouds() -> list[str]:
+    """The targets that have an emulator."""
+    return emulator_names()
+
+
 @contextmanager
 def emulate(
-    cloud: Literal["vertex", "sagemaker"],
+    cloud: str,
     *,
     port: int = 0,
     runner: Literal["auto", "docker", "process"] = "auto",
@@ -49,9 +60,11 @@ def emulate(
 ) -> Iterator[EmulatedCloud]:
     """Emulate a cloud on loopback while the block runs; all that runs in it ends with the block.
 
+    `cloud` is the target that has it: vertex, sagemaker, or one of others.
+
     `port` 0 is a free one. With processes `source` stands for /app in every image. `folder` is for
     its buckets, by default a temporary one. `pace` is a factor on waits such as for machines.
-    Raises RsctlError.
+    Raises RsctlError, also for a target that has no emulator.
     """
     wanted = {**(behaviour or {}), "pace": pace}
     nodes = make_runner(runner, {ANY_IMAGE: Program(source.absolute())})
@@ -78,7 +91,7 @@ def emulate(
 
 def _make(cloud: str, folder: Path, nodes: Runner, behaviour: dict[str, Any]) -> CloudEmulator:
     try:
-        return make_emulator(cloud, folder, nodes, {}, behaviour)
+        return make_emulator(emulator_of(cloud).emulator, folder, nodes, {}, behaviour)
     except ValueError as problem:
         raise unknown_behaviour(problem) from None
 

@@ -7,12 +7,12 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Optional
 
 import msgspec
 import typer
 
-from rsctl.api import EmulatedCloud, Fault, emulate
+from rsctl.api import EmulatedCloud, Fault, emulate, emulated_clouds
 from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import make_command
@@ -22,11 +22,29 @@ from rsctl.findings import ExitCode, RsctlError, error
 _FAULT_FIELDS = ("times", "path", "delay", "status", "code", "message", "cut")
 
 
+def _parse_cloud(name: str) -> str:
+    """A target that has an emulator. Raises typer.BadParameter."""
+    names = emulated_clouds()
+    if name not in names:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
+    return name
+
+
+def _complete_clouds(incomplete: str) -> list[str]:
+    return [name for name in emulated_clouds() if name.startswith(incomplete)]
+
+
 @make_command("emulate")
 @options.errors_as_json
 def command(
     cloud: Annotated[
-        Literal["vertex", "sagemaker"], typer.Argument(metavar="CLOUD", help="vertex or sagemaker.")
+        str,
+        typer.Argument(
+            metavar="CLOUD",
+            parser=_parse_cloud,
+            autocompletion=_complete_clouds,
+            help="vertex or sagemaker.",
+        ),
     ],
     port: Annotated[
         int,

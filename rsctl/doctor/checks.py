@@ -5,38 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.doctor import Check, Verdict
+from rsctl.target_info import all_targets, import_object, target_info
 from rsctl.targets.base import Submission
 
 
 def environment_checks(target: str | None) -> Iterator[Check]:
     """Without a job: this machine, and whether it can log in to the clouds."""
-    from rsctl.doctor import aws, google
     from rsctl.doctor.machine import machine_checks
 
     yield from machine_checks(target)
     severity: Verdict = "error" if target else "skipped"
-    if target in (None, "vertex"):
-        yield google.signed_in(severity)
-    if target in (None, "sagemaker"):
-        yield aws.signed_in(severity)
+    for info in [target_info(target)] if target else all_targets():
+        if info.log_in_check:
+            yield import_object(info.log_in_check)(severity)
 
 
 def job_checks(submission: Submission) -> Iterator[Check]:
     """For a job: this machine, and what the job's target must have for it."""
     from rsctl.doctor.machine import machine_checks
 
-    target, job, plan = submission.plan.target, submission.job, submission.plan
-    yield from machine_checks(target)
-    if target == "vertex":
-        from rsctl.doctor.google import google_checks
-
-        yield from google_checks(job, plan)
-    elif target == "sagemaker":
-        from rsctl.doctor.aws import aws_checks
-
-        yield from aws_checks(job, plan)
-    else:
-        return
-    from rsctl.doctor.registry import registry_check
-
-    yield registry_check(job, target)
+    yield from machine_checks(submission.plan.target)
+    for reference in target_info(submission.plan.target).job_checks:
+        yield from import_object(reference)(submission.job, submission.plan)

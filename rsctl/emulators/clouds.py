@@ -13,6 +13,7 @@ from rsctl.clients.endpoints import TIME_SCALE
 from rsctl.emulators.behaviour import EmulatorBehaviour
 from rsctl.emulators.faults import Faults
 from rsctl.emulators.nodes import Runner
+from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.target_info import EmulatorInfo, all_targets, import_object, target_info
 
 
@@ -21,12 +22,16 @@ def emulator_names() -> list[str]:
     return [info.name for info in all_targets() if info.emulator]
 
 
-def emulator_info(target: str) -> EmulatorInfo:
-    """The emulator of a target that has one. Raises KeyError."""
-    found = target_info(target).emulator
-    if found is None:
-        raise KeyError(target)
-    return found
+def emulator_of(target: str) -> EmulatorInfo:
+    """The emulator of a target. Raises RsctlError if it has none."""
+    info = target_info(target)
+    if info.emulator is not None:
+        return info.emulator
+    message = f"target {target} runs on this machine: it is a rehearsal already"
+    if info.is_managed:
+        message = f"target {target} has no emulator to rehearse with"
+    remedy = f"leave --rehearse out, or name a cloud: --target {' or '.join(emulator_names())}"
+    raise RsctlError(ExitCode.USAGE, error("rehearse", message, remedy))
 
 
 class CloudEmulator(AbstractContextManager[Any], Protocol):
@@ -52,7 +57,7 @@ class CloudEmulator(AbstractContextManager[Any], Protocol):
 
 def check_behaviour(target: str, behaviour: Mapping[str, Any]) -> None:
     """Raise ValueError for what is no behaviour of a target's emulator, or no value of one."""
-    module, _, _ = emulator_info(target).emulator.partition(":")
+    module, _, _ = emulator_of(target).emulator.partition(":")
     settings: EmulatorBehaviour = import_module(module).Behaviour()
     settings.change(dict(behaviour))
 

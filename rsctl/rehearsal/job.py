@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from rsctl.emulators.clouds import emulator_info
+from rsctl.emulators.clouds import emulator_of
 from rsctl.emulators.nodes import Kind
 from rsctl.findings import Finding, error, note
 from rsctl.image.package import is_packaged
@@ -39,7 +39,7 @@ class RehearsedJob(NamedTuple):
 def complete_job(job: Job, target: str) -> RehearsedJob:
     """The job, with defaults for the account's options that the target needs and it lacks."""
     job = with_others(job, target)
-    options, emulator = target_info(target).options_of(job), emulator_info(target)
+    options, emulator = target_info(target).options_of(job), emulator_of(target)
     lacking = {n: v for n, v in emulator.defaults.items() if getattr(options, n) is None}
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
@@ -155,7 +155,7 @@ def make_settings(
 ) -> EmulatorSettings:
     """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
     plan, job, recipe = submission.plan, submission.job, submission.recipe
-    options, emulator = target_info(plan.target).options_of(job), emulator_info(plan.target)
+    options, emulator = target_info(plan.target).options_of(job), emulator_of(plan.target)
     staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
     return EmulatorSettings(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs import emulator
-from rsctl.target_info import target_info
 from rsctl.targets.base import Submission
 
 if TYPE_CHECKING:
@@ -40,15 +39,8 @@ class RehearsedTarget:
     """
 
     def __init__(self, target: str, rehearsal: Rehearsal) -> None:
-        from rsctl.emulators.clouds import check_behaviour, emulator_names
+        from rsctl.emulators.clouds import check_behaviour
 
-        info, clouds = target_info(target), " or ".join(emulator_names())
-        if info.emulator is None:
-            message = f"target {target} runs on this machine: it is a rehearsal already"
-            if info.is_managed:
-                message = f"target {target} has no emulator to rehearse with"
-            remedy = f"leave --rehearse out, or name a cloud: --target {clouds}"
-            raise RsctlError(ExitCode.USAGE, error("rehearse", message, remedy))
         self._target = target
         self._behaviour = dict(rehearsal.behaviour)
         try:

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from rsctl.findings import JobState
-from rsctl.image.events import Event as BuildEvent
+from rsctl.image.events import BuildEvent
 from rsctl.plan import make_plan
 from rsctl.runs.ids import new_run_id
-from rsctl.runs.records import Run
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
@@ -28,7 +28,7 @@ from rsctl.targets.base import (
     new_run,
 )
 
-SECRET = "s3cret-of-the-suite"  # noqa: S105 - no secret of anybody
+HIDDEN_VALUE = "hidden-value-of-the-suite"
 LINES = 5
 COUNT = f"""
 import time
@@ -95,7 +95,7 @@ class Suite:
             file[name] = {**file[name], **value} if both else value  # type: ignore[dict-item]
         path = folder / "job.yaml"
         path.write_text(yaml.safe_dump(file))
-        return read(str(path), (), {"TOKEN": SECRET}).require_job()
+        return read(str(path), (), {"TOKEN": HIDDEN_VALUE}).require_job()
 
     def submit(self, target: Target, submission: Submission) -> str:
         """Submit it as the command line does; its run."""
@@ -146,7 +146,7 @@ def shown(submission: Submission) -> str:
     return msgspec.json.encode(submission.plan).decode()
 
 
-def stored(run: str) -> Run:
+def stored(run: str) -> RunRecord:
     store = Store()
     found = store.find(run)
     store.close()
