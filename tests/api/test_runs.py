@@ -90,11 +90,13 @@ def test_a_run_goes_on_when_nobody_waits_and_is_cancelled(write_job: Write) -> N
     assert run.wait().exit_code == ExitCode.CANCELLED
 
 
-def test_a_submission_with_an_id_can_be_repeated(write_job: Write) -> None:
-    path = write_job("echo x >> $OLDPWD/calls; echo once")
+def test_a_submission_with_an_id_can_be_repeated(write_job: Write, tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    path = write_job(f"echo $RSCTL_REPLICA >> {starts}")
     first = rsctl.api.submit(path, run_id="nightly-1")
     first.wait(check=True)
     again = rsctl.api.submit(path, run_id="nightly-1")
+    assert starts.read_text() == "worker-0\n"
     assert (again.id, again.state) == ("nightly-1", JobState.SUCCEEDED)
     assert len(rsctl.api.runs()) == 1
     other = rsctl.api.load(path, set={"workers.count": 3})
