@@ -91,9 +91,13 @@ def read(server: str) -> Read:
     return call
 
 
-def send(run: str) -> Cursor:
+def send(run: str, seconds: int = 100) -> Cursor:
     """Send what there is of a run, as `rsctl track` does; how far it came."""
-    env = {**os.environ, "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_HTTP_REQUEST_TIMEOUT": "3"}
+    env = {
+        **os.environ,
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": f"{seconds}",
+    }
     env["MLFLOW_DISABLE_TELEMETRY"] = "true"
     subprocess.run([PYTHON, "-m", "rsctl.tracking.process", run], env=env, check=True)
     return CursorFile(run, 0).read()
@@ -138,7 +142,7 @@ def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read) 
             address = f"http://127.0.0.1:{port}"
             down = TrackedJob(PlannedTracker(kind="mlflow", location=address), f"job-{port}")
             down.end()
-            assert send(down.run).problem
+            assert send(down.run, seconds=3).problem
     assert send(job.run).is_complete
     (run,) = [run for run in read() if run["name"] == "job-m2"]
     assert run["status"] == "FINISHED"
