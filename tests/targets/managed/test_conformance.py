@@ -1,0 +1,48 @@
+"""The targets in clouds pass the conformance suite against their emulators, nodes as processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rsctl.api import emulate
+from rsctl.testing.conformance import TargetConformance
+
+
+class _Emulated(TargetConformance):
+    @pytest.fixture(autouse=True)
+    def cloud(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        source = tmp_path / "source"
+        source.mkdir()
+        behaviour = {"pace": 0.01}
+        with emulate(
+            self.target_name, runner="process", source=source, pace=0.01, behaviour=behaviour
+        ) as cloud:
+            for name, value in cloud.environment.items():
+                monkeypatch.setenv(name, value)
+            yield
+
+
+class TestVertex(_Emulated):
+    target_name = "vertex"
+    job_keys = {
+        "image": {"uri": "us-docker.pkg.dev/p/r/i:1", "source": None},
+        "outputs": "gs://bucket/out",
+        "targets": {"vertex": {"project": "rehearsal", "region": "us-central1"}},
+    }
+
+
+class TestSageMaker(_Emulated):
+    target_name = "sagemaker"
+    job_keys = {
+        "image": {"uri": "123456789012.dkr.ecr.us-east-1.amazonaws.com/i:1", "source": None},
+        "outputs": "s3://bucket/out",
+        "targets": {
+            "sagemaker": {
+                "region": "us-east-1",
+                "role": "arn:aws:iam::123456789012:role/train",
+            }
+        },
+    }
