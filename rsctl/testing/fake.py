@@ -165,6 +165,11 @@ class FakeTarget:
         """The folder for outputs."""
         return {"outputs": plan["env"]["RSCTL_OUTPUT_DIR"]}
 
+    def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
+        """See Target.pages."""
+        del url, plan
+        return {}
+
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
         return cursor_before_last(RunFolder(run), lines)
