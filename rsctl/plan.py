@@ -16,7 +16,9 @@ from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
-from rsctl.spec.tracking import TrackingPlan, parameters_of, planned_tracker
+from rsctl.spec.parameters import parameters_of
+from rsctl.spec.tracking import TrackingPlan
+from rsctl.spec.tracking_checks import planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target, capability_findings
 

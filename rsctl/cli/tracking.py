@@ -5,10 +5,9 @@ from __future__ import annotations
 import subprocess
 from contextlib import suppress
 
+from rsctl.api import RunRecord, Store
 from rsctl.bench.records import Benches
 from rsctl.cli.show import print_message
-from rsctl.runs.records import RunRecord
-from rsctl.runs.store import Store
 
 _WAIT_SECONDS = 10.0
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from rsctl.findings import SECRET, Finding, error, warning
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Image, Job, Run, Workers
-from rsctl.spec.tracking import check_tracking
+from rsctl.spec.tracking_checks import check_tracking
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
 """The prefixes of rsctl's variables that the user may set."""

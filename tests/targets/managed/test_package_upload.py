@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
@@ -149,8 +150,8 @@ def test_a_request_that_does_not_name_it_needs_none(tmp_path: Path, cloud: Cloud
     """Such as one that an overlay has changed."""
     job = make_job(tmp_path)
     known = submission_of(job, cloud.target)
-    known.plan.request = {"body": {"command": ["own"]}}
-    image = PlannedImage(known.plan.image)
-    submission = make_submission(known.plan, job, image, known.package, [], [])
+    plan = replace(known.plan, request={"body": {"command": ["own"]}})
+    image = PlannedImage(plan.image)
+    submission = make_submission(plan, job, image, known.package, [], [])
     upload_package(submission, Endpoints.of_environment(), lambda event: None)
     assert cloud.names == []

@@ -1,0 +1,52 @@
+"""Checks of the spec's `tracking:` list, and what it takes to reach each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rsctl.findings import SECRET, Finding, error
+from rsctl.spec.job import Job
+from rsctl.spec.tracking import PlannedTracker, Tracking
+
+
+def check_tracking(job: Job) -> Iterator[Finding]:
+    """Findings about the list of trackers of a job."""
+    seen: dict[str, int] = {}
+    for index, tracking in enumerate(job.tracking):
+        path = f"tracking[{index}]"
+        given = tracking.given
+        if len(given) != 1:
+            message = "one service each: " + (" and ".join(given) or "none is named")
+            remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
+            yield error("tracking", message, remedy, path)
+            continue
+        if tracking.mlflow and urlsplit(tracking.mlflow).username is not None:
+            message = "the address holds a user or a password, which would be saved and shown"
+            remedy = "leave it out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+            yield error(SECRET, message, remedy, f"{path}.mlflow")
+        options = job.targets.vertex
+        if tracking.vertex and not (options.project and options.region):
+            message = "which project and region the experiment is in is not known"
+            remedy = "set targets.vertex.project and targets.vertex.region"
+            yield error("tracking", message, remedy, f"{path}.vertex")
+        planned = planned_tracker(tracking, job)
+        key = msgspec.json.encode(planned).decode()
+        if key in seen:
+            message = f"the same as tracking[{seen[key]}]"
+            yield error("tracking", message, "remove one of the two", path)
+        seen.setdefault(key, index)
+
+
+def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:
+    """A tracker with all that it takes to reach it."""
+    kind = tracking.given[0]
+    location = str(getattr(tracking, kind))
+    project = region = None
+    if kind == "vertex":
+        project, region = job.targets.vertex.project, job.targets.vertex.region
+    elif location.startswith("s3://"):
+        region = job.targets.sagemaker.region
+    return PlannedTracker(kind=kind, location=location, project=project, region=region)
