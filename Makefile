@@ -25,8 +25,9 @@ lint: $(INSTALLED)
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
 
-# What is made of the code: the JSON Schema and docs/reference.
+# What is made of the code and its data: the catalogue as JSON, the JSON Schema, docs/reference.
 schema: $(INSTALLED)
+	$(BIN)/python -m rsctl.catalog.compile
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
 	$(BIN)/python docs/generate.py
 

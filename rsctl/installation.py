@@ -9,7 +9,7 @@ import sys
 DISTRIBUTION = "rsctl-train"
 """The name to install rsctl by. The distribution called rsctl on PyPI is somebody else's."""
 
-_OF_EXTRA = re.compile(r"""(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[\w-]+)['"]""")
+_OF_EXTRA = r"""(?P<package>[^;]+?)\s*;.*\bextra\s*==\s*['"](?P<extra>[\w-]+)['"]"""
 
 
 def install_command(extra: str) -> str:
@@ -21,7 +21,7 @@ def install_command(extra: str) -> str:
         named = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
         named = []
-    found = [match for text in named if (match := _OF_EXTRA.fullmatch(text))]
+    found = [match for text in named if (match := re.fullmatch(_OF_EXTRA, text))]
     packages = [match["package"] for match in found if match["extra"] == extra]
     if not packages:
         return f"pip install '.[{extra}]' in a checkout of rsctl"

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, TypeVar
 
 import msgspec
 
 from rsctl.spec.units import Accelerator
 
-_FOLDER = Path(__file__).parent
+T = TypeVar("T")
+
+FOLDER = Path(__file__).parent
+COMPILED = FOLDER / "data.json"
+"""All YAML files of the folder; made by `make schema`."""
 _VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
 
 
@@ -112,7 +116,7 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 @lru_cache
 def load(target: str) -> Catalog:
     """The catalogue of `vertex` or `sagemaker`."""
-    data = read_data(f"{target}.yaml")
+    data = read_data(f"{target}.yaml", dict[str, Any])
     machines: dict[str, Any] = {}
     for group in data.pop("groups"):
         common = group.get("all", {})
@@ -121,13 +125,10 @@ def load(target: str) -> Catalog:
     return msgspec.convert({**data, "target": target, "machines": machines}, Catalog)
 
 
-def read_data(name: str) -> Any:
-    """A YAML file of this folder."""
-    import yaml  # by its C loader, which is ten times as fast
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    with open(_FOLDER / name, encoding="utf-8") as file:
-        return yaml.load(file, loader)  # noqa: S506 - a safe loader, and our own file
+def read_data(name: str, kind: type[T]) -> T:
+    """The data of a YAML file of this folder, as `rsctl.catalog.compile` has written it."""
+    files = msgspec.json.decode(COMPILED.read_bytes(), type=dict[str, msgspec.Raw])
+    return msgspec.json.decode(files[name], type=kind)
 
 
 def smallest(catalog: Catalog, accelerator: Accelerator | None) -> Machine | None:

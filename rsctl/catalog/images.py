@@ -79,4 +79,4 @@ def _newest_minor(python: str) -> int:
 
 @lru_cache
 def _images() -> _Images:
-    return msgspec.convert(read_data("images.yaml"), _Images)
+    return read_data("images.yaml", _Images)

@@ -21,7 +21,7 @@ class Regions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache
 def regions() -> Regions:
     """The regions of both clouds."""
-    return msgspec.convert(read_data("regions.yaml"), Regions)
+    return read_data("regions.yaml", Regions)
 
 
 def unknown_region(target: str, region: str) -> Finding | None:

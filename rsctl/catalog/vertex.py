@@ -54,4 +54,4 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @lru_cache
 def rules() -> Rules:
     """What holds on Vertex AI."""
-    return msgspec.convert(read_data("vertex_rules.yaml"), Rules)
+    return read_data("vertex_rules.yaml", Rules)

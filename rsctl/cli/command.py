@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, ClassVar
@@ -76,6 +75,8 @@ class LazyGroup(TyperGroup):
         """Find the command that is called; an unknown one is an error with a did-you-mean."""
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
             close = get_close_matches(args[0], names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{hint}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from rsctl.findings import ExitCode, RsctlError, error
@@ -12,6 +11,8 @@ def is_loopback(host: str | None) -> bool:
     """Whether a host's name or address, without a port, is this machine."""
     if host == "localhost":
         return True
+    import ipaddress  # a plan asks for the hosts of registries only, by their names
+
     try:
         return ipaddress.ip_address((host or "").strip("[]")).is_loopback
     except ValueError:

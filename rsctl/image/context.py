@@ -7,16 +7,18 @@ import hashlib
 import io
 import os
 import stat
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.dockerignore import Dockerignore
 from rsctl.image.exclusions import content_exclusion
+
+if TYPE_CHECKING:
+    import tarfile
 
 _TAG_LENGTH = 16
 _BLOCK = 1 << 20
@@ -93,6 +95,8 @@ class Context:
 
         Returns the SHA-256 of each entry's content as it was written. Raises OSError.
         """
+        import tarfile  # a plan writes none
+
         written: dict[str, str] = {}
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
             for entry in (*more, *self.entries):
@@ -156,6 +160,8 @@ class _HashedFile:
 
 
 def _tar_info(entry: Entry, file: IO[bytes]) -> tarfile.TarInfo:
+    import tarfile
+
     info = tarfile.TarInfo(entry.name)
     info.mode = 0o644
     info.size = file.seek(0, os.SEEK_END)

@@ -5,7 +5,6 @@ The remedy for a value is the first of its likely rewritings that its type accep
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Container, Iterable, Iterator
@@ -212,5 +211,7 @@ def close_match(name: str, known: list[str], cutoff: float = _SIMILAR) -> str | 
     if len(name) > _LONGEST:
         return None
     lowered = {name.lower(): name for name in known}
+    import difflib  # for those who have made a mistake
+
     found = difflib.get_close_matches(name.lower().replace("-", "_"), lowered, 1, cutoff)
     return lowered[found[0]] if found else None

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from time import monotonic, sleep
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,13 +16,15 @@ from rsctl.runs.final_state import final_state
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
 from rsctl.runs.reader import RunReader, cursor_before_last
-from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.variables import secret_values
+
+if TYPE_CHECKING:
+    from rsctl.runs.store import Run, Store
 
 _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
@@ -101,7 +103,7 @@ class LocalTarget:
 
     def reconcile(self, run: str) -> None:
         """A run whose supervisor was killed is cleared away and recorded as failed."""
-        folder, store = RunFolder(run), Store()
+        folder, store = RunFolder(run), _open_store()
         known = store.get(run)
         if known is None or known.state.is_final:
             return
@@ -144,7 +146,7 @@ class LocalTarget:
         if RunFolder(run).is_supervised():
             return False
         self.reconcile(run)
-        store = Store()
+        store = _open_store()
         known = store.get(run)
         store.close()
         return known is None or known.state.is_final
@@ -181,7 +183,7 @@ class LocalTarget:
         waited = monotonic() - self._cancelled.get(run, monotonic())
         if waited < _HEAR_SECONDS:
             return
-        known = Store().get(run)
+        known = _open_store().get(run)
         has_heard = known is not None and known.state is JobState.CANCELLING
         if known is None or known.state.is_final or (has_heard and waited < _END_SECONDS):
             return
@@ -237,3 +239,10 @@ def _description(submission: Submission) -> RunDescription:
         metrics=metric_specs(job),
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
     )
+
+
+def _open_store() -> Store:
+    """The store of runs, which a plan does not need: it costs the import of SQLite."""
+    from rsctl.runs.store import Store
+
+    return Store()

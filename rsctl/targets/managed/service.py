@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Optional, Protocol
 import msgspec
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.store import Fact as Fact
+from rsctl.runs.records import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
 from rsctl.targets.base import Plan, Pool
 

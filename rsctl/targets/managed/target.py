@@ -20,7 +20,6 @@ from rsctl.image.events import Show
 from rsctl.runs import emulator
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
-from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
@@ -32,6 +31,7 @@ from rsctl.targets.variables import secret_values
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.watcher import RunWatcher
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class ManagedTarget:
         with ThreadPoolExecutor(1) as threads:
             creation = threads.submit(self._service_of(plan.run).create, plan, request)
             try:
-                Store().locate(plan.run, creation.result())
+                _open_store().locate(plan.run, creation.result())
             except KeyboardInterrupt:
                 self._withdraw(plan, creation)
                 raise
@@ -109,7 +109,7 @@ class ManagedTarget:
             url = self._find_job_of(plan)
         except RsctlError:  # it was refused
             return
-        Store().locate(plan.run, url)
+        _open_store().locate(plan.run, url)
         try:
             _reached(self._service_of(plan.run).open(url).cancel)
         except RsctlError as problem:
@@ -194,7 +194,7 @@ class ManagedTarget:
         replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
         description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
         lock = RunFolder(run.run).begin(description)
-        store = Store()
+        store = _open_store()
         if lock is not None:
             if store.get(run.run) is None:
                 store.add(run)
@@ -206,7 +206,7 @@ class ManagedTarget:
 
         Only a killed submission leaves a run without its job's URL. Raises RsctlError.
         """
-        store = Store()
+        store = _open_store()
         known = store.get(run)
         if known is None:
             return None
@@ -274,3 +274,10 @@ def _give_up(store: Store, run: str) -> None:
         reason="it was killed before it was sent",
     )
     store.record(run, event)
+
+
+def _open_store() -> Store:
+    """The store of runs, which a plan does not need: it costs the import of SQLite."""
+    from rsctl.runs.store import Store
+
+    return Store()

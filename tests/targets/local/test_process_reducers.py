@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from tests.kit.polling import wait_until
@@ -25,7 +26,8 @@ def signal_to(run: str, replica: str, number: signal.Signals) -> None:
     from rsctl.targets.local.backend import processes_of
 
     for pid in processes_of(run, replica):
-        os.kill(pid, number)
+        with suppress(ProcessLookupError):  # one of them may have ended meanwhile
+            os.kill(pid, number)
 
 
 def states(rsctl: Rsctl, run: str) -> dict[str, tuple[str, str | None]]:
