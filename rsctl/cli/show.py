@@ -45,14 +45,18 @@ def styled(text: str, **style: object) -> str:
 def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> None:
     """Print findings with their position and the line they point at; only errors if --quiet.
 
-    The text of `file` is the one that was read; other files are read again.
+    The text of `file` is the one that was read; other files are read again. A line that has a
+    secret is not shown, for no finding.
     """
+    findings = list(findings)
+    secret = {(each.file, each.line) for each in findings if each.code == SECRET}
     sources = {file.path: lines_of(file.text)} if file else {}
     for finding in findings:
         if is_quiet() and not finding.is_error:
             continue
         print_important(format_finding(finding))
-        if finding.file and finding.line and finding.column and finding.code != SECRET:
+        is_shown = finding.line and finding.column and (finding.file, finding.line) not in secret
+        if finding.file and is_shown:
             if finding.file not in sources:
                 sources[finding.file] = _lines(finding.file)
             _show_line(sources[finding.file], finding)

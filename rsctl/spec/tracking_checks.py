@@ -17,16 +17,16 @@ def check_tracking(job: Job) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for index, tracking in enumerate(job.tracking):
         path = f"tracking[{index}]"
+        if tracking.mlflow and urlsplit(tracking.mlflow).username is not None:
+            message = "the address holds a user or a password, which would be saved and shown"
+            remedy = "leave it out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+            yield error(SECRET, message, remedy, f"{path}.mlflow")
         given = tracking.given
         if len(given) != 1:
             message = "one service each: " + (" and ".join(given) or "none is named")
             remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
             yield error("tracking", message, remedy, path)
             continue
-        if tracking.mlflow and urlsplit(tracking.mlflow).username is not None:
-            message = "the address holds a user or a password, which would be saved and shown"
-            remedy = "leave it out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-            yield error(SECRET, message, remedy, f"{path}.mlflow")
         options = job.targets.vertex
         if tracking.vertex and not (options.project and options.region):
             message = "which project and region the experiment is in is not known"

@@ -149,6 +149,18 @@ def test_a_secret_in_the_file_is_not_repeated_on_the_screen(rsctl: Cli) -> None:
     assert "s3cr3t" not in done.out + done.err
 
 
+def test_a_line_with_a_secret_is_shown_for_no_finding(rsctl: Cli) -> None:
+    """A second mistake on the same line would show it."""
+    rsctl.write(
+        "name: j\nrun: {command: [a], launcher: once}\n"
+        "tracking: [{mlflow: 'https://me:hunter2@host', vertex: e}]\n"
+    )
+    done = rsctl("validate", "job.yaml")
+    assert done.code == 2
+    assert "one service each: mlflow and vertex" in done.err
+    assert "hunter2" not in done.out + done.err
+
+
 def test_the_cells_of_a_matrix_are_looked_at(rsctl: Cli) -> None:
     cells = "matrix: {reducers.count: [0, 1], comm.backend: [auto, smddp]}\n"
     done = rsctl("validate", rsctl.write(GOOD + cells + "workers: {count: 2}\n"))
