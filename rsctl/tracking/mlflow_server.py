@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 from rsctl.clients.private import in_clear, is_private
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -138,7 +137,9 @@ class MlflowServer:
 
 def _check_reachable(host: str, port: int) -> None:
     """Raise TrackerError if nobody listens. Where a proxy leads there, only the client knows."""
-    if getproxies() and not proxy_bypass(host):
+    from requests.utils import get_environ_proxies
+
+    if get_environ_proxies(f"//{host}:{port}"):
         return
     try:
         socket.create_connection((host, port), _CONNECT_SECONDS).close()
