@@ -78,12 +78,6 @@ def cell_label(cell: Cell) -> str:
     return ", ".join(f"{name}={value}" for name, value in cell.items())
 
 
-def find_results(store: Store, reference: str) -> Results:
-    """The results of a run or a bench, by id, unique prefix or `@last`. Raises RsctlError."""
-    found = find_source(store, reference)
-    return bench_results(store, found) if isinstance(found, Bench) else run_results(store, found)
-
-
 def find_source(store: Store, reference: str) -> Run | Bench:
     """The run or bench of a reference. `@last` is the later of the two; a bench's own runs are it.
 
