@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,20 @@ from hypothesis import settings
 
 settings.register_profile("rsctl", derandomize=True, deadline=None, database=None)
 settings.load_profile("rsctl")
+
+
+_HANDLERS = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
+
+
+@pytest.fixture(autouse=True)
+def default_signals() -> None:
+    """Signals are handled as in a fresh process, whatever started pytest or a test left behind."""
+    for number, handler in _HANDLERS.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

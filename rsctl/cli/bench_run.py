@@ -113,6 +113,7 @@ def command(
     view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
     how = How(parallel, fail_fast, cancel_on_interrupt)
+    interrupts.hold()  # until `drive`, which knows what an interruption ends
     announce(reports, bench.name, [runs_name(cell) for cell in bench.cells], [])
     exit_code = drive(prepared, bench, view, how, interrupts)
     known = Benches(store).get(bench.bench)
@@ -148,6 +149,7 @@ def drive(
     problem = None
     tracking = BenchTracking(bench.bench, bool(prepared.job.tracking))
     try:
+        interrupts.follow(None)
         run_bench(
             prepared,
             bench,

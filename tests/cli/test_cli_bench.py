@@ -312,6 +312,7 @@ def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
         assert [(case.name, case.result[0].message) for case in suite] == [
             ("run.args.cell=9", "it has not run")
         ]
+        wait_until(lambda: any(run.state is JobState.RUNNING for run in Store().runs()))
         process.terminate()
         assert process.wait() == 5
     [suite] = JUnitXml.fromfile("j.xml")
