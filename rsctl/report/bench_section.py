@@ -16,9 +16,10 @@ from rsctl.report.bench_charts import (
     phases_chart,
     scaling_charts,
 )
+from rsctl.report.documents import document
 from rsctl.report.html import Child, details, element, facts, paragraph, preformatted, table
 from rsctl.report.page import Page
-from rsctl.report.run_section import document, state_mark
+from rsctl.report.run_section import state_mark
 from rsctl.stream.formatting import format_number
 
 FAILURES = 10

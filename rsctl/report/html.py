@@ -71,7 +71,7 @@ def preformatted(lines: Iterable[object], longest: int = _LOG_LINE) -> Markup:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], class_: str = "data") -> Markup:
-    """A table that scrolls by itself where it is wider than the page."""
+    """A table that scrolls by itself where it is wider than the page; None is a dash."""
     titles = [element("th", str(title), scope="col") for title in head]
     body = [element("tr", *(_cell(cell, index) for index, cell in enumerate(row))) for row in rows]
     parts = [element("thead", element("tr", *titles))] if any(head) else []
@@ -80,7 +80,7 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]], class_: str 
 
 
 def _cell(value: object, index: int) -> Markup:
-    text = value if isinstance(value, str) else str(value)
+    text = value if isinstance(value, str) else NONE if value is None else str(value)
     long = "long" if len(text) > _LONG and not isinstance(text, Markup) else None
     if index == 0:
         return element("th", text, scope="row", class_=long)

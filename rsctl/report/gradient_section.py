@@ -1,0 +1,42 @@
+"""What a report has of a run's gradients: bytes and times, beside what a ring would need."""
+
+from __future__ import annotations
+
+from rsctl.report.charts import is_empty
+from rsctl.report.data import RunData
+from rsctl.report.exchange_charts import gradient_charts
+from rsctl.report.html import Markup, facts, paragraph, section
+from rsctl.report.page import Page
+from rsctl.stream.formatting import format_bytes, format_number
+
+_NO_LINKS = "not known: the bandwidth of the links is not"
+
+
+def gradients_part(page: Page, data: RunData) -> Markup:
+    """What the transport has counted, or that no gradients went over reducers."""
+    travel = data.gradients
+    if travel is None:
+        why = "No gradients went over reducers, so that none were measured."
+        return section("Gradients", paragraph(why, class_="faint"), level=3)
+    wire, link, late = travel.wire_seconds, travel.link_gbps, travel.late_ms
+    slow = f"rank {travel.latest_rank}, {late:.3g} ms a block on average" if late else None
+    rows: list[tuple[str, object]] = [
+        ("all-reduces of one rank", f"{travel.operations:,}"),
+        ("bytes of one rank", format_bytes(travel.bytes)),
+        ("a gradient was under way", f"{format_number(travel.seconds)} s"),
+        ("the links allow at best", f"{format_number(wire)} s" if wire else _NO_LINKS),
+        ("a ring would have needed (model)", _ring(travel.ring_seconds, travel.seconds)),
+        ("sent meanwhile by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
+        ("link of a node", f"{link:.3g} Gbit/s" if link else "not known"),
+        ("window full", f"{travel.stalled:.0%} of that time"),
+        ("reducers wait most for", slow),
+    ]
+    charts = [chart for chart in gradient_charts(data) if not is_empty(chart)]
+    return section("Gradients", facts(rows), page.figures(charts), level=3)
+
+
+def _ring(ring: float | None, measured: float) -> str:
+    if not ring:
+        return _NO_LINKS
+    times = f" ({ring / measured:.2f} x as long)" if measured else ""
+    return f"{format_number(ring)} s{times}"
