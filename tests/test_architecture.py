@@ -13,7 +13,7 @@ PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
     *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
-    *("clients", "catalog", "spec", "target_info", "findings", "installation", "data"),
+    *("clients", "advise", "catalog", "spec", "target_info", "findings", "installation", "data"),
     *("runtime", "transport"),
 )
 """From the top down."""

@@ -254,6 +254,12 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dtype: Annotated[
         Literal["fp32", "bf16", "fp16"], Meta(description="Type of the gradients.")
     ] = "fp32"
+    step_seconds: Annotated[
+        Optional[Annotated[float, Meta(gt=0)]],
+        Meta(
+            description="How long one step takes on one rank without any communication, in seconds."
+        ),
+    ] = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,50 @@
+"""What of the cost model is measured rather than known: latency, bandwidth, CPU, overlap.
+
+Units: seconds; CPU seconds for each GB (10^9 bytes) of a gradient; parts of 1.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+    """The constants of the model for one target.
+
+    `alpha_seconds` is the latency of one message between two nodes. `bandwidth_fraction` is what
+    an exchange gets of a link's goodput, which is its rate less the packets' headers.
+    `worker_cpu_seconds_per_gb` is for a GB that a worker sends to reducers and gets back,
+    `reducer_cpu_seconds_per_gb` for one that a reducer takes in, adds and sends back,
+    `ring_cpu_seconds_per_gb` for a GB of gradient that a worker reduces in a ring over TCP.
+    `overlap` is the part of the communication that goes on beside the backward pass where DDP
+    starts it there; the rest comes after it. `fitted_from` are the runs these were fitted to; by
+    none they are the defaults. `median_error` is the median of |predicted / measured - 1| of step
+    times, None where there is none yet.
+    """
+
+    alpha_seconds: float
+    bandwidth_fraction: float
+    worker_cpu_seconds_per_gb: float
+    reducer_cpu_seconds_per_gb: float
+    ring_cpu_seconds_per_gb: float
+    overlap: float
+    fitted_from: tuple[str, ...] = ()
+    median_error: float | None = None
+
+
+UNCALIBRATED = Calibration(
+    alpha_seconds=100e-6,
+    bandwidth_fraction=0.98,
+    worker_cpu_seconds_per_gb=0.77,
+    reducer_cpu_seconds_per_gb=0.56,
+    ring_cpu_seconds_per_gb=1.6,
+    overlap=1.0,
+)
+"""The constants where nothing was measured.
+
+`bandwidth_fraction`: exchanges of 25 MB on shaped links took 1.01 to 1.03 of what the wires need
+(docs/transport.md, "Measured"). CPU of worker and reducer: the middle of the C++ core's ranges,
+0.63 to 0.90 and 0.48 to 0.64 on loopback (docs/transport.md, "What it costs"); real networks cost
+more. CPU of a ring: gloo took 30 to 48 ms for 25 MB. `alpha_seconds`: half a round trip of 0.2 ms,
+the transport's own assumption (rsctl/transport/schedule.py). `overlap`: DDP's design, all of it.
+"""
