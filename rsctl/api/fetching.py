@@ -1,4 +1,4 @@
-"""Brings home what a run has left."""
+"""Downloads what a run has left."""
 
 from __future__ import annotations
 

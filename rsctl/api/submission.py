@@ -81,7 +81,7 @@ class PreparedRun:
             earlier = self._earlier(store)
             if earlier is not None:
                 return earlier
-            with self._playing() as submission:
+            with self._emulating() as submission:
                 begun = self._send(store, submission, on_progress or _ignore)
             if begun is not None:
                 raise KeyboardInterrupt
@@ -144,12 +144,12 @@ class PreparedRun:
         return None
 
     @contextmanager
-    def _playing(self) -> Iterator[Submission]:
+    def _emulating(self) -> Iterator[Submission]:
         """What is sent, with the emulator that it is sent to if it is a rehearsal."""
         if self.rehearsal is None:
             yield self.submission
         else:
-            with self.rehearsal.playing(self.submission) as submission:
+            with self.rehearsal.emulating(self.submission) as submission:
                 yield submission
 
     def _has_begun(self, known: RunRecord) -> bool:
@@ -199,8 +199,8 @@ def submit(
     """Submit a job to a target (default: its own); returns once the target has accepted it.
 
     With a `run_id` of your own a second call finds the run of the first, even if the answer to that
-    was lost; without one each call makes a run. With `rehearse` this machine plays the cloud, and
-    nothing is sent there. `on_progress` gets the events of a build of the job's image,
+    was lost; without one each call makes a run. With `rehearse` the cloud is emulated on this
+    machine, and nothing is sent there. `on_progress` gets the events of a build of the job's image,
     `on_outdated` warnings about earlier runs on the target, which are brought up to date first.
 
     Raises RsctlError; what stopped a submission that had begun is recorded as the run's end.

@@ -30,7 +30,7 @@ PANELS = {
         "logs": "Show the merged log of a run.",
         "metrics": "Show the metrics of a run.",
         "export": "Write runs and benches as tables: Parquet, CSV, JSON.",
-        "get": "Bring home what a run has left.",
+        "get": "Download what a run has left.",
         "open": "Show the pages about a run.",
         "report": "Write one HTML file about runs and benches, with charts.",
         "track": "Send what trackers such as MLflow still lack of a run.",

@@ -41,7 +41,7 @@ class QuietBuildView:
     """For --quiet."""
 
     def show(self, event: BuildEvent) -> None:
-        """Say errors."""
+        """Show errors."""
         if isinstance(event, Finding) and event.is_error:
             print_important(format_build_finding(event))
 

@@ -146,7 +146,7 @@ def _serve(cloud: EmulatedCloud, output: str) -> None:
     nodes = f"nodes by {cloud.runner}, buckets in {cloud.folder}"
     print_message(f"{cloud.notice}: {cloud.cloud} at {cloud.url}, {nodes}")
     names = " and ".join(f"{key} {name}" for key, name in cloud.options.items())
-    print_message(f"It is {names}, and knows no other.")
+    print_message(f"Requests are for {names}; any other is refused.")
     print_message("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
     interrupted.wait()
 

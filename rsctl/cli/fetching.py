@@ -48,7 +48,7 @@ def fetch_after(run: Run, folder: str) -> None:
             print_important(f"error: {problem}")
         is_complete = False
     if not is_complete:
-        print_important(f"warning: not all of {run.id} is home; to go on: {command}")
+        print_important(f"warning: not all of {run.id} is here; to go on: {command}")
 
 
 class _ProgressLine:

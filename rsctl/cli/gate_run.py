@@ -104,7 +104,7 @@ def open_source(
 
 
 class _View(PlainBenchView):
-    """Tells what happens on stderr; the outcome is the gate's to show."""
+    """Progress on stderr; the outcome is the gate's to show."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         del bench, exit_code

@@ -1,4 +1,4 @@
-"""`rsctl get RUN [DIR]`: bring home what a run has left."""
+"""`rsctl get RUN [DIR]`: download what a run has left."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(
     ] = None,
     output: options.Output = "text",
 ) -> int:
-    """Bring home what a run has left: outputs, checkpoints, logs, artifacts.
+    """Download what a run has left: outputs, checkpoints, logs, artifacts.
 
     What is there already is not fetched again; what broke off goes on. Nothing is written outside
     DIR.

@@ -42,7 +42,7 @@ def command(
         typer.Option(
             "--get",
             metavar="DIR",
-            help="At its end, bring home what it has left, however it ended.",
+            help="At its end, download what it has left, however it ended.",
         ),
     ] = None,
     cancel_on_interrupt: Annotated[
@@ -120,7 +120,7 @@ def command(
 
 @contextmanager
 def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
-    """What stops a submission is told as events too, so that a result always ends the stream."""
+    """What stops a submission is printed as events too, so that a result always ends the stream."""
     try:
         yield
     except (RsctlError, KeyboardInterrupt) as caught:

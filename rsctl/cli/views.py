@@ -63,7 +63,7 @@ class PlainView:
         self._write(lines)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Say how it ended; --quiet does not leave out why it failed."""
+        """Show how it ended; --quiet does not leave out why it failed."""
         write = print_message if result.exit_code == ExitCode.SUCCEEDED else print_important
         for line in summary_lines(result, run):
             write(line)

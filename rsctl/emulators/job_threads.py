@@ -8,7 +8,7 @@ from rsctl.emulators.job_events import Cancel, EventQueue, NodeExited, Preempt
 
 
 class JobThread(threading.Thread):
-    """Base of a job's thread, the listener of the job's nodes; `run` plays the whole job.
+    """Base of a job's thread, the listener of the job's nodes; `run` takes it to its end.
 
     Exits, preemptions and cancellations reach it by `events`.
     """

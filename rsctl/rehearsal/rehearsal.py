@@ -1,4 +1,4 @@
-"""A rehearsal: the cloud of one run is played by this machine."""
+"""A rehearsal: the cloud of one run is an emulator on this machine."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class RehearsedTarget:
         return rehearsal_findings(submission, self._runner)
 
     @contextmanager
-    def playing(self, submission: Submission) -> Iterator[Submission]:
+    def emulating(self, submission: Submission) -> Iterator[Submission]:
         """Start the emulator, and yield what is sent to it; every command on the run finds it.
 
         It lives on, but for a run that could not be submitted.

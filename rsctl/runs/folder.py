@@ -11,7 +11,7 @@ REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
 outputs, checkpoints    unless the spec puts them elsewhere
-rehearsal.json    of a run whose cloud this machine plays, see `rsctl.rehearsal.start`;
+rehearsal.json    of a run whose cloud is emulated here, see `rsctl.rehearsal.start`;
                   beside it emulator.json, emulator.lock, emulator.log and the folder emulator
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,15 @@ def rsctl(
     (folder / "src" / "train.py").write_text("print('loss=1')\n")
     monkeypatch.chdir(folder)
     return Cli(folder, capsys)
+
+
+@pytest.fixture
+def runs_end_with_the_test(rsctl: Cli) -> Iterator[None]:
+    """Cancels the runs that still go on."""
+    yield
+    for run in rsctl("list", "-o", "json").json["runs"]:
+        if run["ended"] is None:
+            rsctl("cancel", run["run"])
 
 
 def at(second: float) -> str:

@@ -1,4 +1,4 @@
-"""Results in Cloud Storage and S3, brought home through the emulators."""
+"""Results in Cloud Storage and S3, downloaded through the emulators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that plays the cloud for one run, on the smallest of clouds."""
+"""The process that emulates the cloud of one run, on the smallest of clouds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     wait_until(lambda: not emulator.is_alive(RUN), "the emulator's end")
 
 
-def play(**fields: Any) -> EmulatorSettings:
+def settings(**fields: Any) -> EmulatorSettings:
     defaults = {"emulator": CLOUD, "runner": "process", "image": IMAGE, "source": "/"}
     return EmulatorSettings(**{**defaults, **fields})
 
@@ -55,7 +55,7 @@ def call(method: str, path: str) -> Any:
 @pytest.fixture(params=["process", pytest.param("docker", marks=needs_docker)])
 def busy(request: pytest.FixtureRequest) -> str:
     """A rehearsal with a node that does not end by itself; its owner."""
-    start(RUN, play(runner=request.param, idle_seconds=0.0001))
+    start(RUN, settings(runner=request.param, idle_seconds=0.0001))
     call("POST", f"/begin/{IMAGE}")
     [owner] = owners(home())
     wait_until(lambda: leftovers(owner), "the node")
@@ -67,7 +67,7 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     monkeypatch.setenv("NO_PROXY", "intranet.example")
     before = dict(os.environ)
-    start(RUN, play(options={"region": "here"}))
+    start(RUN, settings(options={"region": "here"}))
     variables = emulator.environment_of(RUN) or {}
     assert "AWS_PROFILE" not in variables
     assert variables["AWS_REGION"] == "here"
@@ -82,15 +82,15 @@ def test_a_run_finds_its_cloud_and_no_other(monkeypatch: pytest.MonkeyPatch) -> 
     assert (run_directory(RUN) / "emulator.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_it_plays_what_it_is_told_to() -> None:
+def test_it_emulates_as_its_settings_say() -> None:
     behaviour = {"mood": "bad", "pace": 0.5}
-    told = play(options={"region": "here"}, behaviour=behaviour, buckets=["gs://b"])
-    start(RUN, told)
+    wanted = settings(options={"region": "here"}, behaviour=behaviour, buckets=["gs://b"])
+    start(RUN, wanted)
     buckets = home() / "rehearsal" / "gs"
     expected = {"region": "here", "buckets": str(buckets), **behaviour}
     assert call("GET", "/where") == expected
     assert (buckets / "b").stat().st_mode & 0o777 == 0o777
-    assert emulator_settings(RUN) == told
+    assert emulator_settings(RUN) == wanted
     environment = emulator.environment_of(RUN)
     assert environment
     assert environment["RSCTL_CLOUD_PACE"] == "0.5"
@@ -101,11 +101,11 @@ def test_it_outlives_who_has_started_it() -> None:
         "import sys, msgspec\n"
         "from rsctl.rehearsal.settings import EmulatorSettings\n"
         "from rsctl.rehearsal.start import start\n"
-        "told = msgspec.json.decode(sys.argv[1], type=EmulatorSettings)\n"
-        f"start({RUN!r}, told)\n"
+        "settings = msgspec.json.decode(sys.argv[1], type=EmulatorSettings)\n"
+        f"start({RUN!r}, settings)\n"
         "import os, signal; os.killpg(0, signal.SIGINT)\n"
     )
-    argv = [sys.executable, "-c", script, msgspec.json.encode(play()).decode()]
+    argv = [sys.executable, "-c", script, msgspec.json.encode(settings()).decode()]
     done = subprocess.run(argv, start_new_session=True, capture_output=True)
     assert done.returncode == -signal.SIGINT, done.stderr
     assert emulator.is_alive(RUN)
@@ -113,7 +113,7 @@ def test_it_outlives_who_has_started_it() -> None:
 
 
 def test_it_ends_when_it_has_been_idle() -> None:
-    start(RUN, play(idle_seconds=0.0001))
+    start(RUN, settings(idle_seconds=0.0001))
     wait_until(lambda: not emulator.is_alive(RUN), "the end of an idle emulator")
     assert emulator.is_lost(RUN)
     assert (run_directory(RUN) / "emulator.log").read_text() == ""
@@ -125,7 +125,7 @@ def test_it_does_not_end_while_a_job_goes_on(busy: str) -> None:
     assert emulator.is_alive(RUN)
 
 
-def test_told_to_end_it_takes_everything_along(busy: str) -> None:
+def test_asked_to_end_it_takes_everything_along(busy: str) -> None:
     emulator.end(RUN)
     wait_until(lambda: not emulator.is_alive(RUN), "its end")
     assert leftovers(busy) == []
@@ -160,21 +160,21 @@ def _guards(owner: str) -> list[int]:
 )
 def test_what_cannot_start_says_why(fields: dict[str, Any], why: str) -> None:
     with pytest.raises(RsctlError) as refused:
-        start(RUN, play(**fields))
+        start(RUN, settings(**fields))
     assert why in refused.value.findings[0].message
     assert emulator.environment_of(RUN) is None
     assert not emulator.is_lost(RUN)
 
 
 def test_a_run_has_one_emulator() -> None:
-    start(RUN, play())
+    start(RUN, settings())
     with pytest.raises(RsctlError, match="does not start"):
-        start(RUN, play())
+        start(RUN, settings())
     assert call("GET", "/where")
 
 
 def test_a_home_that_cannot_be_written(rsctl_home: Path) -> None:
     rsctl_home.write_text("a file")
     with pytest.raises(RsctlError, match="cannot write"):
-        start(RUN, play())
+        start(RUN, settings())
     rsctl_home.unlink()

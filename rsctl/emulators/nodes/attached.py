@@ -1,4 +1,4 @@
-"""A command that plays a node: its lines, then its exit code, go to a listener."""
+"""A command that runs in place of a node: its lines, then its exit code, go to a listener."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cloud Build when all goes well and when it does not. Docker is played; the HTTP is real."""
+"""Cloud Build when all goes well and when it does not. Docker is a fake; the HTTP is real."""
 
 from __future__ import annotations
 

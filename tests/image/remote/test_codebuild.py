@@ -1,4 +1,4 @@
-"""CodeBuild when all goes well and when it does not. Docker is played; the HTTP is real."""
+"""CodeBuild when all goes well and when it does not. Docker is a fake; the HTTP is real."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
     """Vertex is the fake cloud, and nothing is sent there."""
     found = Seen()
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.setitem(BUILT_IN, "vertex", "tests.cli.test_cli_rehearse:FAKE")
+    monkeypatch.setitem(BUILT_IN, "vertex", "tests.cli.test_rehearse:FAKE")
     monkeypatch.setattr(ManagedTarget, "submit", lambda _, *arguments: found.submit(*arguments))
     rsctl.write(JOB)
     yield found
@@ -70,9 +70,7 @@ def seen(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seen]:
 
 
 Behaviour = FakeBehaviour
-FAKE = replace(
-    INFO, emulator=INFO.emulator._replace(emulator="tests.cli.test_cli_rehearse:make_cloud")
-)
+FAKE = replace(INFO, emulator=INFO.emulator._replace(emulator="tests.cli.test_rehearse:make_cloud"))
 
 
 def make_cloud(folder: Path, runner: Any, project: str, region: str) -> Any:

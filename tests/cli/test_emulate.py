@@ -64,7 +64,9 @@ def test_it_serves_until_it_is_interrupted(serving: subprocess.Popen[str]) -> No
     assert talk.startswith(
         f"rsctl emulator (made from the documentation; not the cloud): vertex at {said['url']}, "
     )
-    assert "It is project rehearsal and region us-central1, and knows no other.\n" in talk
+    assert (
+        "Requests are for project rehearsal and region us-central1; any other is refused.\n" in talk
+    )
     assert not Path(str(said["folder"])).exists()
 
 

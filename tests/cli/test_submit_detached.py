@@ -1,0 +1,85 @@
+"""`rsctl submit` that does not wait for the end: detached, interrupted, or its reader gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from rsctl.runs.store import Store
+from tests.kit.polling import wait_until
+
+from .conftest import Cli
+from .submissions import assert_shapes, job
+
+pytestmark = pytest.mark.usefixtures("runs_end_with_the_test")
+
+
+def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    done = rsctl.process("submit", "-d", name)
+    run = done.out.strip()
+    assert (done.code, done.out) == (0, f"{run}\n")
+    assert done.err == f"watch it: rsctl logs -f {run}   end it: rsctl cancel {run}\n"
+    with subprocess.Popen(
+        rsctl.argv("logs", "-f", run), stdout=subprocess.PIPE, text=True
+    ) as follower:
+        assert follower.stdout is not None
+        assert follower.stdout.readline() == "worker-0 | up\n"
+        done = rsctl("cancel", run)
+        assert (done.code, done.out, done.err) == (0, "", f"{run} cancelled\n")
+    assert follower.returncode == 0
+    assert rsctl("status", run, "--watch").code == 5
+
+
+def test_a_detached_job_as_events(rsctl: Cli) -> None:
+    done = rsctl.process("submit", "-d", "-o", "json", job(rsctl, "true"))
+    assert (done.code, done.err) == (0, "")
+    assert_shapes(done.events)
+    assert done.events[-1]["exit_code"] == 0
+    assert done.events[-1]["run"] == Store().runs()[0].run
+
+
+@pytest.mark.parametrize("cancels", [False, True])
+def test_an_interruption_detaches_or_cancels(rsctl: Cli, cancels: bool) -> None:
+    name = job(rsctl, "echo up; sleep 300")
+    option = "--cancel-on-interrupt" if cancels else "--detach-on-interrupt"
+    with subprocess.Popen(
+        rsctl.argv("submit", name, "-o", "json", option), stdout=subprocess.PIPE, text=True
+    ) as watcher:
+        assert watcher.stdout is not None
+        wait_until(lambda: '"up"' in watcher.stdout.readline())  # type: ignore[union-attr]
+        watcher.send_signal(signal.SIGINT)
+        events = [json.loads(line) for line in watcher.stdout.read().splitlines()]
+    assert watcher.returncode == (5 if cancels else 130)
+    assert events[-1]["type"] == "result"
+    assert events[-1]["state"] == ("cancelled" if cancels else "running")
+    assert rsctl("status", "@last", "-o", "json").json["state"] == events[-1]["state"]
+
+
+def test_a_pipeline_that_ends_it_before_it_is_sent_reads_a_result(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = lambda *_: os.kill(os.getpid(), signal.SIGTERM)  # noqa: E731
+    monkeypatch.setattr("rsctl.api.submission.make_plan", end)
+    done = rsctl("submit", job(rsctl, "true"), "-o", "json")
+    assert (done.code, done.err) == (5, "note: interrupted: nothing was submitted\n")
+    assert_shapes(done.events)
+    result = done.events[-1]
+    assert (result["run"], result["state"], result["exit_code"]) == (None, "cancelled", 5)
+    assert Store().runs() == []
+
+
+def test_a_reader_that_goes_away_detaches(rsctl: Cli) -> None:
+    name = job(rsctl, "while sleep 0.05; do echo line; done")
+    done = rsctl.shell(f"rsctl submit {name} | head -1")
+    assert (done.code, done.out) == (130, "worker-0 | line\n")
+    assert "goes on. Watch it again: rsctl logs -f" in done.err
+    assert "Traceback" not in done.err
+    assert rsctl("status", "@last", "-o", "json").json["state"] == "running"
+    done = rsctl.shell(f"rsctl submit {name} 2>&1 | head -1")
+    assert done.code == 130
+    assert done.out.endswith(" on process, 1 replica\n")
