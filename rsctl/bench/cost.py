@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl import catalog
+from rsctl.catalog.prices import Price, price_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Run
 from rsctl.spec.units import Accelerator
@@ -45,18 +45,15 @@ def dollars_an_hour(target: str, plan: Mapping[str, Any]) -> float | None:
     if catalogue is None:
         return None
     pools = msgspec.convert(plan.get("pools", []), list[Pool])
-    prices = [_pool(catalog.load(catalogue), pool) for pool in pools]
+    prices = [_pool(catalogue, pool) for pool in pools]
     known = [price for price in prices if price is not None]
     return sum(known) if known and len(known) == len(prices) else None
 
 
-def _pool(offers: catalog.Catalog, pool: Pool) -> Optional[float]:
-    machine = offers.machines.get(pool.machine or "")
-    if machine is None:
-        return None
+def _pool(catalogue: str, pool: Pool) -> Optional[float]:
     accelerator = Accelerator.parse(pool.accelerator) if pool.accelerator else None
-    price = offers.dollars(machine, accelerator)
-    return None if price is None else price * pool.count
+    price = price_of(catalogue, pool.machine or "", accelerator)
+    return price.dollars * pool.count if isinstance(price, Price) else None
 
 
 def _billed(run: Run) -> float | None:

@@ -1,4 +1,6 @@
-"""Machines, accelerators, bandwidths and prices, as data with sources and dates, and look-ups.
+"""Machines, accelerators and bandwidths, as data with sources and dates, and look-ups.
+
+What they cost is in `prices.py`.
 
 A cloud's data is `TARGET.yaml` beside this file. Its `groups` are machines that have much in
 common: what stands under `all` holds for each of the group's `machines`, unless it says otherwise.
@@ -26,8 +28,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """One machine type.
 
     `accelerators` are the counts a node that are possible; none at all is a CPU machine.
-    `gbps` is the most that a node sends to others by TCP, in Gbit/s. `dollars` is an estimate for
-    one hour on demand, with the accelerators unless they are attached.
+    `gbps` is the most that a node sends to others by TCP, in Gbit/s.
     `own_transport` names the machine's own transport of gradients, with which reducers have no use.
     `retired` is a text with the date since when it cannot be had.
 
@@ -45,7 +46,6 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     accelerator: Optional[str] = None
     accelerators: list[int] = []
     gbps: Optional[float] = None
-    dollars: Optional[float] = None
     own_transport: Optional[str] = None
     retired: Optional[str] = None
     attach: dict[str, list[int]] = {}
@@ -80,13 +80,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One kind of accelerator, under the name that a spec has for it.
 
-    `enum` is its name in the cloud's API, `dollars` what one costs an hour where it is attached to
-    a machine, `regions` where it is to be had, empty if that is not known, `retired` a text with
-    the date since when it is not.
+    `enum` is its name in the cloud's API, `regions` where it is to be had, empty if that is not
+    known, `retired` a text with the date since when it is not.
     """
 
     enum: Optional[str] = None
-    dollars: Optional[float] = None
     regions: list[str] = []
     retired: Optional[str] = None
     quota: Optional[str] = None
@@ -104,13 +102,6 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reducer: str
     machines: dict[str, Machine]
     gpus: dict[str, Gpu] = {}
-
-    def dollars(self, machine: Machine, accelerator: Accelerator | None) -> float | None:
-        """An estimate of what a node costs an hour, or None if it is not known."""
-        if accelerator is None or machine.accelerator is not None or machine.dollars is None:
-            return machine.dollars
-        each = self.gpus[accelerator.type].dollars if accelerator.type in self.gpus else None
-        return None if each is None else machine.dollars + each * accelerator.per_node
 
 
 @lru_cache

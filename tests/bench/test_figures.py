@@ -131,15 +131,16 @@ def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
 
 def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:
     """By the catalogue's price of its machines and the 35 seconds that it ran."""
-    from rsctl import catalog
+    from rsctl.catalog.prices import Price, price_of
 
     pools = [
         {"role": "worker", "count": 4, "machine": "n1-standard-8"},
         {"role": "reducer", "count": 2, "machine": "n1-highcpu-16"},
     ]
-    machines = catalog.load("vertex").machines
-    hourly = 4 * (machines["n1-standard-8"].dollars or 0)
-    hourly += 2 * (machines["n1-highcpu-16"].dollars or 0)
+    worker, reducer = price_of("vertex", "n1-standard-8"), price_of("vertex", "n1-highcpu-16")
+    assert isinstance(worker, Price)
+    assert isinstance(reducer, Price)
+    hourly = 4 * worker.dollars + 2 * reducer.dollars
     run = make_run([], target="vertex", plan={"pools": pools})
     assert figures(store, run)["run.cost"].value == pytest.approx(hourly * 35 / 3600)
     unknown = [{"role": "worker", "count": 1, "machine": "x9-huge"}]

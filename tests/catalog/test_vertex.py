@@ -61,13 +61,9 @@ def test_the_data_says_when_and_from_where() -> None:
     assert len(CATALOG.sources) >= 3
 
 
-def test_bandwidth_and_price_of_a_node_with_gpus() -> None:
-    v100s = Accelerator("v100:8")
+def test_bandwidth_of_a_node_with_gpus() -> None:
     machine = CATALOG.machines["n1-highmem-96"]
-    assert (machine.bandwidth(None), machine.bandwidth(v100s)) == (32, 100)
-    # Google's first example is 146.7 dollars an hour by the same sources
-    assert 5 * (CATALOG.dollars(machine, v100s) or 0) == pytest.approx(146.7, rel=0.01)
-    assert CATALOG.dollars(CATALOG.machines["n4-standard-16"], None) is None
+    assert (machine.bandwidth(None), machine.bandwidth(Accelerator("v100:8"))) == (32, 100)
 
 
 @pytest.mark.parametrize(
