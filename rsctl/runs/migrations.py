@@ -54,6 +54,13 @@ STEPS = (
         run TEXT NOT NULL REFERENCES runs(id), replica TEXT NOT NULL, versions TEXT NOT NULL,
         PRIMARY KEY (run, replica)) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE IF NOT EXISTS step_times (
+        run TEXT NOT NULL REFERENCES runs(id), part INTEGER NOT NULL, record TEXT NOT NULL,
+        PRIMARY KEY (run, part)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS predictions (
+        run TEXT PRIMARY KEY REFERENCES runs(id), prediction TEXT NOT NULL) WITHOUT ROWID;
+    """,
 )
 """Statements that end with `;`, one text a version."""
 

@@ -15,6 +15,7 @@ import msgspec
 from rsctl.findings import Finding, JobState, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.runs.store import Store
 from rsctl.runs.versions import keep_versions
 from rsctl.stream.events import Attempt, Event, Failure, FindingEvent, MetricEvent, StateEvent, now
@@ -96,6 +97,10 @@ class Recorder:
     def versions(self, replica: str, versions: dict[str, str]) -> None:
         """What a replica runs on, by its own report."""
         self._save(lambda: keep_versions(self._store, self._run, replica, versions))
+
+    def steps(self, part: StepPart) -> None:
+        """The times of a worker's last steps."""
+        self._save(lambda: keep_steps(self._store, self._run, part))
 
     def metrics(self, metrics: Iterable[MetricEvent]) -> None:
         """Values to be stored soon."""

@@ -27,6 +27,10 @@ from rsctl.stream.metrics import MetricSpec
 Run = RunRecord
 
 _LATE_VALUES = 200
+_TABLES_OF_RUNS = (
+    *("attempts", "metrics", "replicas", "collected"),
+    *("versions", "step_times", "predictions"),
+)
 
 
 _COLUMNS = Run.__struct_fields__[: Run.__struct_fields__.index("first_failure")]
@@ -208,7 +212,7 @@ class Store(Database):
     def forget(self, run: str) -> None:
         """Remove all that is known of a run."""
         with self.transaction() as db:
-            for table in ("attempts", "metrics", "replicas", "collected", "versions"):
+            for table in _TABLES_OF_RUNS:
                 db.execute(f"DELETE FROM {table} WHERE run=?", (run,))  # noqa: S608
             db.execute("DELETE FROM runs WHERE id=?", (run,))
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.step_times import reported_steps
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.events import Failure, LogEvent, now
 from rsctl.stream.metrics import MetricReader, MetricSpec
@@ -31,6 +32,8 @@ class OutputScanner:
                 self._recorder.finding(finding, replica)
             if versions := reported_versions(event):
                 self._recorder.versions(replica, versions)
+            if steps := reported_steps(event):
+                self._recorder.steps(steps)
         for metrics in self._reader.read_all(events):
             self._recorder.metrics(metrics)
         for finding in self._reader.take_findings():

@@ -9,6 +9,7 @@ from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import Run
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
@@ -106,6 +107,8 @@ class LogCollector:
             self._report(finding, line.replica)
         if versions := reported_versions(event):
             self._recorder.versions(line.replica, versions)
+        if steps := reported_steps(event):
+            self._recorder.steps(steps)
         self._note(self._job.notice(event), line.replica)
         return event
 

@@ -13,6 +13,8 @@ ACTIVATES = (
     "RSCTL_COMM_BACKEND",
     "RSCTL_COMM_BUCKET_MB",
     "RSCTL_COMM_COMPRESSION",
+    "RSCTL_MEASURE_STEPS",
+    "RSCTL_RECORD_STEPS",
 )
 """The variables of which one must ask for something, or this package does nothing at all."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from rsctl.transport.pytorch import backend, ddp, sharded, shutdown
+from rsctl.transport.pytorch import backend, ddp, recording, sharded, shutdown
 from rsctl.transport.pytorch.collectives import REDUCE_SCATTER_NAMES
 from rsctl.transport.pytorch.report import report_error
 from rsctl.transport.pytorch.settings import BindingError, read_settings
@@ -28,6 +28,7 @@ def attach(environ: Mapping[str, str]) -> None:
     if _attached or not dist.is_available():
         return
     comm = read_settings(environ)
+    recording.start(environ)
     _attached = True
     _replace_function(
         "init_process_group", lambda real: backend.wrap_init_process_group(real, comm)

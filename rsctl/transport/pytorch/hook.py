@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch._C._distributed_c10d import GradBucket
 
+from rsctl.transport.pytorch import recording
+
 
 class CommHook:
     """A communication hook and its state.
@@ -21,6 +23,11 @@ class CommHook:
     def __init__(self, state: object, hook: Callable[..., Any]) -> None:
         self.state = state
         self.hook = hook
+
+    def reduce(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
+        """Call the hook for a bucket."""
+        future: torch.futures.Future[torch.Tensor] = self.hook(self.state, bucket)
+        return future
 
     def replace(self, state: object, hook: Callable[..., Any]) -> None:
         """Call another hook from now on."""
@@ -39,5 +46,7 @@ class SelectedHook:
 
 def dispatch(state: CommHook, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     """The function that DDP calls for each bucket."""
-    future: torch.futures.Future[torch.Tensor] = state.hook(state.state, bucket)
-    return future
+    recorded = recording.current()
+    if recorded is None:
+        return state.reduce(bucket)
+    return recorded.reduce(state, bucket, state.reduce)

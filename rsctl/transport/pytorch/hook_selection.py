@@ -7,7 +7,7 @@ import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from rsctl.transport.pytorch import powersgd
+from rsctl.transport.pytorch import powersgd, recording
 from rsctl.transport.pytorch.hook import CommHook, SelectedHook
 from rsctl.transport.pytorch.host_buffers import COMPRESSED_DTYPES
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
@@ -49,7 +49,8 @@ def _select_without_reducers(
     if comm.compression == "powersgd":
         hook = powersgd.powersgd_hook(group, device, comm)
         return SelectedHook(hook, description, powersgd.describe(comm))
-    return SelectedHook(None, description, "none")
+    plain = CommHook(group, default_hooks.allreduce_hook) if recording.needs_hook() else None
+    return SelectedHook(plain, description, "none")
 
 
 def _require_dtype(group: dist.ProcessGroup, device: torch.device, compression: str) -> None:

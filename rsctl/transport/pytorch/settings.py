@@ -11,6 +11,7 @@ REDUCER_BUCKET_MB = 64
 """DDP's bucket size over reducers where nobody asked for another (MiB)."""
 
 _LARGEST_BUCKET_MB = 4096
+_MOST_STEPS = 60
 
 
 class BindingError(RuntimeError):
@@ -41,6 +42,23 @@ class CommSettings:
     fallback: bool = False
     powersgd_rank: int = 2
     powersgd_start: int = 100
+
+
+@dataclass(frozen=True)
+class MeasureSettings:
+    """How many steps of a script are measured, and whether its gradients are exchanged then."""
+
+    steps: int
+    communicates: bool = False
+
+
+def read_measure_settings(environ: Mapping[str, str]) -> MeasureSettings | None:
+    """How to measure the script, None for an ordinary run; raises BindingError."""
+    steps = _number(environ, "RSCTL_MEASURE_STEPS", "run.env", 1, _MOST_STEPS)
+    if steps is None:
+        return None
+    communicates = _choice(environ, "RSCTL_MEASURE_COMM", "run.env", ("0", "1"))
+    return MeasureSettings(steps, communicates == "1")
 
 
 def read_settings(environ: Mapping[str, str]) -> CommSettings:

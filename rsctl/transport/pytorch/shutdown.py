@@ -12,6 +12,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from rsctl.transport.pytorch import recording
 from rsctl.transport.pytorch.report import emit_finding, rank
 from rsctl.transport.pytorch.settings import CommSettings
 
@@ -27,6 +28,7 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
     def destroy_process_group(group: Any = None) -> None:
         if group is None or group is dist.group.WORLD:
             _close_session()
+            recording.end()
         real(group)
 
     return destroy_process_group
@@ -45,6 +47,7 @@ def _shut_down(comm: CommSettings) -> None:
     does not help: these threads live as long as a model holds its group.
     """
     _close_session()
+    recording.end()
     _warn_unused_compression(comm)
     _wait_for_gloo()
 

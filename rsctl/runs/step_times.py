@@ -1,0 +1,62 @@
+"""The recorded training steps of a run: what its binding to PyTorch prints, kept in the store."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from rsctl.advise.measured import StepRecord
+from rsctl.runs.store import Store
+from rsctl.stream.events import LogEvent
+from rsctl.stream.metrics import structured
+
+_MOST_PARTS = 1000
+
+
+class StepPart(StepRecord, frozen=True, kw_only=True):
+    """One `steps` line: a record with part number `part` of `parts` of its buckets."""
+
+    part: Annotated[int, Meta(ge=0, lt=_MOST_PARTS)]
+    parts: Annotated[int, Meta(ge=1, le=_MOST_PARTS)]
+
+
+def reported_steps(line: LogEvent) -> StepPart | None:
+    """The record in a line of the runtime; None for other lines.
+
+    Any program can print such a line: one of another form is none.
+    """
+    record = structured(line.text)
+    if not record or record["rsctl"] != "steps":
+        return None
+    try:
+        return msgspec.convert(record, StepPart)
+    except msgspec.ValidationError:
+        return None
+
+
+def keep_steps(store: Store, run: str, part: StepPart) -> None:
+    """Record a part; the last report counts. Raises StoreError."""
+    text = msgspec.json.encode(part).decode()
+    with store.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO step_times VALUES (?, ?, ?)", (run, part.part, text))
+
+
+def steps_of(store: Store, run: str) -> StepRecord | None:
+    """The last record of a run, None if there is none or a part of it is missing.
+
+    Raises StoreError.
+    """
+    query = "SELECT record FROM step_times WHERE run=? ORDER BY part"
+    with store.transaction() as db:
+        rows = db.execute(query, (run,)).fetchall()
+    parts = [msgspec.json.decode(text, type=StepPart) for (text,) in rows]
+    if not parts:
+        return None
+    parts = parts[: parts[0].parts]
+    if len(parts) < parts[0].parts or len({part.seconds for part in parts}) > 1:
+        return None
+    buckets = tuple(bucket for part in parts for bucket in part.buckets)
+    fields = {name: getattr(parts[0], name) for name in StepRecord.__struct_fields__}
+    return StepRecord(**{**fields, "buckets": buckets})
