@@ -1,55 +1,17 @@
-"""What a machine costs an hour: price tables, each with its source and date, and the look-up.
-
-A table is quoted, never made up: what no table has, has no price. Tables are asked in order: the
-user's own, then what `rsctl catalog --refresh` has fetched, then `TARGET_prices.yaml` beside this
-file. See docs/costs.md for their format.
-"""
+"""What a node costs an hour: the look-up in the price tables, see `price_tables.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import NamedTuple, Optional, Union
+from typing import NamedTuple, Optional
 
 import msgspec
 
 from rsctl import catalog
+from rsctl.catalog.price_tables import ANY, PriceTable, Rates, price_tables
 from rsctl.spec.units import Accelerator
 
-ANY = "any"
-"""In the place of a region: the price holds in all that have none of their own."""
-
-
-class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """US dollars an hour, on demand and as spot; None where it is not known."""
-
-    on_demand: Optional[float] = None
-    spot: Optional[float] = None
-
-    def of(self, spot: bool) -> float | None:
-        """The price of one of the two."""
-        return self.spot if spot else self.on_demand
-
-
 _NONE = Rates()
-
-
-class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prices of one source, known `as_of` a date, in US dollars an hour by name and region.
-
-    Those of `machines` are with their accelerators, unless these are attached to the machine:
-    then each costs what `accelerators` says. What stands here is what the source says; a price is
-    `factor` times that, and `estimate` says why it is an estimate, if it is one. Prices of the
-    region `elsewhere` stand as estimates for those of regions that have none.
-    """
-
-    source: str
-    as_of: str
-    estimate: Optional[str] = None
-    factor: float = 1.0
-    elsewhere: Optional[str] = None
-    machines: dict[str, dict[str, Rates]] = {}
-    accelerators: dict[str, dict[str, Rates]] = {}
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,7 +56,8 @@ def price_of(
     """What one node costs an hour in a region of `vertex` or `sagemaker`.
 
     Without a region it is the one whose prices stand for others. `tables` are those to ask, by
-    default the user's, the refreshed and the catalogue's.
+    default the user's, the refreshed and the catalogue's. Raises RsctlError for a table of the
+    user's that is wrong.
     """
     chosen = list(price_tables(target) if tables is None else tables)
     found = _machine_part(chosen, machine, region, spot)
@@ -111,19 +74,9 @@ def price_of(
     return _price([found, each], dollars, region, spot)
 
 
-def price_tables(target: str) -> list[PriceTable]:
-    """The tables of a target, in the order in which they are asked."""
-    return [*_base(target)]
-
-
-@lru_cache
-def _base(target: str) -> list[PriceTable]:
-    return catalog.read_data(f"{target}_prices.yaml", list[PriceTable])
-
-
 def _machine_part(
     tables: list[PriceTable], machine: str, region: str | None, spot: bool
-) -> Union[_Part, NoPrice]:
+) -> _Part | NoPrice:
     found = _find([(table, table.machines.get(machine, {})) for table in tables], region, spot)
     if found is not None:
         return found
@@ -145,13 +98,23 @@ def _find(
     """The first price for the region itself, else the first that stands for it."""
     for table, by_region in rows:
         for name in (region or table.elsewhere or ANY, ANY):
-            if (dollars := by_region.get(name, _NONE).of(spot)) is not None:
-                return _Part(dollars * table.factor, name, table, is_elsewhere=False)
+            if (dollars := _dollars(by_region.get(name, _NONE), table.fee, spot)) is not None:
+                return _Part(dollars, name, table, is_elsewhere=False)
     for table, by_region in rows:
         name = table.elsewhere or ANY
-        if (dollars := by_region.get(name, _NONE).of(spot)) is not None:
-            return _Part(dollars * table.factor, name, table, is_elsewhere=True)
+        if (dollars := _dollars(by_region.get(name, _NONE), table.fee, spot)) is not None:
+            return _Part(dollars, name, table, is_elsewhere=True)
     return None
+
+
+def _dollars(rates: Rates, fee: float, spot: bool) -> float | None:
+    """A price with the fee, which is a part of the on-demand price for spot machines too."""
+    if not fee:
+        return rates.spot if spot else rates.on_demand
+    if rates.on_demand is None:
+        return None
+    price = rates.spot if spot else rates.on_demand
+    return None if price is None else price + fee * rates.on_demand
 
 
 def _price(parts: list[_Part], dollars: float, region: str | None, spot: bool) -> Price:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.catalog.prices import NoPrice, Price, PriceTable, Rates, price_of
+from rsctl.catalog.price_tables import PriceTable, Rates
+from rsctl.catalog.prices import NoPrice, Price, price_of
 from rsctl.spec.units import Accelerator
 
 LIST = PriceTable(
@@ -22,7 +23,6 @@ LIST = PriceTable(
 OWN = PriceTable(
     source="our contract",
     as_of="2026-11-01",
-    factor=0.5,
     machines={"n1-standard-8": {"any": Rates(on_demand=0.6)}},
 )
 
@@ -57,7 +57,7 @@ def test_ones_own_table_comes_first_and_only_for_what_it_has() -> None:
         "vertex", "n1-standard-8", Accelerator("v100:1"), region="us-central1", tables=tables
     )
     assert found == Price(
-        dollars=2.3,
+        dollars=2.6,
         spot=False,
         region="any",
         source="our contract; the list",
