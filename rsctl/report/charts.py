@@ -1,17 +1,17 @@
-"""Charts as data: what is drawn, and the table that stands behind each of them."""
+"""Charts as data: what is drawn, and how much of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import NamedTuple, Union
 
 from rsctl.report.html import plain
 from rsctl.stream.formatting import format_number
 
 Point = tuple[float, float]
-Row = tuple[str, ...]
 
 DRAWN = 200
 """Points of a line that are drawn at most: of each stretch its lowest and its highest."""
@@ -19,11 +19,14 @@ DRAWN = 200
 LINES = 8
 """Lines in a chart at most; more become a band from the lowest to the highest, with the median."""
 
-TABLE_ROWS = 40
-"""Rows of the table behind a chart at most, evenly spread."""
-
 ROWS = 60
-"""Bars, spans or intervals in a chart at most."""
+"""Bars, spans or intervals in a chart at most, if their labels are long."""
+
+DENSE_ROWS = 130
+"""Rows at most that are close together, since their labels are short."""
+
+_DENSE_FROM = 13
+_SHORT_LABEL = 14
 
 
 class Line(NamedTuple):
@@ -200,84 +203,47 @@ def legend(chart: Chart) -> list[str]:
     return []
 
 
+def row_labels(chart: Chart) -> list[str]:
+    """The labels of a chart's rows; none for lines."""
+    if isinstance(chart, LineChart):
+        return []
+    if isinstance(chart, HeatMap):
+        return list(chart.rows)
+    if isinstance(chart, DotChart):
+        return [label for label, _ in chart.rows]
+    rows: Sequence[Bar | TimelineRow] = chart.rows if isinstance(chart, Timeline) else chart.bars
+    return [row.label for row in rows]
+
+
+def is_dense(chart: Chart) -> bool:
+    """Whether a chart has many rows with short labels, which then stand beside their rows."""
+    labels = row_labels(chart)
+    return len(labels) >= _DENSE_FROM and max(map(len, labels)) <= _SHORT_LABEL
+
+
+def most_rows(chart: Chart) -> int:
+    """How many rows of a chart are drawn at most."""
+    return DENSE_ROWS if is_dense(chart) or isinstance(chart, HeatMap) else ROWS
+
+
 def rows_beyond(chart: Chart) -> int:
     """How many rows of a chart are not drawn, for there are too many."""
-    if isinstance(chart, (LineChart, HeatMap)):
-        return 0
-    count = len(chart.bars if isinstance(chart, (BarChart, IntervalChart)) else chart.rows)
-    return max(0, count - ROWS)
+    return max(0, len(row_labels(chart)) - most_rows(chart))
 
 
-def data_table(chart: Chart) -> tuple[Row, Sequence[Row], int]:
-    """The head and the rows of the table behind a chart, and how many rows there were in all."""
-    if isinstance(chart, LineChart):
-        return _line_table(chart)
-    if isinstance(chart, (BarChart, IntervalChart)):
-        return _bar_table(chart)
-    if isinstance(chart, DotChart):
-        dots: list[Row] = [(label, " ".join(map(_number, values))) for label, values in chart.rows]
-        return ("", chart.x), dots, len(dots)
-    if isinstance(chart, Timeline):
-        rows = [
-            *(
-                (r.label, s.kind, _seconds(s.start), _seconds(s.end))
-                for r in chart.rows
-                for s in r.spans
-            ),
-            *((r.label, m.kind, _seconds(m.at), "") for r in chart.rows for m in r.marks),
-        ]
-        kept = rows[: 4 * TABLE_ROWS]
-        return ("", "state", "from (s)", "to (s)"), kept, len(rows)
-    grid: list[Row] = [
-        (label, *map(_number, values))
-        for label, values in zip(chart.rows, chart.values, strict=True)
-    ]
-    return (f"{chart.row_key} \\ {chart.column_key}", *chart.columns), grid, len(grid)
-
-
-def _bar_table(chart: BarChart | IntervalChart) -> tuple[Row, list[Row], int]:
-    rows: list[Row] = [(bar.label, _number(bar.value)) for bar in chart.bars]
-    if all(bar.low is None for bar in chart.bars):
-        return ("", chart.x), rows, len(rows)
-    ends = [(_number(bar.low), _number(bar.high)) for bar in chart.bars]
-    both: list[Row] = [(*row, *end) for row, end in zip(rows, ends, strict=True)]
-    return ("", chart.x, "low", "high"), both, len(rows)
-
-
-def _line_table(chart: LineChart) -> tuple[Row, list[Row], int]:
-    if chart.is_band:
-        rows = [tuple(map(_number, row)) for row in band(chart.lines, TABLE_ROWS)]
-        return (chart.x, "lowest", "median", "highest"), rows, len(rows)
-    if len({tuple(x for x, _ in line.points) for line in chart.lines}) == 1:
-        columns = [line.points for line in chart.lines]
-        every = [
-            (_number(points[0][0]), *(_number(y) for _, y in points))
-            for points in zip(*columns, strict=True)
-        ]
-        names = [line.label for line in chart.lines] if chart.lines[1:] else [chart.y]
-        return (chart.x, *names), _spread(every, TABLE_ROWS), len(every)
-    most = max(6, TABLE_ROWS // len(chart.lines))
-    kept: list[Row] = [
-        (line.label, _number(x), _number(y))
-        for line in chart.lines
-        for x, y in _spread(line.points, most)
-    ]
-    return ("", chart.x, chart.y), kept, sum(len(line.points) for line in chart.lines)
-
-
-def _spread(rows: Sequence[Point] | Sequence[Row], most: int) -> list:  # type: ignore[type-arg]
-    """At most so many, evenly spread, the first and the last among them."""
-    if len(rows) <= most:
-        return list(rows)
-    return [rows[round(index * (len(rows) - 1) / (most - 1))] for index in range(most)]
-
-
-def _number(value: float | None) -> str:
-    return "no data" if value is None else format_number(value)
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.1f}"
+def extremes(chart: Chart) -> str:
+    """Which lines of a band are lowest and highest on average, in one sentence; else nothing."""
+    if not isinstance(chart, LineChart) or not chart.is_band:
+        return ""
+    found = {line.label: finite(line.points) for line in chart.lines}
+    means = {name: fmean(y for _, y in points) for name, points in found.items() if points}
+    if len(set(means.values())) < 2:
+        return ""
+    low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+    return (
+        f"On average {plain(low, 60)} is lowest ({format_number(means[low])}), "
+        f"{plain(high, 60)} highest ({format_number(means[high])})."
+    )
 
 
 def short(label: str, longest: int = 44) -> str:

@@ -18,7 +18,6 @@ from rsctl.installation import install_command
 from rsctl.report import palette
 from rsctl.report.charts import (
     LINES,
-    ROWS,
     BarChart,
     Chart,
     DotChart,
@@ -28,10 +27,14 @@ from rsctl.report.charts import (
     Timeline,
     band,
     finite,
+    is_dense,
     legend,
+    most_rows,
+    row_labels,
     short,
     thinned,
 )
+from rsctl.report.heat_map_drawing import draw_heat_map
 from rsctl.report.html import Markup, plain
 from rsctl.report.row_drawing import (
     draw_bars,
@@ -42,7 +45,6 @@ from rsctl.report.row_drawing import (
     tick_of,
 )
 from rsctl.report.svg import inline_svg
-from rsctl.stream.formatting import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +55,7 @@ Format = Literal["svg", "png"]
 _WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
 _LINE_HEIGHT = 2.7
 _ROW_INCHES = 0.42
+_DENSE_ROW_INCHES = 0.155
 _HUGE = 1e100  # beyond it, and as near to 0, ends and ticks of an axis may not be numbers
 _LOG_FROM = 1e3  # times the lowest value
 _SETTINGS: Any = {
@@ -134,10 +137,12 @@ def _svg(figure: Figure) -> str:
 def _height(chart: Chart) -> float:
     if isinstance(chart, LineChart):
         return _LINE_HEIGHT
+    count = min(most_rows(chart), len(row_labels(chart)))
+    if is_dense(chart):
+        return 0.9 + _DENSE_ROW_INCHES * count
     if isinstance(chart, HeatMap):
-        return 0.9 + 0.42 * max(2, len(chart.rows))
-    count = len(chart.rows if isinstance(chart, (DotChart, Timeline)) else chart.bars)
-    return 0.8 + _ROW_INCHES * max(1, min(ROWS, count))
+        return 0.9 + _ROW_INCHES * max(2, count)
+    return 0.8 + _ROW_INCHES * max(1, count)
 
 
 def _draw_lines(chart: LineChart, axes: Axes) -> None:
@@ -156,7 +161,8 @@ def _draw_lines(chart: LineChart, axes: Axes) -> None:
     if chart.reference:
         across, up = zip(*chart.reference.points, strict=True)
         axes.plot(across, up, color=palette.FAINT.light, linewidth=1.2, dashes=(2, 2))
-    values = [_drawable(y) for points in shown for _, y in points]
+    reference = chart.reference.points if chart.reference else []
+    values = [_drawable(y) for points in [*shown, reference] for _, y in points]
     _scale_y(chart, axes, values)
     axes.set_xlabel(short(chart.x))
     axes.grid(True, linewidth=0.7)
@@ -215,45 +221,13 @@ def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
         axes.set_xlim(xs[0] - half, xs[0] + half)
 
 
-def _draw_heat_map(chart: HeatMap, axes: Axes) -> None:
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    known = [value for row in chart.values for value in row if value is not None]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    map_ = colormaps["cividis"]
-    for y, row in enumerate(chart.values):
-        for x, value in enumerate(row):
-            if value is None:
-                axes.text(x, y, "no data", ha="center", va="center", fontsize=10)
-                continue
-            part = (value - low) / (high - low) if high > low else 0.5
-            color = to_hex(map_(round(part, 2)))
-            axes.bar(x, 0.96, width=0.97, bottom=y - 0.48, color=color)
-            ink = "#ffffff" if part < 0.55 else "#000000"
-            size = 10.5 if len(row) <= 5 else 8
-            axes.text(
-                *(x, y, format_number(value)), ha="center", va="center", color=ink, fontsize=size
-            )
-    axes.set_xlim(-0.5, len(chart.columns) - 0.5)
-    axes.set_ylim(len(chart.rows) - 0.5, -0.5)
-    width = max(6, 48 // max(1, len(chart.columns)))
-    axes.set_xticks(range(len(chart.columns)), [short(name, width) for name in chart.columns])
-    axes.set_yticks(range(len(chart.rows)), [short(name, 16) for name in chart.rows])
-    axes.set_xlabel(short(chart.column_key))
-    axes.set_ylabel(short(chart.row_key, 24 if len(chart.rows) > 3 else 14))
-    axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
 _DRAW: dict[type, Any] = {
     LineChart: _draw_lines,
     BarChart: draw_bars,
     DotChart: draw_dots,
     IntervalChart: draw_intervals,
     Timeline: draw_timeline,
-    HeatMap: _draw_heat_map,
+    HeatMap: draw_heat_map,
 }
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
+from typing import Any
 
 from rsctl.report.charts import Bar, BarChart, Chart
 from rsctl.report.data import RunData, Series
 from rsctl.report.run_charts import byte_unit, over_time
 from rsctl.stream.gradients import REDUCER
+
+DELAYS = 20
+"""Delays in a chart at most."""
 
 _LATE = re.compile(re.escape(REDUCER) + r"late\.(\d+)\.mean_ms")
 
@@ -26,9 +30,13 @@ def gradient_charts(data: RunData) -> Iterator[Chart]:
         **latest.get("node.reducer.bytes_out", {}),
     }
     scale, unit = byte_unit(max(sent.values(), default=0.0))
-    yield BarChart(
-        "Gradient bytes sent", f"{unit} in all", [Bar(n, v / scale) for n, v in sent.items()]
-    )
+    bars = [Bar(name, value / scale) for name, value in sent.items()]
+    ring = ring_bytes(data)
+    note = ""
+    if bars and ring is not None:
+        bars.append(Bar("worker in ring", ring / scale))
+        note = "Each worker of a ring would have sent 2 (n - 1) / n of the bytes (model)."
+    yield BarChart("Gradient bytes sent", f"{unit} in all", bars, note)
     yield from _time_charts(data, latest)
     for name, title in (
         ("node.transport.gbit_per_second", "Workers: sent while a gradient was under way"),
@@ -61,11 +69,29 @@ def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator
             "(Patarasuk and Yuan 2009), and the seconds beside the wire that were measured here.",
         )
     stalled = latest.get("node.transport.stalled_seconds", {})
-    bars = []
-    for replica, busy in latest.get("node.transport.busy_seconds", {}).items():
-        bars.append(Bar(f"{replica}, a gradient under way", busy))
-        bars.append(Bar(f"{replica}, of it waiting for room", stalled.get(replica)))
-    yield BarChart("Time of gradients on each worker", "s", bars)
+    for title, found in (
+        ("Time of gradients on each worker", latest.get("node.transport.busy_seconds", {})),
+        ("Time that a full window kept gradients back", stalled),
+    ):
+        if any(found.values()):
+            yield BarChart(title, "s", [Bar(replica, value) for replica, value in found.items()])
+
+
+def ring_bytes(data: RunData) -> float | None:
+    """What each of n workers with one rank would have sent in a ring: 2 (n - 1) / n of the bytes.
+
+    None without gradients, and where several ranks of a node first reduce inside it.
+    """
+    nodes = worker_nodes(data)
+    if data.gradients is None or nodes < 2 or nodes != data.run.plan.get("world_size"):
+        return None
+    return 2 * (nodes - 1) / nodes * data.gradients.bytes
+
+
+def worker_nodes(data: RunData) -> int:
+    """How many workers the run has."""
+    pools: list[dict[str, Any]] = data.run.plan.get("pools") or []
+    return sum(pool.get("count") or 0 for pool in pools if pool.get("role") == "worker")
 
 
 def straggler_charts(data: RunData) -> Iterator[Chart]:
@@ -76,20 +102,29 @@ def straggler_charts(data: RunData) -> Iterator[Chart]:
             value = max(events[-1].value for events in series.values())
             waits[int(match[1])] = max(value, waits.get(int(match[1]), 0.0))
     if waits:
-        yield BarChart(
+        yield _delays(
             "How long reducers wait for each rank",
             "ms a block on average, after the first",
-            [Bar(f"rank {rank}", waits[rank]) for rank in sorted(waits)],
+            {f"rank {rank}": waits[rank] for rank in sorted(waits)},
         )
     behind = _behind(data)
     if behind:
-        yield BarChart(
+        yield _delays(
             "How far each replica is behind the first at the same step",
             "s, median over steps",
-            [Bar(replica, value) for replica, value in behind.items()],
+            behind,
             note="By the times at which lines of the same step were logged; "
             "between machines their clocks' difference is part of it.",
         )
+
+
+def _delays(title: str, axis: str, delays: Mapping[str, float], note: str = "") -> BarChart:
+    """A bar for each; of many those that are longest."""
+    bars = [Bar(name, value) for name, value in delays.items()]
+    if len(bars) > DELAYS:
+        bars = sorted(bars, key=lambda bar: -(bar.value or 0.0))[:DELAYS]
+        note = f"The {DELAYS} longest of {len(delays)}. {note}".strip()
+    return BarChart(title, axis, bars, note)
 
 
 def _behind(data: RunData) -> dict[str, float]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from rsctl.report.charts import is_empty
 from rsctl.report.data import RunData
-from rsctl.report.exchange_charts import gradient_charts
+from rsctl.report.exchange_charts import gradient_charts, worker_nodes
 from rsctl.report.html import Markup, facts, paragraph, section
 from rsctl.report.page import Page
 from rsctl.stream.formatting import format_bytes, format_number
-
-_NO_LINKS = "not known: the bandwidth of the links is not"
+from rsctl.stream.gradients import Gradients
 
 
 def gradients_part(page: Page, data: RunData) -> Markup:
@@ -24,8 +23,8 @@ def gradients_part(page: Page, data: RunData) -> Markup:
         ("all-reduces of one rank", f"{travel.operations:,}"),
         ("bytes of one rank", format_bytes(travel.bytes)),
         ("a gradient was under way", f"{format_number(travel.seconds)} s"),
-        ("the links allow at best", f"{format_number(wire)} s" if wire else _NO_LINKS),
-        ("a ring would have needed (model)", _ring(travel.ring_seconds, travel.seconds)),
+        ("the links allow at best", f"{format_number(wire)} s" if wire else _why_not(data)),
+        ("a ring would have needed (model)", _ring(data, travel)),
         ("sent meanwhile by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
         ("link of a node", f"{link:.3g} Gbit/s" if link else "not known"),
         ("window full", f"{travel.stalled:.0%} of that time"),
@@ -35,8 +34,19 @@ def gradients_part(page: Page, data: RunData) -> Markup:
     return section("Gradients", facts(rows), page.figures(charts), level=3)
 
 
-def _ring(ring: float | None, measured: float) -> str:
-    if not ring:
-        return _NO_LINKS
-    times = f" ({ring / measured:.2f} x as long)" if measured else ""
-    return f"{format_number(ring)} s{times}"
+def _ring(data: RunData, travel: Gradients) -> str:
+    if not travel.ring_seconds:
+        return _why_not(data)
+    times = ""
+    if travel.seconds:
+        times = f" ({travel.ring_seconds / travel.seconds:.2f} x as long)"
+    return f"{format_number(travel.ring_seconds)} s{times}"
+
+
+def _why_not(data: RunData) -> str:
+    nodes, ranks = worker_nodes(data), data.run.plan.get("world_size")
+    if nodes == 1:
+        return "not known: one worker alone has no ring"
+    if nodes != ranks and not data.is_rehearsed:
+        return "not known: the model is of workers with one rank each"
+    return "not known: the bandwidth of the links is not"

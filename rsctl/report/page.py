@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rsctl.report import palette
+from rsctl.report.chart_tables import data_table
 from rsctl.report.charts import (
     Chart,
     LineChart,
     Timeline,
-    data_table,
+    extremes,
     is_empty,
     legend,
     rows_beyond,
@@ -62,7 +63,7 @@ class Page:
         caption = element("figcaption", chart.title, _legend(chart))
         beyond = rows_beyond(chart)
         left = f"Not drawn: {beyond} more rows." if beyond else ""
-        text = " ".join(filter(None, [chart.note, left]))
+        text = " ".join(filter(None, [chart.note, extremes(chart), left]))
         note = paragraph(text, class_="faint") if text else None
         head, rows, total = data_table(chart)
         shown = f", {len(rows)} of {total:,} rows" if total > len(rows) else ""
@@ -127,5 +128,9 @@ def _swatch(chart: Chart, label: str, index: int) -> Markup:
 
 
 def _block(color: palette.Color, opacity: float) -> Markup:
-    style = f"background:var(--{color.name});opacity:{opacity:g}"
-    return element("span", "", class_="swatch", style=style)
+    # A drawing and no background, which browsers do not print.
+    style = f"fill:var(--{color.name});opacity:{opacity:g}"
+    return Markup(
+        '<svg viewBox="0 0 26 11" aria-hidden="true">'
+        f'<rect width="26" height="11" style="{style}"/></svg>'
+    )

@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import floor, log10
 from typing import TYPE_CHECKING
 
 from rsctl.report import palette
-from rsctl.report.charts import ROWS, BarChart, DotChart, IntervalChart, Timeline, short, time_unit
+from rsctl.report.charts import (
+    BarChart,
+    Chart,
+    DotChart,
+    IntervalChart,
+    Timeline,
+    is_dense,
+    most_rows,
+    row_labels,
+    short,
+    time_unit,
+)
 from rsctl.stream.formatting import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def _rows(axes: Axes, labels: Sequence[str]) -> None:
-    """Rows from above, each with its label above it, so that long ones have the whole width."""
+def _rows(chart: Chart, axes: Axes) -> None:
+    """Rows from above. Each has its label above it, so that long ones have the whole width; many
+    with short ones have them at their left."""
+    labels = row_labels(chart)[: most_rows(chart)]
+    axes.grid(True, axis="x", linewidth=0.7)
+    if is_dense(chart):
+        axes.set_ylim(len(labels) - 0.4, -0.6)
+        axes.set_yticks(range(len(labels)), [short(label) for label in labels])
+        axes.tick_params(axis="y", length=0, labelsize=8)
+        return
     axes.set_ylim(len(labels) - 0.4, -0.85)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    axes.grid(True, axis="x", linewidth=0.7)
     for index, label in enumerate(labels):
         axes.text(
             *(0.0, index - 0.25, short(label, 56)),
@@ -30,26 +48,34 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
         )
 
 
+def _look(chart: Chart) -> tuple[float, float, float]:
+    """The height of a bar, the size of a text beside it, and that of a mark."""
+    return (0.72, 8, 4.5) if is_dense(chart) else (0.42, 10, 7)
+
+
 def draw_bars(chart: BarChart, axes: Axes) -> None:
-    bars = chart.bars[:ROWS]
-    _rows(axes, [bar.label for bar in bars])
+    bars = chart.bars[: most_rows(chart)]
+    _rows(chart, axes)
+    height, size, _ = _look(chart)
     highest = max((bar.high or bar.value or 0 for bar in bars), default=0) or 1
     for index, bar in enumerate(bars):
         if bar.value is None:
             axes.text(0, index, "no data", va="center", fontsize=9, color=palette.FAINT.light)
             continue
-        axes.barh(index, bar.value, height=0.42, color=palette.SERIES[0].light)
+        axes.barh(index, bar.value, height=height, color=palette.SERIES[0].light)
         if bar.low is not None and bar.high is not None:
             axes.plot([bar.low, bar.high], [index, index], color=palette.INK.light, linewidth=1.5)
         end = max(bar.value, bar.high or 0)
-        axes.text(end + highest * 0.015, index, format_number(bar.value), va="center", fontsize=10)
+        axes.text(
+            end + highest * 0.015, index, format_number(bar.value), va="center", fontsize=size
+        )
     axes.set_xlim(0, highest * 1.2)
     _value_axis(axes, chart.x)
 
 
 def draw_dots(chart: DotChart, axes: Axes) -> None:
-    rows = chart.rows[:ROWS]
-    _rows(axes, [label for label, _ in rows])
+    rows = chart.rows[: most_rows(chart)]
+    _rows(chart, axes)
     for index, (_, values) in enumerate(rows):
         if not values:
             axes.text(
@@ -80,8 +106,8 @@ def draw_dots(chart: DotChart, axes: Axes) -> None:
 
 
 def draw_intervals(chart: IntervalChart, axes: Axes) -> None:
-    bars = chart.bars[:ROWS]
-    _rows(axes, [bar.label for bar in bars])
+    bars = chart.bars[: most_rows(chart)]
+    _rows(chart, axes)
     axes.axvline(0, color=palette.FAINT.light, linewidth=1)
     for index, bar in enumerate(bars):
         if bar.value is None:
@@ -105,19 +131,20 @@ def _value_axis(axes: Axes, title: str) -> None:
 
 
 def draw_timeline(chart: Timeline, axes: Axes) -> None:
-    rows = chart.rows[:ROWS]
-    _rows(axes, [row.label for row in rows])
+    rows = chart.rows[: most_rows(chart)]
+    _rows(chart, axes)
+    height, _, mark_size = _look(chart)
     ends = [s.end for row in rows for s in row.spans] + [m.at for row in rows for m in row.marks]
     divisor, unit = time_unit(max(ends, default=1.0))
     for index, row in enumerate(rows):
         for start, end, kind in row.spans:
             color = palette.KINDS.get(kind, palette.FAINT).light
-            axes.barh(index, (end - start) / divisor, left=start / divisor, height=0.4, color=color)
+            axes.barh(index, (end - start) / divisor, height, left=start / divisor, color=color)
         for at, kind in row.marks:
             axes.plot(
                 *([at / divisor], [index]),
                 marker=palette.MARKERS.get(kind, ("o", ""))[0],
-                markersize=7,
+                markersize=mark_size,
                 color=palette.KINDS.get(kind, palette.INK).light,
                 markeredgecolor=palette.PAPER.light,
                 clip_on=False,

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rsctl.report.charts import (
+    DENSE_ROWS,
     Chart,
     Line,
     LineChart,
@@ -24,7 +25,6 @@ from rsctl.stream.events import MetricEvent, StateEvent
 METRICS = 12
 """Metrics of the job that are drawn at most."""
 
-_GPU = re.compile(r"node\.gpu(\d+)\.(util_percent|memory_bytes)")
 _BYTE_UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 _CLOUD_UNIT = re.compile(r"[._](percent|utilization|bytes|bytes_per_s)$")
 _CLOUD_NAMES = {
@@ -41,7 +41,7 @@ _CLOUD_NAMES = {
 def timeline(data: RunData) -> Timeline:
     """The states of the job and of each replica, with the first metric and how each ended."""
     own = [event for event in data.states if event.replica is None]
-    names = dict.fromkeys([r.replica for r in data.run.replicas])
+    names = _in_order(data)
     by_replica = {n: [e for e in data.states if e.replica == n] for n in names}
     last = max((s for e in data.states if (s := data.seconds(e.time)) is not None), default=0.0)
     rows = [TimelineRow("the job", _spans(data, own, last, 0.0), _marks(data, own))]
@@ -51,6 +51,16 @@ def timeline(data: RunData) -> Timeline:
         marks = [Mark(first, "first metric"), *marks] if first is not None else marks
         rows.append(TimelineRow(name, _spans(data, events, last), marks))
     return Timeline("States of the job and its replicas", rows)
+
+
+def _in_order(data: RunData) -> list[str]:
+    """The replicas, but of more than are drawn the one that failed first stands first."""
+    names = list(dict.fromkeys(r.replica for r in data.run.replicas))
+    failure = data.run.first_failure
+    if failure is not None and failure.replica in names[DENSE_ROWS - 1 :]:
+        names.remove(failure.replica)
+        names.insert(0, failure.replica)
+    return names
 
 
 def _spans(
@@ -157,24 +167,23 @@ def _time_chart(
 
 
 def machine_charts(data: RunData) -> Iterator[Chart]:
-    """CPU, memory, network and GPUs of every replica, as nodes and the cloud report them."""
+    """CPU, memory and network of every replica, as nodes report them."""
     metrics = data.metrics
     if series := metrics.get("node.cpu_percent"):
         yield over_time(data, "CPU", "% of one core", series, from_zero=True)
     if series := metrics.get("node.rss_bytes"):
         note = "Resident memory of the job's processes; what they share counts once for each."
-        yield _bytes_over_time(data, "Memory", series, note)
+        yield bytes_over_time(data, "Memory", series, note)
     for name, title in (
         ("node.net_tx_bytes", "Network, sent"),
         ("node.net_rx_bytes", "Network, received"),
     ):
         if series := metrics.get(name):
             yield _rates(data, title, series)
-    yield from _gpu_charts(data)
-    yield from _cloud_charts(data)
 
 
-def _bytes_over_time(data: RunData, title: str, series: Series, note: str = "") -> LineChart:
+def bytes_over_time(data: RunData, title: str, series: Series, note: str = "") -> LineChart:
+    """A line for each replica over time, in a unit that fits the most."""
     most = max((e.value for events in series.values() for e in events), default=0.0)
     scale, unit = byte_unit(most)
     return over_time(data, title, unit, series, scale, from_zero=True, note=note)
@@ -201,19 +210,8 @@ def _rates(data: RunData, title: str, series: Series) -> LineChart:
     return _time_chart(title, f"{unit}/s", timed, scale, note=note)
 
 
-def _gpu_charts(data: RunData) -> Iterator[Chart]:
-    found: dict[str, dict[str, Sequence[MetricEvent]]] = {}
-    for name, series in data.metrics.items():
-        if match := _GPU.fullmatch(name):
-            for replica, events in series.items():
-                found.setdefault(match[2], {})[f"{replica} GPU {match[1]}"] = events
-    if used := found.get("util_percent"):
-        yield over_time(data, "GPU in use", "% of the time", used, from_zero=True)
-    if memory := found.get("memory_bytes"):
-        yield _bytes_over_time(data, "GPU memory", memory)
-
-
-def _cloud_charts(data: RunData) -> Iterator[Chart]:
+def cloud_charts(data: RunData) -> Iterator[Chart]:
+    """What the cloud itself measures of each replica."""
     for name, series in data.metrics.items():
         if not name.startswith("cloud."):
             continue

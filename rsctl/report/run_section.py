@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from rsctl.report.data import RunData
 from rsctl.report.exchange_charts import straggler_charts
 from rsctl.report.failure_section import failure_part, findings_part, headline
+from rsctl.report.gpu_charts import gpu_charts
 from rsctl.report.gradient_section import gradients_part
 from rsctl.report.html import Child, Markup, details, element, facts, paragraph, section, table
 from rsctl.report.origin_section import origin_parts
 from rsctl.report.page import Page
-from rsctl.report.run_charts import METRICS, machine_charts, metric_charts, timeline
+from rsctl.report.run_charts import METRICS, cloud_charts, machine_charts, metric_charts, timeline
 from rsctl.stream.events import Failure, now, seconds_between
 from rsctl.stream.formatting import format_bytes, format_duration, format_number
 
@@ -36,7 +38,11 @@ def run_parts(page: Page, data: RunData) -> list[Child]:
         *findings_part(data),
         _charts(page, "Timeline", [timeline(data)], _phases(data), _states(data)),
         _charts(page, "Metrics", metric_charts(data), _figures(data), *_more_metrics(data)),
-        _charts(page, "CPU, memory, network and GPU", machine_charts(data))
+        _charts(
+            page,
+            "CPU, memory, network and GPU",
+            chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
+        )
         or _absent("CPU, memory, network and GPU", "No node has reported what it uses."),
         gradients_part(page, data),
         _charts(page, "Stragglers", straggler_charts(data)),

@@ -19,7 +19,7 @@ TELEMETRY = {
     "node.net_tx_bytes": 1e6,
     "node.net_rx_bytes": 2e6,
     "node.gpu0.util_percent": 80.0,
-    "node.gpu0.memory_bytes": 3e10,
+    "node.gpu0.memory_bytes": 3e9,
     "node.transport.operations": 10.0,
     "node.transport.reduced_bytes": 5e6,
     "node.transport.sent_bytes": 6e6,

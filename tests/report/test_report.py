@@ -69,6 +69,7 @@ def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
         "CPU, as the cloud reports it",
         "Gradient bytes sent",
         "Time of gradients on each worker",
+        "Time that a full window kept gradients back",
         "Workers: sent while a gradient was under way",
         "How long reducers wait for each rank",
         "How far each replica is behind the first at the same step",
