@@ -21,12 +21,12 @@ ROOMS = (
 
 COMMANDS_MAY_IMPORT = frozenset(
     {
-        *("api", "bench", "results", "export", "prune", "report", "tracking", "data"),
+        *("api", "results", "export", "prune", "report", "tracking", "data"),
         *("stream", "spec", "target_info", "findings", "installation"),
     }
 )
-"""Rooms that the command line is written on, besides `cli` itself: jobs and runs by `api`, benches
-and tables by their rooms, and what events, job files and findings are."""
+"""Rooms that the command line is written on, besides `cli` itself: jobs, runs and benches by `api`,
+tables and reports by their rooms, and what events, job files and findings are."""
 
 
 def modules() -> dict[str, Path]:

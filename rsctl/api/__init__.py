@@ -17,6 +17,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rsctl.api.bench_handle import Bench as Bench
+    from rsctl.api.bench_list import bench as bench
+    from rsctl.api.bench_list import benches as benches
+    from rsctl.api.bench_list import find as find
+    from rsctl.api.bench_run import PreparedBench as PreparedBench
+    from rsctl.api.bench_run import prepare_bench as prepare_bench
+    from rsctl.api.bench_run import run_bench as run_bench
+    from rsctl.api.ci_reports import CI_REPORTS as CI_REPORTS
+    from rsctl.api.ci_reports import CiReport as CiReport
+    from rsctl.api.ci_reports import announce_reports as announce_reports
+    from rsctl.api.ci_reports import append_github_summary as append_github_summary
+    from rsctl.api.ci_reports import github_annotations as github_annotations
+    from rsctl.api.ci_reports import write_reports as write_reports
+    from rsctl.api.comparison import compare as compare
+    from rsctl.api.comparison import comparison_markdown as comparison_markdown
+    from rsctl.api.comparison import is_baseline as is_baseline
+    from rsctl.api.comparison import results_of as results_of
     from rsctl.api.emulation import EmulatedCloud as EmulatedCloud
     from rsctl.api.emulation import emulate as emulate
     from rsctl.api.emulation import emulated_clouds as emulated_clouds
@@ -24,6 +41,15 @@ if TYPE_CHECKING:
     from rsctl.api.events import EventBatches as EventBatches
     from rsctl.api.events import JobFailed as JobFailed
     from rsctl.api.events import make_result as make_result
+    from rsctl.api.gate_candidate import Candidate as Candidate
+    from rsctl.api.gate_candidate import open_candidate as open_candidate
+    from rsctl.api.gate_decision import PreparedGate as PreparedGate
+    from rsctl.api.gate_decision import gate as gate
+    from rsctl.api.gate_decision import gate_table as gate_table
+    from rsctl.api.gate_decision import prepare_gate as prepare_gate
+    from rsctl.api.gate_settings import WrittenBaseline as WrittenBaseline
+    from rsctl.api.gate_settings import calibrate as calibrate
+    from rsctl.api.gate_settings import write_baseline as write_baseline
     from rsctl.api.image_build import PreparedImage as PreparedImage
     from rsctl.api.image_build import prepare_image as prepare_image
     from rsctl.api.job_file import JobFile as JobFile
@@ -44,6 +70,26 @@ if TYPE_CHECKING:
     from rsctl.api.submission import PreparedRun as PreparedRun
     from rsctl.api.submission import prepare as prepare
     from rsctl.api.submission import submit as submit
+    from rsctl.bench.calibrate import Calibration as Calibration
+    from rsctl.bench.compare import Compared as Compared
+    from rsctl.bench.compare import Comparison as Comparison
+    from rsctl.bench.cost import cost_of as cost_of
+    from rsctl.bench.figures import Figure as Figure
+    from rsctl.bench.floors import write_floors as write_floors
+    from rsctl.bench.gate import Gate as Gate
+    from rsctl.bench.observer import BenchObserver as BenchObserver
+    from rsctl.bench.observer import NullObserver as NullObserver
+    from rsctl.bench.records import BenchRecord as BenchRecord
+    from rsctl.bench.records import Trial as Trial
+    from rsctl.bench.results import Results as Results
+    from rsctl.bench.results import Series as Series
+    from rsctl.bench.rules import Rules as Rules
+    from rsctl.bench.run import Stop as Stop
+    from rsctl.bench.summary import CellFigure as CellFigure
+    from rsctl.bench.summary import CellSummary as CellSummary
+    from rsctl.bench.summary import cell_figures as cell_figures
+    from rsctl.bench.summary import format_cell as format_cell
+    from rsctl.bench.verdict import Verdict as Verdict
     from rsctl.doctor import Check as Check
     from rsctl.emulators.faults import Fault as Fault
     from rsctl.fetch.fetch import Fetched as Fetched
@@ -74,15 +120,39 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Pool as Pool
 
 _MODULES = {
+    "rsctl.api.bench_handle": ("Bench",),
+    "rsctl.api.bench_list": ("bench", "benches", "find"),
+    "rsctl.api.bench_run": ("PreparedBench", "prepare_bench", "run_bench"),
+    "rsctl.api.ci_reports": (
+        *("CI_REPORTS", "CiReport", "announce_reports", "append_github_summary"),
+        *("github_annotations", "write_reports"),
+    ),
+    "rsctl.api.comparison": ("compare", "comparison_markdown", "is_baseline", "results_of"),
     "rsctl.api.emulation": ("EmulatedCloud", "emulate", "emulated_clouds"),
     "rsctl.api.environment": ("check_environment",),
     "rsctl.api.events": ("EventBatches", "JobFailed", "make_result"),
+    "rsctl.api.gate_candidate": ("Candidate", "open_candidate"),
+    "rsctl.api.gate_decision": ("PreparedGate", "gate", "gate_table", "prepare_gate"),
+    "rsctl.api.gate_settings": ("WrittenBaseline", "calibrate", "write_baseline"),
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
     "rsctl.api.run_handle": ("Forgotten", "Run", "forget_run"),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
+    "rsctl.bench.calibrate": ("Calibration",),
+    "rsctl.bench.compare": ("Compared", "Comparison"),
+    "rsctl.bench.cost": ("cost_of",),
+    "rsctl.bench.figures": ("Figure",),
+    "rsctl.bench.floors": ("write_floors",),
+    "rsctl.bench.gate": ("Gate",),
+    "rsctl.bench.observer": ("BenchObserver", "NullObserver"),
+    "rsctl.bench.records": ("BenchRecord", "Trial"),
+    "rsctl.bench.results": ("Results", "Series"),
+    "rsctl.bench.rules": ("Rules",),
+    "rsctl.bench.run": ("Stop",),
+    "rsctl.bench.summary": ("CellFigure", "CellSummary", "cell_figures", "format_cell"),
+    "rsctl.bench.verdict": ("Verdict",),
     "rsctl.doctor": ("Check",),
     "rsctl.emulators.faults": ("Fault",),
     "rsctl.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),

@@ -38,6 +38,17 @@ class Calibration(msgspec.Struct, kw_only=True):
     repeat: int = 0
     reason: Optional[str] = None
 
+    @property
+    def allowed(self) -> str | None:
+        """The floor as `gate.max_regression` of a job file has it, such as `2.5%`."""
+        return None if self.floor is None else f"{100 * self.floor:g}%"
+
+
+def judgeable(results: Results) -> list[str]:
+    """The job's own metrics that have a goal."""
+    names = dict.fromkeys(series.name for series in results.series if series.goal)
+    return [name for name in names if not name.startswith("run.")]
+
 
 def calibrate(results: Results, names: Sequence[str], repeat: int) -> list[Calibration]:
     """The floors of some metrics of identical runs, for gates with `repeat` runs a side."""

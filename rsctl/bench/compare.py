@@ -16,10 +16,11 @@ from rsctl.bench.fingerprint import (
     fixed_differences,
     shown_differences,
 )
-from rsctl.bench.results import Results, Series
+from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import Stratum, bootstrap_interval, effect, p_two_sided
+from rsctl.stream.sanitize import sanitize_line
 
-ONE_RUN = "with one run a side nothing can be concluded"
+_ONE_RUN = "with one run a side nothing can be concluded"
 
 
 class Side(msgspec.Struct, kw_only=True):
@@ -47,6 +48,11 @@ class Compared(msgspec.Struct, kw_only=True):
     p: Optional[float] = None
     remark: Optional[str] = None
 
+    @property
+    def where(self) -> str:
+        """Its cell, for people."""
+        return "all" if self.cell is None else cell_label(self.cell)
+
 
 class SideAbout(msgspec.Struct, kw_only=True):
     """What a side is."""
@@ -62,6 +68,16 @@ class Comparison(msgspec.Struct, kw_only=True):
     sides: list[SideAbout]
     differences: list[Difference]
     metrics: list[Compared]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why something is lacking, each reason once; that of one run a side is of all metrics."""
+        remarks = (
+            m.remark if m.remark == _ONE_RUN else f"{_title(m)}: {m.remark}"
+            for m in self.metrics
+            if m.remark
+        )
+        return list(dict.fromkeys(map(sanitize_line, remarks)))
 
 
 def compare(sides: Sequence[Results], names: Sequence[str] = ()) -> Comparison:
@@ -118,7 +134,7 @@ def _cell(
 def _judge(compared: Compared, strata: list[Stratum]) -> None:
     compared.effect = effect(strata)
     if any(min(len(s.baseline), len(s.candidate)) < 2 for s in strata):
-        compared.remark = ONE_RUN
+        compared.remark = _ONE_RUN
     else:
         compared.interval = bootstrap_interval(strata)
         compared.p = p_two_sided(strata)
@@ -137,6 +153,11 @@ def _across(like: Compared, strata: list[Stratum]) -> Compared:
     )
     _judge(compared, strata)
     return compared
+
+
+def _title(metric: Compared) -> str:
+    where = cell_label(metric.cell) if metric.cell else ""
+    return f"{metric.name} ({where})" if where else metric.name
 
 
 def _side(series: Series | None) -> Side:

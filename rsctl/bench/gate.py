@@ -16,6 +16,7 @@ from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import (
     ALPHA,
     NO_EVIDENCE,
+    WORST_FIRST,
     Evidence,
     Floor,
     Verdict,
@@ -26,6 +27,14 @@ from rsctl.bench.verdict import (
     worst,
 )
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.stream.sanitize import sanitize_line
+
+_HEADLINES = {
+    Verdict.PASS: "no regression beyond what is allowed",
+    Verdict.REGRESSED: "regressed",
+    Verdict.INCONCLUSIVE: "these runs cannot tell: inconclusive",
+    Verdict.NO_DATA: "no data to decide by",
+}
 
 
 class Gate(msgspec.Struct, kw_only=True):
@@ -45,6 +54,27 @@ class Gate(msgspec.Struct, kw_only=True):
     def suspects(self) -> list[Check]:
         """The checks that a confirmation would repeat."""
         return [check for check in self.checks if check.suspected and not check.confirmed]
+
+    @property
+    def worst_first(self) -> list[Check]:
+        """The checks, the worst first; regressions by their size."""
+
+        def size(check: Check) -> float:
+            return -abs(check.effect or 0.0) / (check.floor or 1.0)
+
+        return sorted(self.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line, for people."""
+        counts = [
+            f"{number} {verdict.value}"
+            for verdict in WORST_FIRST
+            if (number := sum(check.verdict is verdict for check in self.checks))
+        ]
+        counted = f" ({', '.join(counts)})" if len(self.checks) > 1 else ""
+        found = f"{self.candidate} against {self.baseline}: {_HEADLINES[self.verdict]}{counted}"
+        return sanitize_line(found)
 
 
 def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:

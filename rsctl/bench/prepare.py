@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ class BenchCell:
 
 
 @dataclass(frozen=True)
-class PreparedBench:
-    """A bench before anything of it is recorded."""
+class BenchPlan:
+    """The cells of a job file with their plans: a bench before anything of it is recorded."""
 
     document: Document
     settings: tuple[str, ...]
@@ -82,7 +83,7 @@ class PreparedBench:
         )
 
 
-def prepare(document: Document, settings: tuple[str, ...], target: str | None) -> PreparedBench:
+def prepare(document: Document, settings: tuple[str, ...], target: str | None) -> BenchPlan:
     """The cells of a job file that was read with `settings`, on a target or the file's own.
 
     Raises RsctlError with all that is wrong with any of them.
@@ -106,10 +107,10 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
-    return PreparedBench(document, settings, chosen, cells, findings)
+    return BenchPlan(document, settings, chosen, cells, findings)
 
 
-def reopen(bench: Bench) -> PreparedBench:
+def reopen(bench: Bench) -> BenchPlan:
     """A recorded bench, to run more of it. Raises RsctlError if its job is another by now."""
     path = bench.file if bench.file != "-" else os.path.join(bench.folder, "-")
     settings = tuple(bench.settings)
@@ -123,6 +124,17 @@ def reopen(bench: Bench) -> PreparedBench:
         remedy = "restore it, or measure it anew: rsctl bench run JOB"
         raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return prepared
+
+
+def plan_confirmation(
+    plan: BenchPlan, bench: Bench, cells: Sequence[Cell], repeat: int
+) -> tuple[BenchPlan, Bench]:
+    """Fresh runs of some cells of a bench, as a bench of their own."""
+    part = replace(plan, cells=[cell for cell in plan.cells if cell.values in cells])
+    again = part.new_bench(repeat)
+    # Not to be taken for the bench itself, by whoever asks for one of this definition.
+    again.bench, again.definition = new_bench_id(f"{bench.name}-confirm"), f"{again.bench} again"
+    return part, again
 
 
 def digest_of(submission: Submission) -> str:

@@ -49,7 +49,7 @@ class Trial(msgspec.Struct, kw_only=True):
         return self.cell, self.repetition, self.attempt
 
 
-class Bench(msgspec.Struct, kw_only=True):
+class BenchRecord(msgspec.Struct, kw_only=True):
     """One bench: each cell is to be run `repeat` times.
 
     `definition` is a digest of all that the runs have in common but their ids: benches of one
@@ -104,6 +104,8 @@ class Bench(msgspec.Struct, kw_only=True):
             return worst
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED
 
+
+Bench = BenchRecord
 
 _ABOUT = ("cells", "spec", "file", "folder", "text", "settings")
 _COLUMNS = ("name", "target", "definition", "state", "created", "ended", "repeat")

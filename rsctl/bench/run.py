@@ -20,7 +20,7 @@ from rsctl.bench.follower import Follower
 from rsctl.bench.images import provide_images
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
-from rsctl.bench.prepare import PreparedBench
+from rsctl.bench.prepare import BenchPlan
 from rsctl.bench.records import Bench
 from rsctl.bench.starter import Starter
 from rsctl.bench.takeover import take_over
@@ -37,7 +37,7 @@ _STOPPED = (JobState.CANCELLING, JobState.CANCELLED)
 
 
 def run_bench(
-    prepared: PreparedBench,
+    prepared: BenchPlan,
     bench: Bench,
     *,
     parallel: int | None = None,
@@ -62,7 +62,7 @@ def run_bench(
         store.close()
 
 
-def default_parallel(prepared: PreparedBench) -> int:
+def default_parallel(prepared: BenchPlan) -> int:
     """How many runs may go on at once unless somebody sets it."""
     if not prepared.target.info.is_managed:
         return 1
@@ -74,7 +74,7 @@ class _Driver:
 
     def __init__(
         self,
-        prepared: PreparedBench,
+        prepared: BenchPlan,
         current: CurrentBench,
         observer: BenchObserver,
         parallel: int | None,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace as with_fields
 
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
+from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.rate import submission_rate
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.schedule import Slot, next_trial
@@ -40,7 +40,7 @@ class Starter:
     `parallel` is how many runs may go on at once. `problem` is why nothing more can be started.
     """
 
-    def __init__(self, prepared: PreparedBench, benches: Benches, parallel: int) -> None:
+    def __init__(self, prepared: BenchPlan, benches: Benches, parallel: int) -> None:
         self.problem: RsctlError | None = None
         self._prepared, self._benches, self._parallel = prepared, benches, parallel
         self._queue: deque[Slot] = deque()

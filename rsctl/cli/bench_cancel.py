@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from rsctl.api import Store
-from rsctl.bench.cancel import cancel_bench
-from rsctl.bench.records import Benches
+from rsctl import api
 from rsctl.cli import options
-from rsctl.cli.bench_common import how_to_go_on, shown
+from rsctl.cli.bench_common import how_to_go_on
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode
@@ -21,13 +19,12 @@ def command(bench: options.Bench, output: options.Output = "text") -> int:
 
     Exit code: 0 if all of it has ended, 6 if runs go on after a minute.
     """
-    store = Store()
-    known = Benches(store).find(bench)
+    known = api.bench(bench)
     if known.state.is_final:
-        print_message(f"{known.bench} has ended already: {known.state.value}")
+        print_message(f"{known.id} has ended already: {known.state.value}")
     else:
-        known = cancel_bench(store, known, _WAIT_SECONDS)
-        print_message(f"{known.bench} {known.state.value}; go on with it: {how_to_go_on(known)}")
+        known.cancel(_WAIT_SECONDS)
+        print_message(f"{known.id} {known.state.value}; go on with it: {how_to_go_on(known)}")
     if output == "json":
-        print_json(shown(known))
+        print_json(known.to_dict())
     return int(ExitCode.SUCCEEDED)

@@ -3,58 +3,28 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
-from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench
-from rsctl.bench.summary import CellFigure, CellSummary, counts, format_cell
-from rsctl.findings import JobState
+from rsctl.api import Bench, CellFigure, CellSummary, JobState, format_cell
 from rsctl.stream.formatting import format_number
 
 _COLUMNS = 4
 """So many metrics stand in the table; `-o json` has them all."""
 
 
-def shown(bench: Bench) -> dict[str, Any]:
-    """A bench as `-o json` prints it, without the file it was made from."""
-    trials = sorted(bench.trials, key=lambda trial: trial.key)
-    return {
-        "bench": bench.bench,
-        "name": bench.name,
-        "target": bench.target,
-        "state": bench.state,
-        "driven": BenchFolder(bench.bench).is_driven(),
-        "created": bench.created,
-        "ended": bench.ended,
-        "exit_code": int(bench.exit_code),
-        "repeat": bench.repeat,
-        "images": bench.images,
-        "trials": [
-            {
-                "cell": bench.cells[trial.cell],
-                "repetition": trial.repetition,
-                "attempt": trial.attempt,
-                "run": trial.run,
-                "state": trial.state,
-                "exit_code": trial.exit_code,
-                "reason": trial.reason,
-            }
-            for trial in trials
-        ],
-    }
-
-
 def how_to_go_on(bench: Bench) -> str:
     """The command that runs what is missing of a bench."""
-    arguments = ["rsctl", "bench", "run", bench.file]
-    arguments += ["-t", bench.target] if bench.target != bench.spec.get("target", "process") else []
-    arguments += [part for setting in bench.settings for part in ("--set", setting)]
-    return shlex.join([*arguments, *(["--repeat", str(bench.repeat)] if bench.repeat > 1 else [])])
+    record = bench.record
+    own_target = record.spec.get("target", "process")
+    arguments = ["rsctl", "bench", "run", record.file]
+    arguments += ["-t", record.target] if record.target != own_target else []
+    arguments += [part for setting in record.settings for part in ("--set", setting)]
+    arguments += ["--repeat", str(record.repeat)] if record.repeat > 1 else []
+    return shlex.join(arguments)
 
 
 def state_of(bench: Bench) -> str:
     """Its state; `incomplete` where no driver runs it, whatever was written down."""
-    if bench.state.is_final or BenchFolder(bench.bench).is_driven():
+    if bench.state.is_final or bench.is_driven:
         return bench.state.value
     return "incomplete"
 
@@ -97,6 +67,6 @@ def format_figure(figure: CellFigure | None) -> str:
 
 def _runs(bench: Bench, cell: int) -> str:
     """`2/3, 1 failed`."""
-    found = counts(bench, cell)
-    parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{bench.repeat}"]
+    found = bench.counts(cell)
+    parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{bench.record.repeat}"]
     return ", ".join([*parts, *(f"{count} {state.value}" for state, count in found.items())])

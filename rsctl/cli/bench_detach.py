@@ -8,9 +8,7 @@ from time import monotonic, sleep
 
 import typer
 
-from rsctl.api import Store
-from rsctl.bench.folder import BenchFolder
-from rsctl.bench.records import Bench, Benches
+from rsctl.api import Bench
 from rsctl.cli.bench_views import print_result
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
@@ -20,7 +18,6 @@ _POLL_SECONDS = 0.05
 
 
 def detach_bench(
-    store: Store,
     bench: Bench,
     parallel: int | None,
     fail_fast: bool,
@@ -28,43 +25,40 @@ def detach_bench(
     output: str,
 ) -> int:
     """Start a driver that outlives this command. Raises RsctlError if it does not begin."""
-    folder = BenchFolder(bench.bench)
-    folder.path.mkdir(parents=True, mode=0o700, exist_ok=True)
-    arguments = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", bench.file]
-    arguments += ["--detach-on-interrupt", "--repeat", str(bench.repeat)]
-    arguments += [part for setting in bench.settings for part in ("--set", setting)]
+    record = bench.record
+    bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+    arguments = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", record.file]
+    arguments += ["--detach-on-interrupt", "--repeat", str(record.repeat)]
+    arguments += [part for setting in record.settings for part in ("--set", setting)]
     arguments += ["--target", target] if target else []
     arguments += ["--parallel", str(parallel)] if parallel else []
     arguments += ["--fail-fast"] if fail_fast else []
-    with folder.log.open("ab") as log:
+    with bench.driver_log.open("ab") as log:
         driver = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
-    if not folder.is_driven():
-        _wait_for(driver, folder, Benches(store), bench)
+    if not bench.is_driven:
+        _wait_for(driver, bench)
+    bench.reload()
     if output == "json":
-        known = Benches(store).get(bench.bench) or bench
-        print_result(known, [], int(ExitCode.SUCCEEDED))
+        print_result(bench, [], int(ExitCode.SUCCEEDED))
     else:
-        typer.echo(bench.bench)
-        name = bench.bench
+        typer.echo(bench.id)
+        name = bench.id
         print_message(f"see it: rsctl bench status -w {name}   end it: rsctl bench cancel {name}")
     return int(ExitCode.SUCCEEDED)
 
 
-def _wait_for(
-    driver: subprocess.Popen[bytes], folder: BenchFolder, benches: Benches, bench: Bench
-) -> None:
+def _wait_for(driver: subprocess.Popen[bytes], bench: Bench) -> None:
     """Until the driver has the bench; one that ends at once may have had nothing to do."""
     deadline = monotonic() + _START_SECONDS
     while monotonic() < deadline:
-        if folder.is_driven():
+        if bench.is_driven:
             return
         if driver.poll() is not None:
-            known = benches.get(bench.bench) or bench
-            if driver.returncode and not known.trials:
+            if driver.returncode and not bench.reload().trials:
                 break
             return
         sleep(_POLL_SECONDS)
-    message = f"the driver of {bench.bench} does not begin; see {folder.log}"
+    message = f"the driver of {bench.id} does not begin; see {bench.driver_log}"
     raise RsctlError(ExitCode.ENVIRONMENT, error("driver", message))

@@ -8,10 +8,16 @@ from typing import Any
 
 import typer
 
-from rsctl.api import BuildEvent, OnProgress, RunRecord, Store
-from rsctl.bench.figures import Figure
-from rsctl.bench.records import Bench, Trial
-from rsctl.bench.summary import format_cell, summarize
+from rsctl.api import (
+    Bench,
+    BenchRecord,
+    BuildEvent,
+    Figure,
+    OnProgress,
+    RunRecord,
+    Trial,
+    format_cell,
+)
 from rsctl.cli.bench_common import how_to_go_on, table
 from rsctl.cli.build_view import make_build_view
 from rsctl.cli.run_text import failure_block, state_in_color
@@ -45,11 +51,11 @@ class PlainBenchView:
     """A line on stderr for each run that starts or ends, the table on stdout at the end."""
 
     def __init__(self) -> None:
-        self._bench: Bench | None = None
+        self._bench: BenchRecord | None = None
         self._number = 0
         self._todo = 0
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """How much there is to do."""
         self._bench, self._todo = bench, todo
         for line in opening(bench, todo, is_driven):
@@ -79,7 +85,7 @@ class PlainBenchView:
         """Something about the bench."""
         show_findings([finding])
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """Nothing has happened."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
@@ -104,7 +110,7 @@ class PlainBenchView:
         return f"[{self._number}/{max(self._todo, self._number)}] {cell} #{trial.repetition + 1}"
 
 
-def opening(bench: Bench, todo: int, is_driven: bool) -> list[str]:
+def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
     """What a bench is, and how much of it is to be run."""
     cells = f"{len(bench.cells)} cells" if len(bench.cells) != 1 else "one job"
     total = len(bench.cells) * bench.repeat
@@ -138,15 +144,15 @@ def closing(bench: Bench, exit_code: int) -> list[str]:
     """What to do next."""
     if exit_code == ExitCode.INTERRUPTED:
         return [
-            f"{bench.bench} is left as it is: what has started goes on. "
-            f"See it: rsctl bench status {bench.bench}   go on: {how_to_go_on(bench)}   "
-            f"end it: rsctl bench cancel {bench.bench}"
+            f"{bench.id} is left as it is: what has started goes on. "
+            f"See it: rsctl bench status {bench.id}   go on: {how_to_go_on(bench)}   "
+            f"end it: rsctl bench cancel {bench.id}"
         ]
     if exit_code:
         return [f"run again what is missing or failed: {how_to_go_on(bench)}"]
-    return [f"see it again: rsctl bench status {bench.bench}"]
+    return [f"see it again: rsctl bench status {bench.id}"]
 
 
 def print_table(bench: Bench) -> None:
     """The table of all cells on stdout."""
-    typer.echo(sanitize("\n".join(table(bench, summarize(Store(), bench)))))
+    typer.echo(sanitize("\n".join(table(bench, bench.summary()))))

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import JobFile, Store
-from rsctl.bench.cancel import ask_to_end
-from rsctl.bench.formats.junit import runs_name
-from rsctl.bench.prepare import PreparedBench, prepare
-from rsctl.bench.records import Bench, Benches
-from rsctl.bench.results import bench_results
-from rsctl.bench.run import Stop, run_bench
+from rsctl.api import (
+    Bench,
+    CiReport,
+    JobFile,
+    PreparedBench,
+    Stop,
+    announce_reports,
+    load,
+    prepare_bench,
+    write_reports,
+)
+from rsctl.api.ci_reports import FIGURES_ALONE
 from rsctl.cli import options
 from rsctl.cli.bench_views import BenchView, make_bench_view, print_result
-from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.command import make_command
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
-from rsctl.cli.gate_views import FIGURES_ALONE, Report, announce, parse_report, write_reports
-from rsctl.cli.interrupts import Interrupts
+from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import print_events, show_findings
-from rsctl.cli.tracking import BenchTracking
+from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.findings import ExitCode, RsctlError, note
-from rsctl.spec.document import Document, read
 from rsctl.stream.events import FindingEvent, now
 
 _MOST_REPETITIONS = 1000
@@ -37,17 +39,7 @@ def command(
     job: options.Job,
     target: options.Target = None,
     settings: options.Settings = [],
-    parallel: Annotated[
-        Optional[int],
-        typer.Option(
-            "--parallel",
-            "-p",
-            metavar="N",
-            min=1,
-            help="How many runs at once. Default: 1 on this machine, else the number of cells up "
-            "to 20.",
-        ),
-    ] = None,
+    parallel: options.Parallel = None,
     repeat: Annotated[
         Optional[int],
         typer.Option(
@@ -63,30 +55,12 @@ def command(
     fail_fast: Annotated[
         bool, typer.Option("--fail-fast", help="End all with the first failure.")
     ] = False,
-    new: Annotated[
-        bool, typer.Option("--new", help="Measure anew, though there is such a bench already.")
-    ] = False,
+    new: options.Anew = False,
     detach: Annotated[
         bool, typer.Option("--detach", "-d", help="Let it go on in the background.")
     ] = False,
-    cancel_on_interrupt: Annotated[
-        Optional[bool],
-        typer.Option(
-            "--cancel-on-interrupt/--detach-on-interrupt",
-            help="What Ctrl-C does to runs that go on. Default: leave them; cancel them if "
-            "CI=true.",
-        ),
-    ] = None,
-    reports: Annotated[
-        list[Report],
-        typer.Option(
-            "--report",
-            metavar="KIND=FILE",
-            parser=parse_report,
-            rich_help_panel=OUTPUT,
-            help=f"Write a file for a CI system: {', '.join(FIGURES_ALONE)}. Repeatable.",
-        ),
-    ] = [],
+    cancel_on_interrupt: options.CancelOnInterrupt = None,
+    reports: Annotated[list[CiReport], options.report_option(FIGURES_ALONE)] = [],
     output: options.Output = "text",
 ) -> int:
     """Run what is missing of a job file's matrix, or failed before.
@@ -99,30 +73,26 @@ def command(
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        prepared = prepared_here(read(job, settings), settings, target, output)
-        store = Store()
-        gate = prepared.job.gate
-        times = repeat or (gate.repeat if gate else None) or 1
-        bench = Benches(store).claim(prepared.new_bench(times), anew=new)
+        file = load(job, set=settings, strict=False)
+        prepared = prepare_bench(file, target)
+        _show_findings(prepared, file, output)
+        bench = prepared.claim(repeat, anew=new)
     if detach:
         from rsctl.cli.bench_detach import detach_bench
 
-        return detach_bench(store, bench, parallel, fail_fast, target, output)
-    if cancel_on_interrupt is None:
-        cancel_on_interrupt = os.environ.get("CI") == "true"
+        return detach_bench(bench, parallel, fail_fast, target, output)
     view = make_bench_view(output, prepared.metric_specs)
     context.call_on_close(view.close)
-    how = How(parallel, fail_fast, cancel_on_interrupt)
-    interrupts.hold()  # until `drive`, which knows what an interruption ends
-    announce(reports, bench.name, [runs_name(cell) for cell in bench.cells], [])
-    exit_code = drive(prepared, bench, view, how, interrupts)
-    known = Benches(store).get(bench.bench)
-    if reports and known is not None:
-        write_reports(reports, bench.name, None, bench_results(store, known), False)
+    chosen = RunOptions(parallel, fail_fast, cancels_on_interrupt(cancel_on_interrupt))
+    interrupts.hold()  # until `drive`, which decides what an interruption ends
+    announce_reports(reports, prepared.name, bench.cells)
+    exit_code = drive(prepared, bench, view, chosen, interrupts)
+    if reports:
+        write_reports(reports, prepared.name, bench.results())
     return exit_code
 
 
-def _require_written_here(context: typer.Context, reports: list[Report], detach: bool) -> None:
+def _require_written_here(context: typer.Context, reports: list[CiReport], detach: bool) -> None:
     """Fails for a report that this command cannot write."""
     if reports and detach:
         context.fail("--report is written at the end, which --detach does not wait for.")
@@ -130,8 +100,8 @@ def _require_written_here(context: typer.Context, reports: list[Report], detach:
         context.fail("--report markdown is of a verdict: see rsctl gate, or rsctl compare.")
 
 
-class How(NamedTuple):
-    """The options that say how to run it."""
+class RunOptions(NamedTuple):
+    """How many runs at once, and what ends them early."""
 
     parallel: int | None
     fail_fast: bool
@@ -139,7 +109,11 @@ class How(NamedTuple):
 
 
 def drive(
-    prepared: PreparedBench, bench: Bench, view: BenchView, how: How, interrupts: Interrupts
+    prepared: PreparedBench,
+    bench: Bench,
+    view: BenchView,
+    chosen: RunOptions,
+    interrupts: Interrupts,
 ) -> int:
     """Run it to its end, or to an interruption; returns the exit code.
 
@@ -147,73 +121,61 @@ def drive(
     obeyed in order, and a second one only stops waiting for the end of what is being cancelled.
     """
     problem = None
-    tracking = BenchTracking(bench.bench, bool(prepared.job.tracking))
     try:
         interrupts.follow(None)
-        run_bench(
-            prepared,
+        prepared.run(
             bench,
-            parallel=how.parallel,
-            fail_fast=how.fail_fast,
+            parallel=chosen.parallel,
+            fail_fast=chosen.fail_fast,
             observer=view,
-            stop=lambda: _wish(interrupts, how),
+            stop=lambda: _stop_asked_for(interrupts, chosen),
         )
     except KeyboardInterrupt:
-        _obey(bench, how, interrupts)
+        _stop_waiting(bench, chosen, interrupts)
     except OSError as lost:
         if lost.errno not in OUTPUT_LOST:
             raise
         abandon_stdout()
-        _obey(bench, how, interrupts)
+        _stop_waiting(bench, chosen, interrupts)
         return int(ExitCode.INTERRUPTED)
     except RsctlError as caught:
         problem = caught
     interrupts.hold()
-    known = Benches(Store()).get(bench.bench) or bench
-    exit_code = int(problem.exit_code if problem else known.exit_code)
-    if interrupts.count and not how.cancel_on_interrupt and not known.is_complete:
+    bench.reload()
+    exit_code = int(problem.exit_code if problem else bench.exit_code)
+    if interrupts.count and not chosen.cancel_on_interrupt and not bench.is_complete:
         exit_code = int(ExitCode.INTERRUPTED)
     for finding in problem.findings if problem else ():
         view.finding(finding)
-    view.finish(known, exit_code)
+    view.finish(bench, exit_code)
     if exit_code != ExitCode.INTERRUPTED:
-        tracking.finish()
+        wait_for_bench_trackers(bench)
     return exit_code
 
 
-def _wish(interrupts: Interrupts, how: How) -> Stop:
+def _stop_asked_for(interrupts: Interrupts, chosen: RunOptions) -> Stop:
     """What the interruptions so far ask for; this is called once the runs are being started."""
     interrupts.follow(_nothing)
     if not interrupts.count:
         return None
-    return "cancel" if how.cancel_on_interrupt else "leave"
+    return "cancel" if chosen.cancel_on_interrupt else "leave"
 
 
 def _nothing() -> None:
     """An interruption is counted, and seen in the next round."""
 
 
-def _obey(bench: Bench, how: How, interrupts: Interrupts) -> None:
-    """Nobody waits any longer: what is to be cancelled has at least been asked to end."""
+def _stop_waiting(bench: Bench, chosen: RunOptions, interrupts: Interrupts) -> None:
+    """Ask what is to be cancelled to end, and wait no longer."""
     interrupts.hold()
-    if how.cancel_on_interrupt:
-        ask_to_end(Store(), bench)
+    if chosen.cancel_on_interrupt:
+        bench.ask_to_end()
 
 
-def prepared_here(
-    document: Document, settings: Sequence[str], target: str | None, output: str
-) -> PreparedBench:
-    """The cells, all of which this environment can run; shows what the user should know."""
-    prepared = prepare(document, tuple(settings), target)
-    lacking = prepared.target.preflight(prepared.cells[0].submission)
-    missing = [finding for finding in lacking if finding.is_error]
-    if missing:
-        raise RsctlError(ExitCode.ENVIRONMENT, *missing)
-    findings = [f for f in (*prepared.findings, *lacking) if f.severity != "note"]
-    show_findings(findings, JobFile(document))
+def _show_findings(prepared: PreparedBench, file: JobFile, output: str) -> None:
+    show_findings(prepared.findings, file)
     if output == "json":
-        print_events([FindingEvent(time=now(), finding=finding) for finding in findings])
-    return prepared
+        print_events([FindingEvent(time=now(), finding=finding) for finding in prepared.findings])
 
 
 @contextmanager

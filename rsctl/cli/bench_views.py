@@ -8,11 +8,16 @@ from typing import Any, Protocol
 
 import msgspec
 
-from rsctl.api import RunRecord, Store, make_result
-from rsctl.bench.figures import Figure
-from rsctl.bench.observer import BenchObserver
-from rsctl.bench.records import Bench, Trial
-from rsctl.bench.summary import CellSummary, summarize
+from rsctl.api import (
+    Bench,
+    BenchObserver,
+    BenchRecord,
+    CellSummary,
+    Figure,
+    RunRecord,
+    Trial,
+    make_result,
+)
 from rsctl.cli.bench_plain_view import PlainBenchView, show_build
 from rsctl.findings import Finding, JobState
 from rsctl.stream.events import Event, FindingEvent, now
@@ -46,10 +51,10 @@ class JsonBenchView:
 
     def __init__(self, specs: Mapping[str, MetricSpec]) -> None:
         self._specs = dict(specs)
-        self._bench: Bench | None = None
+        self._bench: BenchRecord | None = None
         self._readers: dict[str, tuple[MetricReader, Tally]] = {}
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """Nothing is printed before the first event."""
         del todo, is_driven
         self._bench = bench
@@ -78,12 +83,12 @@ class JsonBenchView:
         bench = self._bench.bench if self._bench else None
         _print_line(FindingEvent(time=now(), finding=finding), {"bench": bench})
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """Nothing has happened."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """The result of the bench, with its cells."""
-        print_result(bench, summarize(Store(), bench), exit_code)
+        print_result(bench, bench.summary(), exit_code)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -117,7 +122,7 @@ def print_result(bench: Bench | None, cells: list[CellSummary], exit_code: int) 
     result = {
         "type": "result",
         "time": now(),
-        "bench": bench.bench if bench else None,
+        "bench": bench.id if bench else None,
         "state": state,
         "exit_code": exit_code,
         "cells": cells,

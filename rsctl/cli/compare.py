@@ -9,14 +9,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from rsctl.api import Store
-from rsctl.bench.baseline import read_baseline
-from rsctl.bench.baseline_files import is_location
-from rsctl.bench.compare import ONE_RUN, Compared, Comparison, compare
-from rsctl.bench.records import Bench
-from rsctl.bench.results import Results, bench_results, cell_label, find_source, run_results
+from rsctl.api import Compared, Comparison, compare, comparison_markdown, is_baseline
+from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
@@ -38,10 +34,7 @@ def command(
             help="Runs, benches or baseline files, by what the commands on them take.",
         ),
     ],
-    metrics: Annotated[
-        list[str],
-        typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
-    ] = [],
+    metrics: options.MetricNames = [],
     output: Annotated[
         Literal["text", "json", "markdown", "csv"],
         typer.Option(
@@ -56,30 +49,17 @@ def command(
 
     Exit code: 0, whatever the difference: `rsctl gate` decides.
     """
-    store = Store()
-    comparison = compare([load(store, side) for side in sides], metrics)
+    found = [side if is_baseline(side) else find_run_or_bench(side) for side in sides]
+    comparison = compare(*found, metrics=metrics)
     if output == "json":
         print_json(comparison)
     elif output == "markdown":
-        from rsctl.bench.formats.markdown import comparison_markdown
-
         sys.stdout.write(comparison_markdown(comparison))
     elif output == "csv":
         sys.stdout.write(_csv(comparison))
     else:
         _print(comparison)
     return int(ExitCode.SUCCEEDED)
-
-
-def load(store: Store, reference: str, folder: str = ".") -> Results:
-    """The results of a run, a bench or a baseline. Raises RsctlError."""
-    if is_location(reference):
-        return read_baseline(reference, folder)
-    found = find_source(store, reference)
-    if isinstance(found, Bench):
-        return bench_results(store, found)
-    find_run(found.run)
-    return run_results(store, store.find(found.run))
 
 
 def _print(comparison: Comparison) -> None:
@@ -99,7 +79,7 @@ def _print(comparison: Comparison) -> None:
     rows = [[*head, *(["EFFECT", "90 % INTERVAL", "P"] if several else [])]]
     rows += [_row(metric, several) for metric in comparison.metrics]
     write_table(rows)
-    for remark in _remarks(comparison):
+    for remark in comparison.remarks:
         print_message(remark)
 
 
@@ -109,7 +89,7 @@ def _row(metric: Compared, several: bool) -> list[str]:
     for side in metric.sides:
         count = f" (n={side.n})" if side.n > 1 else ""
         values.append("-" if side.value is None else f"{format_number(side.value)}{unit}{count}")
-    row = [metric.name, "all" if metric.cell is None else cell_label(metric.cell), *values]
+    row = [metric.name, metric.where, *values]
     if not several:
         return row
     effect = "" if metric.effect is None else f"{100 * metric.effect:+.3g} %"
@@ -117,21 +97,6 @@ def _row(metric: Compared, several: bool) -> list[str]:
     if metric.interval is not None:
         interval = f"{100 * metric.interval[0]:+.3g} … {100 * metric.interval[1]:+.3g} %"
     return [*row, effect, interval, "" if metric.p is None else f"{metric.p:.2g}"]
-
-
-def _remarks(comparison: Comparison) -> list[str]:
-    """Each remark once; that of one run a side is of all metrics."""
-    remarks = dict.fromkeys(
-        m.remark if m.remark == ONE_RUN else f"{_title(m)}: {m.remark}"
-        for m in comparison.metrics
-        if m.remark
-    )
-    return [sanitize_line(remark) for remark in remarks]
-
-
-def _title(metric: Compared) -> str:
-    where = cell_label(metric.cell) if metric.cell else ""
-    return f"{metric.name} ({where})" if where else metric.name
 
 
 def _csv(comparison: Comparison) -> str:
@@ -149,7 +114,7 @@ def _csv(comparison: Comparison) -> str:
                     _plain(metric.name),
                     _plain(metric.unit or ""),
                     metric.goal or "",
-                    _plain("all" if metric.cell is None else cell_label(metric.cell)),
+                    _plain(metric.where),
                     _plain(about.label),
                     side.n,
                     _cell(side.value),

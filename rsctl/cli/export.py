@@ -12,11 +12,9 @@ from typing import IO, Annotated, Optional
 
 import typer
 
-from rsctl.api import RunRecord, Store, is_job_url
-from rsctl.bench.records import Bench
-from rsctl.bench.results import find_source
+from rsctl.api import Bench, Store
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
 from rsctl.export.tables import TABLES, Source, Table, make_table, sources_of
@@ -100,21 +98,14 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 def _sources(store: Store, reference: str) -> list[Source]:
     """What a reference names, brought up to date."""
-    if not is_job_url(reference):
-        found = find_source(store, reference)
-        if isinstance(found, Bench):
-            for run in {trial.run for trial in found.latest().values()}:
-                if known := store.get(run):
-                    _collect(store, known.run)
-            return sources_of(store, found)
-        reference = found.run
-    return [Source(_collect(store, reference))]
-
-
-def _collect(store: Store, reference: str) -> RunRecord:
-    run = find_run(reference)
-    run.collect()
-    return store.find(run.id)
+    found = find_run_or_bench(reference)
+    if isinstance(found, Bench):
+        for run in {trial.run for trial in found.record.latest().values()}:
+            if store.get(run):
+                find_run(run).collect()
+        return sources_of(store, found.record)
+    found.collect()
+    return [Source(store.find(found.id))]
 
 
 def _files(

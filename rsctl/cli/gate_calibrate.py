@@ -6,14 +6,11 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import Store
-from rsctl.bench.calibrate import Calibration, calibrate
-from rsctl.bench.results import Results
-from rsctl.bench.rules import rules_of
+from rsctl.api import Calibration, calibrate, write_floors
+from rsctl.api.gate_candidate import REPEAT
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.gate_run import REPEAT, How, open_source
-from rsctl.cli.gate_write import write_floors
+from rsctl.cli.gate_run import Runner, open_source
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -21,7 +18,6 @@ from rsctl.findings import ExitCode, RsctlError, error
 @make_command("calibrate")
 @options.errors_as_json
 def command(
-    context: typer.Context,
     bench: Annotated[
         str,
         typer.Argument(
@@ -53,14 +49,8 @@ def command(
             f"{REPEAT}.",
         ),
     ] = None,
-    metrics: Annotated[
-        list[str],
-        typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
-    ] = [],
-    parallel: Annotated[
-        Optional[int],
-        typer.Option("--parallel", "-p", metavar="N", min=1, help="How many runs at once."),
-    ] = None,
+    metrics: options.MetricNames = [],
+    parallel: options.Parallel = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the floors into the job file's gate block.")
     ] = False,
@@ -72,30 +62,23 @@ def command(
 
     Exit code: 0, or 8 if a metric's noise cannot be known.
     """
-    store = Store()
-    source = open_source(context, store, bench, settings, target, How(parallel))
-    rules = rules_of(source.gate)
-    results = source.measure(store, runs)
-    names = list(metrics) or list(rules.floors) or _judgeable(results)
-    found = calibrate(results, names, repeat or rules.repeat or REPEAT)
-    floors = {c.metric: _percent(c.floor) for c in found if c.floor is not None}
+    candidate = open_source(bench, target, settings)
+    rules = candidate.rules()
+    results = candidate.measure(runs, Runner(parallel))
+    wanted = metrics or list(rules.floors)
+    found = calibrate(results, metrics=wanted, repeat=repeat or rules.repeat or REPEAT)
+    floors = {metric.metric: metric.allowed for metric in found if metric.allowed is not None}
     if output == "json":
         print_json({"bench": results.label, "metrics": found})
     else:
         _print(found, floors)
     if write and floors:
-        if source.file is None:
+        if candidate.file is None:
             finding = error("gate", "there is no job file to write to", "give the file, not -")
             raise RsctlError(ExitCode.USAGE, finding)
-        write_floors(source.file, floors)
-        print_message(f"{source.file}: gate.max_regression is written")
+        write_floors(candidate.file, floors)
+        print_message(f"{candidate.file}: gate.max_regression is written")
     return int(ExitCode.SUCCEEDED if len(floors) == len(found) > 0 else ExitCode.INCONCLUSIVE)
-
-
-def _judgeable(results: Results) -> list[str]:
-    """The job's metrics that have a goal."""
-    names = dict.fromkeys(s.name for s in results.series if s.goal)
-    return [name for name in names if not name.startswith("run.")]
 
 
 def _print(found: list[Calibration], floors: dict[str, str]) -> None:
@@ -106,7 +89,7 @@ def _print(found: list[Calibration], floors: dict[str, str]) -> None:
         print_message(
             f"{metric.metric}: noise {100 * metric.noise:.2g} % of a run ({metric.runs} runs a "
             f"cell); with {metric.repeat}+{metric.repeat} runs an unchanged program passes a "
-            f"floor of {_percent(metric.floor)} in {100 * metric.passes:.0f} % of cases"
+            f"floor of {metric.allowed} in {100 * metric.passes:.0f} % of cases"
         )
     if not found:
         print_message("no metric has a goal: set metrics.NAME.goal to max or min")
@@ -114,7 +97,3 @@ def _print(found: list[Calibration], floors: dict[str, str]) -> None:
         typer.echo("gate:\n  max_regression:")
         for name, floor in floors.items():
             typer.echo(f"    {name}: {floor}")
-
-
-def _percent(floor: float | None) -> str:
-    return f"{100 * (floor or 0):g}%"

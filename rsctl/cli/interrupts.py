@@ -16,6 +16,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _POLL_SECONDS = 0.2
 
 
+def cancels_on_interrupt(option: bool | None) -> bool:
+    """What `--cancel-on-interrupt` says; by default whether a CI system runs this."""
+    return os.environ.get("CI") == "true" if option is None else option
+
+
 class Interrupts:
     """The signals that ask a command to end, from its first step to its last.
 

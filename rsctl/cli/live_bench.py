@@ -11,11 +11,18 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from rsctl.api import RunRecord, Store
-from rsctl.bench.cost import cost_of
-from rsctl.bench.figures import Figure
-from rsctl.bench.records import Bench, Trial
-from rsctl.bench.summary import CellFigure, cell_figures, counts, done, format_cell, summarize
+from rsctl.api import (
+    Bench,
+    BenchRecord,
+    CellFigure,
+    Figure,
+    RunRecord,
+    Store,
+    Trial,
+    cell_figures,
+    cost_of,
+    format_cell,
+)
 from rsctl.cli.bench_common import format_figure
 from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.output import in_color
@@ -49,10 +56,10 @@ class LiveBenchView(PlainBenchView):
         self._console = Console(highlight=False, markup=False, emoji=False, no_color=not color)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """With what earlier calls have measured."""
         super().begin(bench, todo, is_driven)
-        for index, cell in enumerate(summarize(self._store, bench)):
+        for index, cell in enumerate(Bench(bench).summary()):
             for name in cell.runs:
                 if run := self._store.get(name):
                     self._count(index, run)
@@ -87,11 +94,11 @@ class LiveBenchView(PlainBenchView):
         if finding.remedy:
             self.print_message(remedy_line(finding.remedy))
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """Draw the table again, a few times a second."""
         if monotonic() - self._drawn > _REDRAW_SECONDS and self._live.is_started:
             self._drawn = monotonic()
-            self._live.update(self._table(bench), refresh=True)
+            self._live.update(self._table(Bench(bench)), refresh=True)
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         """Take the live table away; what stays is the plain one."""
@@ -127,10 +134,9 @@ class LiveBenchView(PlainBenchView):
         for index in shown:
             grid.add_row(*self._row(bench, index, names))
         hidden = len(bench.cells) - len(shown)
-        total = len(bench.cells) * bench.repeat
         head = Text.assemble(
-            (bench.bench, "bold"),
-            f"  {done(bench)} of {total} runs  {len(self._running)} going on  ",
+            (bench.id, "bold"),
+            f"  {bench.done} of {bench.total} runs  {len(self._running)} going on  ",
             format_duration(monotonic() - self._started),
             f"  and {hidden} more cells" if hidden else "",
             no_wrap=True,
@@ -148,8 +154,8 @@ class LiveBenchView(PlainBenchView):
         return sorted(order[:room])
 
     def _row(self, bench: Bench, cell: int, names: list[str]) -> list[Text]:
-        states = {state.value: count for state, count in counts(bench, cell).items()}
-        runs = Text(f"{states.pop('succeeded', 0)}/{bench.repeat}")
+        states = {state.value: count for state, count in bench.counts(cell).items()}
+        runs = Text(f"{states.pop('succeeded', 0)}/{bench.record.repeat}")
         for state, count in states.items():
             runs.append(f" {count} {state}", _STYLES.get(state, "cyan"))
         spent = self._spent_so_far(cell)

@@ -63,15 +63,36 @@ def _complete_runs(incomplete: str) -> list[str]:
 
 
 def _complete_benches(incomplete: str) -> list[str]:
-    from rsctl.api import Store
-    from rsctl.bench.records import Benches
+    from rsctl.api import benches
     from rsctl.findings import RsctlError
 
     try:
-        names = [bench.bench for bench in Benches(Store()).benches(50)]
+        names = [bench.id for bench in benches(50)]
     except RsctlError:
         return []
     return _beginning(incomplete, ["@last", *names])
+
+
+def report_option(kinds: Iterable[str]) -> Any:
+    """The option `--report KIND=FILE` of a command that writes these kinds; gives CiReports."""
+    return typer.Option(
+        "--report",
+        metavar="KIND=FILE",
+        parser=_parse_report,
+        rich_help_panel=OUTPUT,
+        help=f"Write a file for a CI system: {', '.join(kinds)}. Repeatable.",
+    )
+
+
+def _parse_report(text: str) -> Any:
+    """`junit=gate.xml` and the like. Raises typer.BadParameter."""
+    from rsctl.api import CI_REPORTS, CiReport
+
+    kind, _, path = text.partition("=")
+    if kind not in CI_REPORTS or not path:
+        known = ", ".join(f"{kind}=FILE" for kind in CI_REPORTS)
+        raise typer.BadParameter(f"{text!r} is none of {known}")
+    return CiReport(kind, path)
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
@@ -121,6 +142,32 @@ Watch = Annotated[
         "-w",
         help="Show it again whenever it changes, and end with it, with its exit code.",
     ),
+]
+CancelOnInterrupt = Annotated[
+    Optional[bool],
+    typer.Option(
+        "--cancel-on-interrupt/--detach-on-interrupt",
+        help="What Ctrl-C does to what runs. Default: leave it running; cancel it if CI=true.",
+    ),
+]
+Parallel = Annotated[
+    Optional[int],
+    typer.Option(
+        "--parallel",
+        "-p",
+        metavar="N",
+        min=1,
+        help="How many runs at once. Default: 1 on this machine, else the number of cells up to "
+        "20.",
+    ),
+]
+Anew = Annotated[
+    bool,
+    typer.Option("--new", help="Measure anew, though it has been measured already."),
+]
+MetricNames = Annotated[
+    list[str],
+    typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
 ]
 Runner = Literal["auto", "docker", "process"]
 """What runs the nodes of an emulated cloud."""

@@ -12,13 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
-from rsctl.api import Store, is_job_url
-from rsctl.bench.baseline import read_baseline
-from rsctl.bench.baseline_files import is_location
-from rsctl.bench.records import Bench
-from rsctl.bench.results import find_source
+from rsctl.api import Bench, Store, is_baseline, results_of
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.runs import find_run
+from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.stream.formatting import format_bytes
@@ -85,14 +81,11 @@ def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) ->
 
     Notes in `locations` where the results of a run are.
     """
-    if is_location(reference):
-        return read_baseline(reference, ".")
-    if not is_job_url(reference):
-        found = find_source(store, reference)
-        if isinstance(found, Bench):
-            return found
-        reference = found.run
-    run = find_run(reference)
+    if is_baseline(reference):
+        return results_of(reference)
+    run = find_run_or_bench(reference)
+    if isinstance(run, Bench):
+        return run.record
     run.collect()
     locations[run.id] = run.locations()
     return store.find(run.id)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from rsctl.api import Finding, Run, run
+from rsctl import api
+from rsctl.api import Bench, Finding, Run
 from rsctl.cli.show import print_message, show_findings
 from rsctl.cli.tracking import resume_tracking
 
@@ -12,8 +13,16 @@ def find_run(reference: str) -> Run:
 
     What its trackers have missed is sent in the background.
     """
-    found = run(reference, on_outdated=show_outdated)
+    found = api.run(reference, on_outdated=show_outdated)
     resume_tracking(found.record)
+    return found
+
+
+def find_run_or_bench(reference: str) -> Run | Bench:
+    """A run, as by `find_run`, or a bench. Raises RsctlError if there is none, or several."""
+    found = api.find(reference, on_outdated=show_outdated)
+    if isinstance(found, Run):
+        resume_tracking(found.record)
     return found
 
 

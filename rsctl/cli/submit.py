@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, NamedTuple, Optional
@@ -16,7 +15,7 @@ from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.command import make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
-from rsctl.cli.interrupts import Interrupts
+from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
@@ -45,13 +44,7 @@ def command(
             help="At its end, download what it has left, however it ended.",
         ),
     ] = None,
-    cancel_on_interrupt: Annotated[
-        Optional[bool],
-        typer.Option(
-            "--cancel-on-interrupt/--detach-on-interrupt",
-            help="What Ctrl-C does. Default: detach; cancel if CI=true.",
-        ),
-    ] = None,
+    cancel_on_interrupt: options.CancelOnInterrupt = None,
     rehearse: Annotated[
         bool,
         typer.Option(
@@ -101,8 +94,7 @@ def command(
         print_events(_finding_events(prepared.findings))
     view = make_view(output, prepared.run_id, prepared.replicas)
     context.call_on_close(view.close)
-    if cancel_on_interrupt is None:
-        cancel_on_interrupt = os.environ.get("CI") == "true"
+    cancels = cancels_on_interrupt(cancel_on_interrupt)
     with _errors_as_events(output, prepared.run_id):
         sent = _send(prepared, interrupts)
     if detach and sent.is_wanted:
@@ -110,7 +102,7 @@ def command(
     noun = "replica" if len(prepared.replicas) == 1 else "replicas"
     print_message(f"{prepared.run_id} on {prepared.plan.target}, {len(prepared.replicas)} {noun}")
     with _errors_as_events(output, prepared.run_id):
-        exit_code = follow(sent.run, view, interrupts, cancel_on_interrupt or not sent.is_wanted)
+        exit_code = follow(sent.run, view, interrupts, cancels or not sent.is_wanted)
     if get is not None and exit_code != ExitCode.INTERRUPTED:
         fetch_after(sent.run, get)
     if exit_code != ExitCode.INTERRUPTED:

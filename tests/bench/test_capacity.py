@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 
 from rsctl.bench import backoff
 from rsctl.bench.backoff import Backoff
-from rsctl.bench.prepare import BenchCell, PreparedBench, digest_of
+from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
@@ -73,7 +73,7 @@ def on(
     """The folder's job on such a target, ready to be run."""
     target, observer = Cloudlike(refusals), Recording()
 
-    def prepared() -> PreparedBench:
+    def prepared() -> BenchPlan:
         made = prepared_at(folder, *settings)
         cells = []
         for cell in made.cells:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rsctl.bench.figures import Figure
-from rsctl.bench.prepare import PreparedBench, prepare, reopen
+from rsctl.bench.prepare import BenchPlan, prepare, reopen
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
@@ -96,7 +96,7 @@ def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def prepared_at(folder: Path, *settings: str) -> PreparedBench:
+def prepared_at(folder: Path, *settings: str) -> BenchPlan:
     """The job file of a folder, ready to be run."""
     return prepare(read(str(folder / "job.yaml"), settings), settings, None)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rsctl.bench.checks import Check
 from rsctl.bench.formats.markdown import gate_markdown
-from rsctl.bench.formats.text import format_check, headline, worst_first
+from rsctl.bench.formats.text import format_check
 from rsctl.bench.gate import Gate
 from rsctl.bench.verdict import Verdict
 
@@ -22,9 +22,9 @@ _COMMANDS = {Verdict.REGRESSED: "error", Verdict.NO_DATA: "error", Verdict.INCON
 
 def annotation_lines(gate: Gate, file: str | None = None) -> list[str]:
     """Workflow commands, one a line, for all that did not pass: 10 at most, the worst first."""
-    bad = [check for check in worst_first(gate) if check.verdict is not Verdict.PASS]
+    bad = [check for check in gate.worst_first if check.verdict is not Verdict.PASS]
     if not bad and gate.verdict is not Verdict.PASS:
-        return [_command("error", "rsctl gate", headline(gate), file)]
+        return [_command("error", "rsctl gate", gate.headline, file)]
     shown = bad if len(bad) <= MOST_ANNOTATIONS else bad[: MOST_ANNOTATIONS - 1]
     lines = [_of_check(check, file) for check in shown]
     left = len(bad) - len(shown)

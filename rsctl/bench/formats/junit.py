@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Optional
 
 from rsctl.bench.checks import Check
-from rsctl.bench.formats.text import format_check, headline
+from rsctl.bench.formats.text import format_check
 from rsctl.bench.formats.xml import attribute, text
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import CellRuns, cell_label
@@ -50,7 +50,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
     if gate is not None:
         suites.append(("gate", [_check(check, tolerant) for check in gate.checks]))
         if not gate.checks:
-            suites.append(("gate", [Case("gate", "error", headline(gate))]))
+            suites.append(("gate", [Case("gate", "error", gate.headline)]))
     return _file(name, suites)
 
 

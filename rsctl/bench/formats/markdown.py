@@ -7,14 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rsctl.bench.checks import Check
 from rsctl.bench.compare import Compared, Comparison
-from rsctl.bench.formats.text import (
-    format_amount,
-    format_effect,
-    format_mean,
-    format_p,
-    headline,
-    worst_first,
-)
+from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
@@ -33,9 +26,9 @@ _MOST_DIFFERENCES = 50
 
 def gate_markdown(gate: Gate, most: int | None = None) -> str:
     """The gate, its checks the worst first, `most` of them at most."""
-    checks = worst_first(gate)
+    checks = gate.worst_first
     shown = checks if most is None else checks[:most]
-    parts = [f"### {_SIGNS[gate.verdict]}: {_safe(headline(gate))}\n"]
+    parts = [f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"]
     if gate.refused:
         parts.append(_differences("The baseline was measured otherwise", gate.refused))
     parts.append(_table(_GATE_HEAD, [_gate_row(check) for check in shown]))
@@ -71,17 +64,8 @@ _GATE_HEAD = (
 
 
 def _gate_row(check: Check) -> list[str]:
-    cells = [
-        _SIGNS[check.verdict],
-        _safe(check.title),
-        _safe(format_mean(check, check.baseline)),
-        _safe(format_mean(check, check.value)),
-        _safe(format_effect(check)),
-        _safe(format_amount(check, check.floor, signed=False)),
-        format_p(check),
-        _safe(check.reason or ""),
-    ]
-    return cells
+    figures = map(_safe, check_row(check)[1:])
+    return [_SIGNS[check.verdict], *figures, _safe(check.reason or "")]
 
 
 def _row(metric: Compared, sides: int) -> list[str]:

@@ -1,41 +1,25 @@
-"""Text of a gate and its checks, for people."""
+"""Text of the checks of a gate, for people."""
 
 from __future__ import annotations
 
 from rsctl.bench.checks import Check
-from rsctl.bench.gate import Gate
-from rsctl.bench.verdict import WORST_FIRST, Verdict
 from rsctl.stream.formatting import format_number
 from rsctl.stream.sanitize import sanitize_line
 
-_HEADLINES = {
-    Verdict.PASS: "no regression beyond what is allowed",
-    Verdict.REGRESSED: "regressed",
-    Verdict.INCONCLUSIVE: "these runs cannot tell: inconclusive",
-    Verdict.NO_DATA: "no data to decide by",
-}
+HEAD = ("VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P")
 
 
-def headline(gate: Gate) -> str:
-    """The verdict in one line."""
-    counts = [
-        f"{number} {verdict.value}"
-        for verdict in WORST_FIRST
-        if (number := sum(check.verdict is verdict for check in gate.checks))
+def check_row(check: Check) -> list[str]:
+    """A check as a row of the table with this head."""
+    return [
+        check.verdict.value,
+        check.title,
+        format_mean(check, check.baseline),
+        format_mean(check, check.value),
+        format_effect(check),
+        format_amount(check, check.floor, signed=False),
+        format_p(check),
     ]
-    counted = f" ({', '.join(counts)})" if len(gate.checks) > 1 else ""
-    return sanitize_line(
-        f"{gate.candidate} against {gate.baseline}: {_HEADLINES[gate.verdict]}{counted}"
-    )
-
-
-def worst_first(gate: Gate) -> list[Check]:
-    """The checks, the worst first; regressions by their size."""
-
-    def size(check: Check) -> float:
-        return -abs(check.effect or 0.0) / (check.floor or 1.0)
-
-    return sorted(gate.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
 
 
 def format_check(check: Check) -> str:

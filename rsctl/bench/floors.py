@@ -1,4 +1,4 @@
-"""Writes `gate.max_regression` into a job file, and leaves all else in it as it is."""
+"""Floors in a job file: sets `gate.max_regression`, and leaves all else in it as it is."""
 
 from __future__ import annotations
 

@@ -1,0 +1,182 @@
+"""One bench: its cells, what came of their runs, their figures, and its end."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+from rsctl.api.run_handle import Run
+from rsctl.bench.cancel import ask_to_end, cancel_bench
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches, BenchRecord, Cell
+from rsctl.bench.results import Results, bench_results
+from rsctl.bench.summary import CellSummary, counts, done, summarize
+from rsctl.findings import ExitCode, JobState
+from rsctl.runs.store import Store
+
+CANCEL_SECONDS = 60.0
+_WATCH_SECONDS = 0.5
+
+
+class Bench:
+    """A bench of the store. It keeps nothing open: any thread may use it, and several at once.
+
+    `record` is what was known of it when it was last read; `reload`, `watch` and `cancel` read it
+    again.
+    """
+
+    def __init__(self, record: BenchRecord) -> None:
+        self.record = record
+        self._trackers: subprocess.Popen[bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Bench {self.id}: {self.state.value}, {self.done} of {self.total} runs>"
+
+    @property
+    def id(self) -> str:
+        """The bench's id."""
+        return self.record.bench
+
+    @property
+    def state(self) -> JobState:
+        """The state as of `record`; it is that of a bench in progress also if its process died."""
+        return self.record.state
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """That of its worst run; while some are missing, that of a bench which was interrupted."""
+        return self.record.exit_code
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The values of each cell by key path, such as `{"workers.count": 2}`."""
+        return self.record.cells
+
+    @property
+    def total(self) -> int:
+        """How many runs it is to have."""
+        return len(self.record.cells) * self.record.repeat
+
+    @property
+    def done(self) -> int:
+        """How many of its runs have succeeded."""
+        return done(self.record)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every repetition of every cell has succeeded."""
+        return self.record.is_complete
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether a process runs it at present."""
+        return BenchFolder(self.id).is_driven()
+
+    @property
+    def driver_log(self) -> Path:
+        """The output of a process that runs it in the background."""
+        return BenchFolder(self.id).log
+
+    def reload(self) -> BenchRecord:
+        """What the store has of it by now. Raises RsctlError."""
+        with closing(Store()) as store:
+            self.record = Benches(store).get(self.id) or self.record
+        return self.record
+
+    def watch(self) -> Iterator[BenchRecord]:
+        """What is known of it, now and whenever that changes, until no process runs it any more."""
+        yield self.record
+        while not self.state.is_final:
+            is_driven, before = self.is_driven, self.record
+            if is_driven:
+                sleep(_WATCH_SECONDS)
+            if self.reload() != before:
+                yield self.record
+            if not is_driven:
+                return
+
+    def counts(self, cell: int) -> dict[JobState, int]:
+        """How many repetitions of a cell are in which state; those not begun are not counted."""
+        return counts(self.record, cell)
+
+    def runs(self) -> list[Run]:
+        """The run of each repetition that has begun, by cell and repetition."""
+        with closing(Store()) as store:
+            found = [store.get(trial.run) for trial in self.record.latest().values()]
+        return [Run(record) for record in found if record is not None]
+
+    def summary(self) -> list[CellSummary]:
+        """Each cell with the figures of its runs that have succeeded."""
+        with closing(Store()) as store:
+            return summarize(store, self.record)
+
+    def results(self, repetitions: range | None = None) -> Results:
+        """What was measured, to compare and to judge: of all repetitions or of some of them."""
+        with closing(Store()) as store:
+            return bench_results(store, self.record, repetitions)
+
+    def ask_to_end(self) -> None:
+        """Ask its runs that go on to end, and wait for none. Raises RsctlError."""
+        with closing(Store()) as store:
+            ask_to_end(store, self.record)
+
+    def cancel(self, timeout: float = CANCEL_SECONDS) -> BenchRecord:
+        """End all its runs, and start none any more; what is known of it then.
+
+        One that has ended is left alone. Raises RsctlError (exit code 6) if runs go on after
+        `timeout` seconds.
+        """
+        if not self.state.is_final:
+            with closing(Store()) as store:
+                self.record = cancel_bench(store, self.record, timeout)
+        return self.record
+
+    def start_trackers(self) -> None:
+        """Have its runs sent to the trackers of its job, by a process that outlives this one."""
+        from rsctl.tracking.background import start_bench
+
+        with suppress(OSError):
+            self._trackers = start_bench(self.id)
+
+    def wait_for_trackers(self, timeout: float) -> list[str]:
+        """Wait for the process of `start_trackers`; the ids of runs that lack something then."""
+        from rsctl.tracking.cursor import unfinished
+
+        if self._trackers is None:
+            return []
+        with suppress(subprocess.TimeoutExpired):
+            self._trackers.wait(timeout)
+        self.reload()
+        return [run.id for run in self.runs() if unfinished(run.record)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, as `rsctl bench list -o json` prints it: without the job file."""
+        record = self.record
+        return {
+            "bench": record.bench,
+            "name": record.name,
+            "target": record.target,
+            "state": record.state.value,
+            "driven": self.is_driven,
+            "created": record.created,
+            "ended": record.ended,
+            "exit_code": int(record.exit_code),
+            "repeat": record.repeat,
+            "images": record.images,
+            "trials": [
+                {
+                    "cell": record.cells[trial.cell],
+                    "repetition": trial.repetition,
+                    "attempt": trial.attempt,
+                    "run": trial.run,
+                    "state": trial.state.value,
+                    "exit_code": trial.exit_code,
+                    "reason": trial.reason,
+                }
+                for trial in sorted(record.trials, key=lambda trial: trial.key)
+            ],
+        }

@@ -1,0 +1,41 @@
+"""Benches of the store: one by its id, or the latest; and whatever a reference names."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.api.run_handle import Run
+from rsctl.api.run_list import is_job_url, run
+from rsctl.bench.records import Benches, BenchRecord
+from rsctl.bench.results import find_source
+from rsctl.runs.store import Store
+
+
+def bench(reference: str) -> Bench:
+    """A bench by its id, a unique prefix or `@last`. Raises RsctlError if there is none."""
+    with closing(Store()) as store:
+        return Bench(Benches(store).find(reference))
+
+
+def benches(limit: int | None = None) -> list[Bench]:
+    """The benches of the store, the newest first. Raises RsctlError if it cannot be used."""
+    with closing(Store()) as store:
+        return [Bench(record) for record in Benches(store).benches(limit or -1)]
+
+
+def find(reference: str, *, on_outdated: OnOutdated = ignore) -> Run | Bench:
+    """The run or bench of a reference; a run is brought up to date.
+
+    References are ids, unique prefixes, URLs of jobs, and `@last`: the later of the two, which is
+    the bench for one of its own runs. `on_outdated` gets why a run may be out of date. Raises
+    RsctlError if there is none, or several.
+    """
+    if is_job_url(reference):
+        return run(reference, on_outdated=on_outdated)
+    with closing(Store()) as store:
+        found = find_source(store, reference)
+    if isinstance(found, BenchRecord):
+        return Bench(found)
+    return run(found.run, on_outdated=on_outdated)

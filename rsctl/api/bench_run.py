@@ -1,0 +1,138 @@
+"""Benches, prepared and run: the cells of a job file's matrix, each repeated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Union
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.job_file import JobFile, load
+from rsctl.bench import run as driver
+from rsctl.bench.observer import BenchObserver
+from rsctl.bench.prepare import BenchPlan
+from rsctl.bench.prepare import prepare as make_bench_plan
+from rsctl.bench.records import Benches, BenchRecord, Cell
+from rsctl.bench.run import Stop
+from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.runs.store import Store
+from rsctl.stream.metrics import MetricSpec
+
+BenchJob = Union[JobFile, str, "os.PathLike[str]"]
+"""A job file that was loaded, or its path."""
+
+
+def never() -> Stop:
+    """For a bench that nobody stops."""
+    return None
+
+
+def claim(record: BenchRecord, anew: bool) -> Bench:
+    """The latest bench of the store that measures the same; else, or `anew`, this one, recorded."""
+    with closing(Store()) as store:
+        return Bench(Benches(store).claim(record, anew))
+
+
+@dataclass(frozen=True)
+class PreparedBench:
+    """The cells of a job file, all of which this environment can run; nothing is recorded yet.
+
+    `findings` are the warnings of their plans and remarks of this environment.
+    """
+
+    job: JobFile
+    plan: BenchPlan = field(repr=False)
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The job's name, with which the bench's id begins."""
+        return self.plan.job.name
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The values of each cell; one without values for a job without a matrix."""
+        return [cell.values for cell in self.plan.cells]
+
+    @property
+    def metric_specs(self) -> dict[str, MetricSpec]:
+        """The job's metrics by name, for reading them out of log lines."""
+        return self.plan.metric_specs
+
+    def claim(self, repeat: int | None = None, *, anew: bool = False) -> Bench:
+        """The latest bench of the store that measures the same, else, or `anew`, a new one.
+
+        It is to have each cell `repeat` times: by default as often as `gate.repeat` says, else
+        once. Raises RsctlError.
+        """
+        gate = self.plan.job.gate
+        times = repeat or (gate.repeat if gate else None) or 1
+        return claim(self.plan.new_bench(times), anew)
+
+    def run(
+        self,
+        bench: Bench,
+        *,
+        parallel: int | None = None,
+        fail_fast: bool = False,
+        observer: BenchObserver | None = None,
+        stop: Callable[[], Stop] = never,
+    ) -> Bench:
+        """Run what is missing of a bench that was claimed; see `rsctl.api.run_bench`."""
+        if self.plan.job.tracking:
+            bench.start_trackers()
+        bench.record = driver.run_bench(
+            self.plan,
+            bench.record,
+            parallel=parallel,
+            fail_fast=fail_fast,
+            observer=observer,
+            stop=stop,
+        )
+        return bench
+
+
+def prepare_bench(job: BenchJob, target: str | None = None) -> PreparedBench:
+    """Plan the cells of a job file and check that this environment can run them.
+
+    Raises RsctlError with everything that is wrong with any cell, or missing here.
+    """
+    file = job if isinstance(job, JobFile) else load(job, strict=False)
+    plan = make_bench_plan(file.copy_document(), file.settings, target)
+    lacking = plan.target.preflight(plan.cells[0].submission)
+    missing = [finding for finding in lacking if finding.is_error]
+    if missing:
+        raise RsctlError(ExitCode.ENVIRONMENT, *missing)
+    findings = [f for f in (*plan.findings, *lacking) if f.severity != "note"]
+    return PreparedBench(file, plan, tuple(findings))
+
+
+def run_bench(
+    job: BenchJob,
+    target: str | None = None,
+    *,
+    repeat: int | None = None,
+    anew: bool = False,
+    parallel: int | None = None,
+    fail_fast: bool = False,
+    observer: BenchObserver | None = None,
+    stop: Callable[[], Stop] = never,
+) -> Bench:
+    """Run what is missing of a job file's matrix, or failed before; returns once all has ended.
+
+    Each cell is run `repeat` times (default: `gate.repeat` of the file, else 1). A second call
+    finds the bench of the first, and runs only what that lacks, unless `anew`. `parallel` is how
+    many runs may go on at once: by default one on this machine, in a cloud as many as there are
+    cells, 20 at most. `fail_fast` ends all with the first failure. `observer` gets what happens,
+    in this thread; `stop` is called some twenty times a second and answers `"leave"` or `"cancel"`
+    to stop, which is about the runs that go on.
+
+    Runs that failed are no exception: see the bench's `is_complete` and `exit_code`. Raises
+    RsctlError where nothing more can be run. A KeyboardInterrupt leaves the runs that go on alone;
+    the same call goes on with them.
+    """
+    prepared = prepare_bench(job, target)
+    bench = prepared.claim(repeat, anew=anew)
+    return prepared.run(bench, parallel=parallel, fail_fast=fail_fast, observer=observer, stop=stop)

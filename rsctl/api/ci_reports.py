@@ -1,0 +1,116 @@
+"""Files of benches and gates that CI systems read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from rsctl.bench.formats import junit
+from rsctl.bench.gate import Gate
+from rsctl.bench.records import Cell
+from rsctl.bench.results import Results
+from rsctl.findings import ExitCode, RsctlError, error
+
+CI_REPORTS = {
+    "junit": "JUnit XML",
+    "markdown": "Markdown",
+    "metrics": "GitLab's metrics report (OpenMetrics)",
+    "github-benchmark": "github-action-benchmark: FILE.smaller.json and FILE.bigger.json",
+    "bencher": "Bencher Metric Format",
+}
+"""What each kind is."""
+
+FIGURES_ALONE = tuple(kind for kind in CI_REPORTS if kind != "markdown")
+"""The kinds that need no verdict."""
+
+
+class CiReport(msgspec.Struct, frozen=True):
+    """A file to write: one of CI_REPORTS, and its path."""
+
+    kind: str
+    path: str
+
+
+def announce_reports(
+    reports: Sequence[CiReport], name: str, cells: Sequence[Cell], checks: Sequence[str] = ()
+) -> None:
+    """Before anything runs: every cell and check is in the JUnit file, as an error.
+
+    A process that is killed in between leaves failures, not gaps. Raises RsctlError.
+    """
+    for report in reports:
+        if report.kind == "junit":
+            names = [junit.runs_name(cell) for cell in cells]
+            _write(report.path, junit.before(name, names, checks).encode())
+
+
+def write_reports(
+    reports: Sequence[CiReport],
+    name: str,
+    candidate: Results,
+    gate: Gate | None = None,
+    *,
+    allow_inconclusive: bool = False,
+) -> None:
+    """Write the files; without a gate those that have figures alone. `name` is the job's.
+
+    With `allow_inconclusive` a check without a verdict has passed in JUnit. Raises RsctlError.
+    """
+    metrics = [series.name for series in candidate.series if not series.name.startswith("run.")]
+    for report in reports:
+        if report.kind == "junit":
+            text = junit.after(name, candidate.cells, gate, allow_inconclusive)
+            _write(report.path, text.encode())
+        elif report.kind == "markdown" and gate is not None:
+            from rsctl.bench.formats.markdown import gate_markdown
+
+            _write(report.path, gate_markdown(gate).encode())
+        elif report.kind == "metrics":
+            from rsctl.bench.formats.openmetrics import openmetrics
+
+            _write(report.path, openmetrics(candidate, metrics).encode())
+        elif report.kind == "bencher":
+            from rsctl.bench.formats.trackers import bencher
+
+            _write(report.path, bencher(candidate, metrics))
+        elif report.kind == "github-benchmark":
+            _write_github_benchmark(report.path, candidate, metrics)
+
+
+def github_annotations(gate: Gate, file: str | None = None) -> list[str]:
+    """Workflow commands of GitHub Actions, one a line, for all that did not pass."""
+    from rsctl.bench.formats.github import annotation_lines
+
+    return annotation_lines(gate, file)
+
+
+def append_github_summary(gate: Gate, path: str) -> None:
+    """Append the gate as Markdown to the summary of a step of GitHub Actions. Raises OSError."""
+    from rsctl.bench.formats.github import MOST_SUMMARY_BYTES, step_summary
+
+    used = os.path.getsize(path) if os.path.exists(path) else 0
+    text = step_summary(gate, MOST_SUMMARY_BYTES - used - 1)
+    with open(path, "a", encoding="utf-8") as out:
+        out.write(text + "\n")
+
+
+def _write_github_benchmark(path: str, candidate: Results, metrics: Sequence[str]) -> None:
+    from rsctl.bench.formats.trackers import github_benchmark
+
+    for goal, word in (("min", "smaller"), ("max", "bigger")):
+        data = github_benchmark(candidate, goal, metrics)
+        stem = path.removesuffix(".json")
+        if data is not None:
+            _write(f"{stem}.{word}.json", data)
+
+
+def _write(path: str, data: bytes) -> None:
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(data)
+    except OSError as problem:
+        finding = error("report", f"cannot write {path}: {problem.strerror}")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

@@ -1,0 +1,66 @@
+"""What was measured, of runs, benches and baselines, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Union
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.bench_list import find
+from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.api.run_handle import Run
+from rsctl.bench.baseline import read_baseline
+from rsctl.bench.baseline_files import is_location
+from rsctl.bench.compare import Comparison
+from rsctl.bench.compare import compare as compare_results
+from rsctl.bench.results import Results, run_results
+from rsctl.runs.store import Store
+
+Measured = Union[Results, Run, Bench, str, "os.PathLike[str]"]
+"""Results, or what has them: a run, a bench, a baseline, or a reference to one."""
+
+
+def is_baseline(reference: str) -> bool:
+    """Whether a reference says where a baseline is: a file, gs://, s3:// or git:REF:PATH."""
+    return is_location(reference)
+
+
+def results_of(source: Measured, *, folder: str = ".", on_outdated: OnOutdated = ignore) -> Results:
+    """The figures of a run, a bench or a baseline, with how they were measured.
+
+    Paths of baselines are relative to `folder`. A run is brought up to date, and `on_outdated` gets
+    why it may not be. Raises RsctlError.
+    """
+    if isinstance(source, Results):
+        return source
+    if isinstance(source, Bench):
+        return source.results()
+    if not isinstance(source, Run):
+        reference = os.fspath(source)
+        if not isinstance(source, str) or is_location(reference):
+            return read_baseline(reference, folder)
+        found = find(reference, on_outdated=on_outdated)
+        return results_of(found)
+    with closing(Store()) as store:
+        return run_results(store, source.record)
+
+
+def compare(
+    *sides: Measured, metrics: Iterable[str] = (), on_outdated: OnOutdated = ignore
+) -> Comparison:
+    """Compare the last side with the first, metric by metric and cell by cell.
+
+    `metrics` names those to compare; by default all that any side has. `on_outdated` is as for
+    `results_of`. Raises RsctlError.
+    """
+    found = [results_of(side, on_outdated=on_outdated) for side in sides]
+    return compare_results(found, list(metrics))
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """A comparison as Markdown: what differs, then one table."""
+    from rsctl.bench.formats.markdown import comparison_markdown as markdown
+
+    return markdown(comparison)

@@ -1,0 +1,148 @@
+"""What a gate judges: a bench of the store, or one that a job file is to become."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Union
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.bench_list import bench
+from rsctl.api.bench_run import PreparedBench, claim, prepare_bench
+from rsctl.api.job_file import JobFile, Settings, load, setting_texts
+from rsctl.bench.gate import require_goals
+from rsctl.bench.prepare import plan_confirmation, reopen
+from rsctl.bench.records import BenchRecord, Cell
+from rsctl.bench.results import Results, Series
+from rsctl.bench.rules import Rules, rules_of
+from rsctl.bench.verdict import Floor
+from rsctl.findings import ExitCode, RsctlError, error
+
+REPEAT = 5
+"""How often a cell of a job file is run for a gate, unless somebody sets it."""
+
+RunBench = Callable[[PreparedBench, Bench], object]
+"""Runs what is missing of a bench to its end; raises RsctlError where that is not reached."""
+
+Judged = Union[Bench, JobFile, str, "os.PathLike[str]"]
+"""A bench or its reference, or a job file or its path."""
+
+MaxRegression = Union[Mapping[str, str], Iterable[str]]
+"""How much worse metrics may be: `{"throughput": "5%"}`, or texts such as `throughput=5%`."""
+
+
+def just_run(prepared: PreparedBench, bench: Bench) -> object:
+    """Run a bench with nobody watching."""
+    return prepared.run(bench)
+
+
+class Candidate:
+    """A bench to be judged; of a job file, what is missing of it is run by `measure`.
+
+    `prepared` is None for a bench of the store.
+    """
+
+    def __init__(self, record: BenchRecord, prepared: PreparedBench | None, anew: bool) -> None:
+        self.prepared = prepared
+        self._record, self._anew = record, anew
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self._record.name
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The values of each cell."""
+        return self._record.cells
+
+    @property
+    def folder(self) -> str:
+        """The folder of the job file, which its paths are relative to."""
+        return self._record.folder or "."
+
+    @property
+    def file(self) -> str | None:
+        """The job file; None if it was standard input."""
+        file = self._record.file
+        return os.path.relpath(file) if file not in ("", "-") else None
+
+    def repeat(self, asked: int | None) -> int:
+        """How often each cell is run."""
+        return asked or REPEAT if self.prepared else self._record.repeat
+
+    def rules(
+        self,
+        baseline: str | None = None,
+        max_regression: MaxRegression = (),
+        repeat: int | None = None,
+        confirm: int | None = None,
+    ) -> Rules:
+        """The rules of the job file's `gate:`, with these laid over. Raises RsctlError."""
+        if isinstance(max_regression, Mapping):
+            max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
+        block = self._record.spec.get("gate") or {}
+        return rules_of(block, baseline, list(max_regression), repeat, confirm)
+
+    def require_goals(self, floors: Mapping[str, Floor], baseline: Results) -> None:
+        """Raise RsctlError, before anything runs, if a metric has no goal on either side."""
+        declared = self._record.spec.get("metrics") or {}
+        series = [
+            Series(name=name, goal=about.get("goal"))
+            for name, about in declared.items()
+            if isinstance(about, dict)
+        ]
+        require_goals(floors, baseline, Results(label=self.name, kind="bench", series=series))
+
+    def measure(self, repeat: int | None = None, run: RunBench = just_run) -> Results:
+        """The figures; what is missing of a job file's bench is run first. Raises RsctlError."""
+        if self.prepared is None:
+            return Bench(self._record).results()
+        wanted = self.repeat(repeat)
+        bench = self.prepared.claim(wanted, anew=self._anew)
+        run(self.prepared, bench)
+        self._record = bench.reload()
+        return bench.results(range(wanted))
+
+    def measure_again(
+        self, cells: Sequence[Cell], repeat: int, run: RunBench = just_run
+    ) -> Results:
+        """The figures of fresh runs of some cells, as a bench of their own. Raises RsctlError."""
+        plan = self.prepared.plan if self.prepared else reopen(self._record)
+        job = JobFile(plan.document, plan.settings)
+        part, record = plan_confirmation(plan, self._record, cells, repeat)
+        bench = claim(record, anew=True)
+        run(PreparedBench(job, part), bench)
+        bench.reload()
+        return bench.results()
+
+
+def open_candidate(
+    source: Judged, target: str | None = None, *, set: Settings = (), anew: bool = False
+) -> Candidate:
+    """A job file, which is read and planned, or else a bench of the store. Raises RsctlError.
+
+    `set` is laid over a job file that is named by its path, as by `load`. With `anew` it is
+    measured again, though there is a bench that measured the same.
+    """
+    if isinstance(source, JobFile):
+        return _of_job_file(source, target, anew)
+    if not isinstance(source, Bench) and _is_job_file(source):
+        return _of_job_file(load(source, set=set, strict=False), target, anew)
+    if target or setting_texts(set):
+        message = "settings and a target are for a job file; a bench has been run as it is"
+        finding = error("bench", message, "give the job file, or leave --set and --target out")
+        raise RsctlError(ExitCode.USAGE, finding)
+    found = source if isinstance(source, Bench) else bench(os.fspath(source))
+    return Candidate(found.record, None, anew)
+
+
+def _is_job_file(source: str | os.PathLike[str]) -> bool:
+    path = os.fspath(source)
+    is_named = not isinstance(source, str) or path.endswith((".yaml", ".yml"))
+    return path == "-" or is_named or os.path.isfile(path)
+
+
+def _of_job_file(job: JobFile, target: str | None, anew: bool) -> Candidate:
+    prepared = prepare_bench(job, target)
+    return Candidate(prepared.plan.new_bench(1), prepared, anew)

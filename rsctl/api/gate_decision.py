@@ -1,0 +1,123 @@
+"""Gates: whether a bench is worse than its baseline by more than is allowed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rsctl.api.bench_handle import Bench
+from rsctl.api.bench_run import PreparedBench
+from rsctl.api.comparison import results_of
+from rsctl.api.gate_candidate import (
+    Candidate,
+    Judged,
+    MaxRegression,
+    RunBench,
+    just_run,
+    open_candidate,
+)
+from rsctl.api.job_file import Settings
+from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.bench.forecast import forecast, format_cost
+from rsctl.bench.gate import Gate, confirm, evaluate
+from rsctl.bench.observer import BenchObserver
+from rsctl.bench.results import Results
+from rsctl.bench.rules import Rules
+from rsctl.findings import ExitCode, RsctlError, error
+
+
+@dataclass(frozen=True)
+class PreparedGate:
+    """A candidate, its baseline and the rules; what is missing of the candidate has not run yet."""
+
+    candidate: Candidate
+    baseline: Results
+    rules: Rules
+
+    def remarks(self) -> list[str]:
+        """What its repetitions can detect and, if any are to be run, what they take; sentences."""
+        cells, rules = self.candidate.cells, self.rules
+        repeat = self.candidate.repeat(rules.repeat)
+        found = forecast(self.baseline, rules.floors, cells, repeat, rules.confirm)
+        remarks = [metric.in_words() for metric in found]
+        if self.candidate.prepared is not None:
+            remarks.append(format_cost(self.baseline, cells, repeat))
+        return remarks
+
+    def measure(self, run: RunBench = just_run) -> Results:
+        """The candidate's figures; what is missing is run first. Raises RsctlError."""
+        return self.candidate.measure(self.rules.repeat, run)
+
+    def decide(self, results: Results) -> Gate:
+        """The verdict of the runs that there are."""
+        return evaluate(self.baseline, results, self.rules.floors)
+
+    def must_confirm(self, gate: Gate) -> bool:
+        """Whether fresh runs are to confirm what is suspected."""
+        return bool(self.rules.confirm and gate.suspects)
+
+    def confirm(self, gate: Gate, results: Results, run: RunBench = just_run) -> Gate:
+        """The verdict after fresh runs of the cells that are suspected. Raises RsctlError."""
+        cells = [check.cell for check in gate.suspects if check.cell is not None]
+        if any(check.cell is None for check in gate.suspects):
+            cells = [runs.cell for runs in results.cells]
+        fresh = self.candidate.measure_again(cells, self.rules.confirm, run)
+        return confirm(gate, self.baseline, results, fresh, self.rules.floors)
+
+
+def prepare_gate(
+    candidate: Candidate, rules: Rules, *, on_outdated: OnOutdated = ignore
+) -> PreparedGate:
+    """Read the baseline, and check that it can be judged by; nothing runs. Raises RsctlError."""
+    if rules.baseline is None:
+        remedy = "give --baseline, or gate.baseline in the job file; --update-baseline makes one"
+        finding = error("baseline", "there is no baseline to compare with", remedy)
+        raise RsctlError(ExitCode.USAGE, finding)
+    if not rules.floors:
+        remedy = "give --max-regression METRIC=5%, or gate.max_regression in the job file"
+        finding = error("gate", "no metric is named to be judged", remedy)
+        raise RsctlError(ExitCode.USAGE, finding)
+    folder = candidate.folder if rules.is_from_file else "."
+    baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)
+    candidate.require_goals(rules.floors, baseline)
+    return PreparedGate(candidate, baseline, rules)
+
+
+def gate(
+    source: Judged,
+    target: str | None = None,
+    *,
+    set: Settings = (),
+    baseline: str | None = None,
+    max_regression: MaxRegression = (),
+    repeat: int | None = None,
+    confirm: int | None = None,
+    anew: bool = False,
+    parallel: int | None = None,
+    observer: BenchObserver | None = None,
+) -> Gate:
+    """Judge a bench, or a job file, of which what is missing is run first.
+
+    `baseline` is a file, gs://, s3://, git:REF:PATH or a bench, `max_regression` how much worse
+    metrics may be, such as `{"throughput": "5%"}`, and `confirm` how often a suspected regression
+    is run again. Each, and `repeat`, is by default what `gate:` of the job file says.
+
+    A regression is no exception: see `verdict`, `checks` and `headline` of what this returns.
+    Raises RsctlError where there is nothing to judge, or to judge by.
+    """
+
+    def run(prepared: PreparedBench, bench: Bench) -> object:
+        return prepared.run(bench, parallel=parallel, observer=observer)
+
+    candidate = open_candidate(source, target, set=set, anew=anew)
+    rules = candidate.rules(baseline, max_regression, repeat, confirm)
+    prepared = prepare_gate(candidate, rules)
+    results = prepared.measure(run)
+    found = prepared.decide(results)
+    return prepared.confirm(found, results, run) if prepared.must_confirm(found) else found
+
+
+def gate_table(gate: Gate) -> list[list[str]]:
+    """The checks as rows of text below their head, the worst first."""
+    from rsctl.bench.formats.text import HEAD, check_row
+
+    return [list(HEAD), *map(check_row, gate.worst_first)]

@@ -1,0 +1,56 @@
+"""What a gate is set up with: a baseline, and floors that a job's own noise allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rsctl.api.comparison import Measured, results_of
+from rsctl.api.gate_candidate import REPEAT
+from rsctl.bench.baseline import make_baseline
+from rsctl.bench.baseline import write_baseline as write_file
+from rsctl.bench.baseline_files import is_location
+from rsctl.bench.calibrate import Calibration, judgeable
+from rsctl.bench.calibrate import calibrate as calibrate_results
+from rsctl.findings import ExitCode, RsctlError, error
+
+
+class WrittenBaseline(NamedTuple):
+    """Where a baseline was written, and how many runs its values have at least in each cell."""
+
+    location: str
+    runs: int
+
+
+def require_writable(location: str | None) -> str:
+    """The location if a baseline can be written there by its name. Raises RsctlError."""
+    if location is None or not (is_location(location) or location.endswith(".json")):
+        remedy = "give --baseline FILE.json, gs://… or s3://…"
+        raise RsctlError(ExitCode.USAGE, error("baseline", "nowhere to write it to", remedy))
+    return location
+
+
+def write_baseline(
+    source: Measured, location: str, *, required: Iterable[str] = (), folder: str = "."
+) -> WrittenBaseline:
+    """Write what was measured to a file, gs:// or s3://, for later gates to judge by.
+
+    Of git:REF:PATH it writes PATH in the working tree, to be reviewed and committed. Paths are
+    relative to `folder`. Raises RsctlError, also where a run has no data for a metric that is
+    `required`: later gates were blind.
+    """
+    made = make_baseline(results_of(source), list(required))
+    written = write_file(made, require_writable(location), folder)
+    return WrittenBaseline(written, min((len(m.values) for m in made.metrics), default=0))
+
+
+def calibrate(
+    source: Measured, *, metrics: Iterable[str] = (), repeat: int = REPEAT
+) -> list[Calibration]:
+    """The noise of identical runs, and the least floor by which an unchanged program passes.
+
+    The floor is for gates of `repeat` runs a side, in 90 % of cases; `metrics` are by default the
+    job's own that have a goal. Raises RsctlError.
+    """
+    results = results_of(source)
+    return calibrate_results(results, list(metrics) or judgeable(results), repeat)
