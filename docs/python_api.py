@@ -8,8 +8,8 @@ from typing import Any
 
 import rsctl.api
 
-_PARTS = {"Event", "OnProgress", "BuildEvent"}
-"""Names of unions and of callables, which have no docstring of their own."""
+_PARTS = {"Event", "OnProgress", "BuildEvent", "Stop", "CI_REPORTS"}
+"""Names of unions, callables and tables, which have no docstring of their own."""
 
 
 def page() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +17,6 @@ from tests.kit.docker import BASE, needs_docker
 from tests.kit.polling import wait_until
 
 from .conftest import Write
-
-DOCS = Path(__file__).parents[2] / "docs" / "python.md"
 
 
 @pytest.mark.parametrize("target", ["process", pytest.param("compose", marks=needs_docker)])
@@ -149,15 +146,3 @@ def test_one_run_in_several_threads(write_job: Write) -> None:
     run.cancel()
     waiting.join(60)
     assert [result.state for result in results] == [JobState.CANCELLED]
-
-
-def test_the_example_of_the_docs(write_job: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    write_job()
-    [example] = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
-    exec(compile(example, str(DOCS), "exec"), {})
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "2 [2]"
-    assert sorted(shown[1:-1]) == [
-        *("worker-0 loss 0.25", "worker-0 loss 0.5", "worker-1 loss 0.25", "worker-1 loss 0.5"),
-    ]
-    assert shown[-1] == "succeeded 0.25"
