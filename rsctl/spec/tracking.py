@@ -23,6 +23,22 @@ class MlflowUri(str):
         return cls(text)
 
 
+class WandbLocation(str):
+    """A project of Weights & Biases: `ENTITY/PROJECT`, or below the address of its server."""
+
+    expected: ClassVar[str] = "ENTITY/PROJECT or https://HOST/ENTITY/PROJECT"
+    pattern: ClassVar[str] = (
+        r"^(https?://[^/\s?#]+(/[\w.~-]+)*/)?[A-Za-z0-9_.-]+/[^/\\#?%:\s]{1,128}$"
+    )
+
+    @classmethod
+    def parse(cls, text: str) -> "WandbLocation":
+        """Raises ValueError."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        return cls(text)
+
+
 ExperimentName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,72}$")]
 
 
@@ -49,6 +65,14 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             description="An experiment of Vertex AI, in targets.vertex.project and region; it is "
             "made if need be."
+        ),
+    ] = None
+    wandb: Annotated[
+        Optional[WandbLocation],
+        Meta(
+            description="A project of Weights & Biases, as ENTITY/PROJECT or "
+            "https://HOST/ENTITY/PROJECT for a server of your own. WANDB_API_KEY comes from your "
+            "environment, or the key from ~/.netrc. Needs the extra wandb."
         ),
     ] = None
 

@@ -11,16 +11,22 @@ from rsctl.findings import SECRET, Finding, error
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import PlannedTracker, Tracking
 
+_CREDENTIALS = {
+    "mlflow": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+    "wandb": "WANDB_API_KEY",
+}
+"""Keys whose values are addresses, and what their credentials are given by instead."""
+
 
 def check_tracking(job: Job) -> Iterator[Finding]:
     """Findings about the list of trackers of a job."""
     seen: dict[str, int] = {}
     for index, tracking in enumerate(job.tracking):
         path = f"tracking[{index}]"
-        if tracking.mlflow and urlsplit(tracking.mlflow).username is not None:
-            message = "the address holds a user or a password, which would be saved and shown"
-            remedy = "leave it out, and set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
-            yield error(SECRET, message, remedy, f"{path}.mlflow")
+        for key, variables in _CREDENTIALS.items():
+            if urlsplit(getattr(tracking, key) or "").username is not None:
+                message = "the address holds a user or a password, which would be saved and shown"
+                yield error(SECRET, message, f"leave it out, and set {variables}", f"{path}.{key}")
         given = tracking.given
         if len(given) != 1:
             message = "one service each: " + (" and ".join(given) or "none is named")

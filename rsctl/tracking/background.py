@@ -26,8 +26,9 @@ _DEFAULTS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_DISABLE_TELEMETRY": "true",
+    "WANDB_ERROR_REPORTING": "false",
 }
-"""Of MLflow's client, unless they are set: we try again ourselves, and it reports to nobody."""
+"""Of the clients, unless they are set: we try again ourselves, and they report to nobody."""
 
 Process = subprocess.Popen[bytes]
 

@@ -18,6 +18,10 @@ def open_tracker(planned: PlannedTracker, index: int, run: TrackedRun) -> Tracke
         from rsctl.tracking.vertex_experiment import VertexExperiment
 
         return VertexExperiment(planned, run)
+    if planned.kind == "wandb":
+        from rsctl.tracking.wandb_project import WandbProject
+
+        return WandbProject(planned.location, run)
     from rsctl.tracking.tensorboard import TensorBoardBucket, TensorBoardFolder
 
     if "://" in planned.location:

@@ -6,7 +6,7 @@ import logging
 import os
 import posixpath
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,7 +82,7 @@ class MlflowServer:
         with self._answers():
             from mlflow.entities import Metric, RunTag
 
-            metrics = [Metric(_name(n), v, at, 0) for n, v in _figures(result.figures)]
+            metrics = [Metric(_name(n), v, at, 0) for n, v in result.named_figures.items()]
             texts = {"state": result.state.value, **result.texts}
             tags = [RunTag(f"rsctl.{name}", text) for name, text in texts.items()]
             self._client.log_batch(state["run_id"], metrics=metrics, tags=tags)
@@ -145,12 +145,6 @@ def _check_reachable(host: str, port: int) -> None:
         socket.create_connection((host, port), _CONNECT_SECONDS).close()
     except OSError as problem:
         raise TrackerError(f"{host}:{port}: {problem.strerror or problem}") from None
-
-
-def _figures(figures: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """The run's own, and those of its metrics beside these."""
-    for name, value in figures.items():
-        yield name if name.startswith("run.") else f"figure/{name}", value
 
 
 def _name(tag: str) -> str:

@@ -32,6 +32,14 @@ class Result(NamedTuple):
     figures: Mapping[str, float]
     texts: Mapping[str, str]
 
+    @property
+    def named_figures(self) -> dict[str, float]:
+        """The run's own figures, and those of its metrics under names that are no metric's."""
+        return {
+            name if name.startswith("run.") else f"figure/{name}": value
+            for name, value in self.figures.items()
+        }
+
 
 class TrackedRun(NamedTuple):
     """A run as trackers see it."""

@@ -69,11 +69,7 @@ class VertexExperiment:
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
-        figures = {
-            name if name.startswith("run.") else f"figure/{name}": value
-            for name, value in result.figures.items()
-        }
-        metrics = {**state.get("metrics", {}), **_finite(figures)}
+        metrics = {**state.get("metrics", {}), **_finite(result.named_figures)}
         self._update(metrics, _STATES.get(result.state, "FAILED"), result.texts)
 
     def _parameters(self) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""Weights & Biases: what its own client sends to a server on loopback, from an environment of its
+own."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.runs.home import home
+from rsctl.spec.tracking import PlannedTracker
+from rsctl.tracking.cursor import Cursor, CursorFile
+from tests.tracking.conftest import PARAMETERS, TrackedJob
+from tests.tracking.server import free_port
+from tests.tracking.wandb_server import WandbServer
+
+PYTHON = os.environ.get("TRACKERS_PYTHON", "")
+"""The Python of `.ci/trackers`."""
+
+KEY = "0123456789" * 4
+
+pytestmark = pytest.mark.skipif(
+    not PYTHON and os.environ.get("CI") != "true", reason="TRACKERS_PYTHON: see .ci/trackers"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[WandbServer]:
+    with WandbServer() as started:
+        yield started
+
+
+def send(run: str, folder: Path) -> Cursor:
+    """Send what there is of a run, as `rsctl track` does; how far it came."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
+    env |= {"WANDB_API_KEY": KEY, "WANDB_ERROR_REPORTING": "false", "HOME": str(folder)}
+    subprocess.run([PYTHON, "-m", "rsctl.tracking.process", run], env=env, check=True)
+    return CursorFile(run, 0).read()
+
+
+def job_for(url: str, run: str = "job-a") -> TrackedJob:
+    return TrackedJob(PlannedTracker(kind="wandb", location=f"{url}/team/proj"), run)
+
+
+def test_all_is_there_once_and_the_key_nowhere(server: WandbServer, tmp_path: Path) -> None:
+    job = job_for(server.url)
+    job.log([4.0, 2.0], step=7)
+    job.log([math.nan])
+    job.log([3.0], replica="worker-1")
+    assert send(job.run, tmp_path).problem is None
+    stored = server.runs["job-a"]
+    assert not stored.is_complete
+    before = CursorFile(job.run, 0).read()
+    # Killed after it has sent more, and before that was written down.
+    job.log([1.0], step=11)
+    send(job.run, tmp_path)
+    CursorFile(job.run, 0).write(before)
+    job.end(JobState.FAILED, reason="worker-1 failed")
+    assert send(job.run, tmp_path).is_complete
+    # And once more from the very beginning, as if the cursor were lost.
+    CursorFile(job.run, 0).path.unlink()
+    assert send(job.run, tmp_path).is_complete
+
+    assert [row["_step"] for row in stored.history] == [0, 1, 2, 3, 4]
+    assert [(row["loss"], row["rsctl/step"]) for row in stored.history if "loss" in row][:2] == [
+        (4.0, 7),
+        (2.0, 8),
+    ]
+    assert math.isnan(stored.history[2]["loss"])
+    assert (stored.history[3]["loss/worker-1"], stored.history[4]["loss"]) == (3.0, 1.0)
+    first, second = (row["_timestamp"] for row in stored.history[:2])
+    assert second - first == 1.0
+    assert {name: stored.parameters[name] for name in PARAMETERS} == PARAMETERS
+    assert stored.parameters["rsctl.run"] == "job-a"
+    assert (stored.values["rsctl/state"], stored.values["run.time"]) == ("failed", 45.0)
+    assert stored.values["rsctl/reason"] == "worker-1 failed"
+    assert (stored.is_complete, stored.exit_code) == (True, 1)
+    kept = [*home().rglob("*"), *tmp_path.rglob("*")]
+    assert not [file for file in kept if file.is_file() and KEY.encode() in file.read_bytes()]
+
+
+def test_a_server_that_is_down_or_refuses_gets_it_later(
+    server: WandbServer, tmp_path: Path
+) -> None:
+    down = job_for(f"http://127.0.0.1:{free_port()}", "job-b")
+    down.end()
+    assert send(down.run, tmp_path).problem
+    job = job_for(server.url)
+    job.log([1.0])
+    job.end()
+    server.refuses = 403
+    assert send(job.run, tmp_path).problem == "the W&B server did not take the run's values"
+    server.refuses = None
+    assert send(job.run, tmp_path).is_complete
+    stored = server.runs["job-a"]
+    assert [row["loss"] for row in stored.history] == [1.0]
+    assert (stored.is_complete, stored.exit_code) == (True, 0)
+
+
+def test_a_key_is_not_sent_in_clear(tmp_path: Path) -> None:
+    job = job_for("http://wandb.example")
+    problem = send(job.run, tmp_path).problem or ""
+    assert "in clear" in problem
+    assert KEY not in problem
