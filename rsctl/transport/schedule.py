@@ -88,16 +88,21 @@ class Schedule:
 
         Within 1 % of what is measured where CPU and switch buffers are not the limit.
         """
+        worker, reducers = self.traffic(total)
+        busiest = [taken / rate for taken, rate in zip(reducers, links.reducers, strict=True)]
         row = len(self.slots)
-        parts = [weight / row for weight in self.weights]
-        own = parts[self.dedicated] if self.hybrid else 0.0
-        worker = total * (1 + (self.workers - 2) * own) / links.worker
-        busiest = [
-            self.workers * total * part / bandwidth
-            for part, bandwidth in zip(parts, links.reducers, strict=False)
-        ]
         first_row = row * min(self.frame, self.chunk_bytes(total)) / links.worker
-        return max([worker, *busiest]) + first_row
+        return max([worker / links.worker, *busiest]) + first_row
+
+    def traffic(self, total: int) -> tuple[float, tuple[float, ...]]:
+        """The bytes that a worker sends in an operation, and those that each reducer takes in.
+
+        Each receives as much as it sends.
+        """
+        parts = [weight / len(self.slots) for weight in self.weights]
+        own = parts[self.dedicated] if self.hybrid else 0.0
+        taken = tuple(self.workers * total * part for part in parts[: self.dedicated])
+        return total * (1 + (self.workers - 2) * own), taken
 
 
 def plan(links: Links, frame: int | None = None, window: int | None = None) -> Schedule:
