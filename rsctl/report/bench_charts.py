@@ -175,7 +175,12 @@ def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
         if points[0][1]
     ]
     yield LineChart(
-        *(f"Scaling efficiency of {name}", "ranks", "% of the throughput of a rank", efficiency),
+        *(
+            f"Scaling efficiency of {name}",
+            "ranks",
+            "% of a rank's with the fewest ranks",
+            efficiency,
+        ),
         from_zero=True,
         reference=ideal,
     )

@@ -9,6 +9,7 @@ import io
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from math import ceil
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,6 +57,7 @@ _WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for 
 _LINE_HEIGHT = 2.7
 _ROW_INCHES = 0.42
 _DENSE_ROW_INCHES = 0.155
+_FEW_POINTS = 64
 _HUGE = 1e100  # beyond it, and as near to 0, ends and ticks of an axis may not be numbers
 _LOG_FROM = 1e3  # times the lowest value
 _SETTINGS: Any = {
@@ -203,11 +205,21 @@ def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float]) -> None:
     )
 
 
+def _are_apart(xs: Sequence[float]) -> bool:
+    """Whether these few can all have their tick."""
+    gaps = [after - before for before, after in pairwise(xs)]
+    return 0 < len(gaps) < 8 and min(gaps) >= (xs[-1] - xs[0]) / 15
+
+
 def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     is_whole = bool(xs) and all(x == int(x) for x in xs[:50])
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole))
+    few = sorted(set(xs)) if len(xs) <= _FEW_POINTS else []
+    if is_whole and _are_apart(few):
+        axes.set_xticks(few)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole))
     axes.xaxis.set_major_formatter(FuncFormatter(tick))
     if axes.get_yscale() == "log":
         axes.yaxis.set_major_formatter(FuncFormatter(tick))

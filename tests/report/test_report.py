@@ -200,6 +200,9 @@ def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
         f for f in parsed(page).iterfind(".//figure") if "efficiency" in (f[0].text or "")
     )
     assert [c.text for c in figure.iterfind(".//tbody/tr/*")] == ["1", "100", "2", "50"]
+    drawn = [text.text for text in figure.iterfind("./svg//text")]
+    assert drawn[:3] == ["1", "2", "ranks"]
+    assert "% of a rank's with the fewest ranks" in drawn
 
 
 def test_a_hundred_runs_stay_below_two_megabytes(rsctl: Cli, make_run: Make) -> None:
