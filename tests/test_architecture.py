@@ -13,7 +13,8 @@ PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
     *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
-    *("clients", "advise", "catalog", "spec", "target_info", "findings", "installation", "data"),
+    *("clients", "advise", "catalog", "spec", "target_info", "known_errors", "findings"),
+    *("installation", "data"),
     *("runtime", "transport"),
 )
 """From the top down."""

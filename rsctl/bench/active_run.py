@@ -12,7 +12,7 @@ from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Cursor, Event, FindingEvent
 from rsctl.targets.base import Target
 
-CAPACITY = frozenset({"quota", "capacity", "stock-out"})
+CAPACITY = frozenset({"quota", "stock-out"})
 """Codes of findings that say that there are no machines at the moment, or no quota for them."""
 
 _CANCEL_AGAIN = 5.0

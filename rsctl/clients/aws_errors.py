@@ -10,17 +10,20 @@ from typing import Any, Optional
 from rsctl.clients.errors import (
     AWS_LOGIN,
     NO_CREDENTIALS,
-    KnownError,
     NoAnswer,
-    find_known_error,
     no_answer,
 )
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.known_errors import KnownError, find_known_error
 
 FindKnown = Callable[[str, str], Optional[KnownError]]
 """What is known of an error, from its code and message, where one kind of call knows better."""
 
 _LONGEST = 1000
+ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
+"""AWS's codes for a permission that is missing."""
+
+CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or name another"
 _CLOCK = "set this machine's clock: AWS takes only signatures of now"
 _KNOWN = (
     KnownError(
@@ -64,11 +67,11 @@ _KNOWN = (
     KnownError(
         "denied",
         "ask for the permission that the message names, or take another profile with AWS_PROFILE",
-        codes=frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"}),
+        codes=ACCESS_DENIED,
     ),
     KnownError(
         "bucket",
-        "create it: `aws s3 mb s3://NAME`, or name another",
+        CREATE_BUCKET,
         codes=frozenset({"NoSuchBucket"}),
     ),
 )

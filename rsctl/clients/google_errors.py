@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from rsctl.clients.errors import GOOGLE_LOGIN, KnownError, find_known_error
+from rsctl.clients.errors import GOOGLE_LOGIN
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.known_errors import KnownError, find_known_error
 
 _LONGEST = 1000
-_SWITCH_ON = "switch it on at {page}, and try again after a few minutes"
 _KNOWN = (
     KnownError(
         "credentials-expired",
@@ -21,7 +21,11 @@ _KNOWN = (
         exit_code=ExitCode.ENVIRONMENT,
         codes=frozenset({"401"}),
     ),
-    KnownError("api-disabled", _SWITCH_ON, codes=frozenset({"SERVICE_DISABLED"})),
+    KnownError(
+        "api-disabled",
+        "switch it on at {page}, and try again after a few minutes",
+        codes=frozenset({"SERVICE_DISABLED"}),
+    ),
     KnownError(
         "billing",
         "link a billing account to the project",
@@ -49,7 +53,8 @@ _KNOWN = (
     KnownError("not-found", "correct the name, or create what it names", codes=frozenset({"404"})),
     KnownError("cloud", "try again later", codes=frozenset({"5xx"})),
 )
-"""By HTTP status, or reason of an ErrorInfo; the first that fits counts."""
+"""By HTTP status, or reason of an ErrorInfo; the first that fits counts. `{page}` is where a
+service is switched on."""
 
 _OTHER = KnownError("cloud", None)
 
@@ -67,15 +72,13 @@ def google_error(response: Any, path: str | None = None) -> RsctlError:
     """A `requests.Response` that is an error; `path` is the field that led to the call."""
     body = _body(response)
     codes = (body.reason, str(body.status), f"{body.status // 100}xx")
-    known = find_known_error(_KNOWN, body.message, *codes) or _OTHER
-    remedy = known.remedy
-    if known.code == "api-disabled":
-        remedy = _SWITCH_ON.format(page=body.activation or "the console's page APIs & Services")
+    page = body.activation or "the console's page APIs & Services"
+    known = (find_known_error(_KNOWN, body.message, *codes) or _OTHER).fill(page=page)
     is_ours = known.exit_code is ExitCode.ENVIRONMENT  # no field of the job is about a log-in
     finding = error(
         known.code,
         f"Google Cloud refuses: {body.message}",
-        remedy,
+        known.remedy,
         None if is_ours else known.path or path,
     )
     return RsctlError(known.exit_code, finding)

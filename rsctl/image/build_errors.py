@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
 
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import BuildEvent, Output, Step
-from rsctl.image.known_errors import KNOWN_ERRORS, KnownBuildError
+from rsctl.image.known_errors import KNOWN_ERRORS
+from rsctl.known_errors import find_known_error
 
 _KEPT_LINES = 200
 _SHOWN_LINES = 12
 _MAX_FINDINGS = 50
 _MAX_LINE = 1000  # characters
 _MAX_INSTRUCTION = 300  # characters
-_MAX_NAMES = 5
 
 _FIELDS = (
     ("FROM |pull |.*load metadata for ", "image.base"),
@@ -59,7 +58,7 @@ class FailureDetails:
             field = field_of(instruction)
             found = [replace(finding, path=finding.path or field) for finding in self.errors]
             return RsctlError(ExitCode.USAGE, *found, error("build", failed, None, field))
-        known = find_known_error(lines, instruction, base)
+        known = explain_failure(lines, instruction, base)
         return _with_lines(failed, lines, instruction, known)
 
     def _add_step(self, step: Step) -> None:
@@ -70,29 +69,21 @@ class FailureDetails:
         self._last = step
 
 
-def find_known_error(lines: Iterable[str], instruction: str, base: str) -> RsctlError | None:
-    """The first known error that these lines of this instruction match."""
+def explain_failure(lines: Iterable[str], instruction: str, base: str) -> RsctlError | None:
+    """The first known error in these lines, which this instruction printed; None if none is."""
     text = "\n".join(lines)
-    for known in KNOWN_ERRORS:
-        if known.where and not re.match(known.where, instruction):
-            continue
-        if names := _names(known, text):
-            message = known.message.format(names=", ".join(names), base=base).rstrip(" :")
-            remedy = known.remedy.format(base=base)
-            path = known.path or field_of(instruction)
-            return RsctlError(known.exit_code, error(known.code, message, remedy, path))
-    return None
+    known = find_known_error(KNOWN_ERRORS, text, source=instruction)
+    if known is None:
+        return None
+    shown = known.fill(text, base=base)
+    path = known.path or field_of(instruction)
+    finding = error(known.code, shown.summary or "", shown.remedy, path)
+    return RsctlError(known.exit_code, finding)
 
 
 def field_of(instruction: str) -> str:
     """The field of the spec that an instruction comes from."""
     return next((path for pattern, path in _FIELDS if re.match(pattern, instruction)), "image")
-
-
-def _names(known: KnownBuildError, text: str) -> list[str]:
-    """What the pattern has captured, each once; not empty if it was found at all."""
-    found = (next(filter(None, match.groups()), "") for match in known.pattern.finditer(text))
-    return list(dict.fromkeys(islice(found, 100)))[:_MAX_NAMES]
 
 
 def _where(step: Step | None) -> str:

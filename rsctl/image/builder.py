@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.build_errors import FailureDetails, find_known_error
+from rsctl.image.build_errors import FailureDetails, explain_failure
 from rsctl.image.builder_detection import detect_builder
 from rsctl.image.commands import run_streamed
 from rsctl.image.engine import BaseImage, EngineImage, Layer, find_base, find_image
@@ -186,7 +186,7 @@ def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
 
 
 def _pull_failed(recipe: Recipe, program: str, instruction: str, lines: list[str]) -> RsctlError:
-    known = find_known_error(lines, instruction, recipe.base)
+    known = explain_failure(lines, instruction, recipe.base)
     message = f"{program} cannot pull {recipe.base}: {lines[-1] if lines else 'it printed nothing'}"
     if known is None:
         remedy = "check its name, and that this machine may read it"

@@ -3,56 +3,73 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from rsctl.findings import ExitCode
+from rsctl.known_errors import (
+    NO_IMAGE,
+    NO_MEMORY,
+    NO_SPACE,
+    PULL_DENIED,
+    WRONG_ARCHITECTURE,
+    KnownError,
+)
 
-
-class KnownBuildError(NamedTuple):
-    """One known error. In its texts `{names}` is what the pattern captures, `{base}` the base.
-
-    `path` is the field of the spec to correct, None for that of the step that failed. `where` is a
-    pattern of the instructions whose output is searched; all if empty.
-    """
-
-    code: str
-    pattern: re.Pattern[str]
-    message: str
-    remedy: str
-    path: str | None
-    exit_code: ExitCode
-    where: str
+NO_ENGINE = KnownError(
+    "engine",
+    "start it, and see that `docker info` answers you: not every user may use it",
+    exit_code=ExitCode.ENVIRONMENT,
+    pattern=re.compile(
+        r"cannot connect to the docker daemon|is the docker daemon running"
+        r"|permission denied while trying to connect to the docker|docker api at",
+        re.IGNORECASE,
+    ),
+    summary="the Docker engine does not answer",
+)
+"""The engine cannot be used at all, whatever it is asked for."""
 
 
 def _environment(
-    code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
-) -> KnownBuildError:
+    code: str, pattern: str, summary: str, remedy: str, path: str | None = None, source: str = ""
+) -> KnownError:
     """An error of the environment."""
-    compiled = re.compile(pattern, re.MULTILINE)
-    return KnownBuildError(code, compiled, message, remedy, path, ExitCode.ENVIRONMENT, where)
+    return _known(code, pattern, summary, remedy, path, source, ExitCode.ENVIRONMENT)
 
 
 def _spec(
-    code: str, pattern: str, message: str, remedy: str, path: str | None = None, where: str = ""
-) -> KnownBuildError:
+    code: str, pattern: str, summary: str, remedy: str, path: str | None = None, source: str = ""
+) -> KnownError:
     """An error of the spec."""
-    compiled = re.compile(pattern, re.MULTILINE)
-    return KnownBuildError(code, compiled, message, remedy, path, ExitCode.USAGE, where)
+    return _known(code, pattern, summary, remedy, path, source, ExitCode.USAGE)
+
+
+def _known(
+    code: str,
+    pattern: str,
+    summary: str,
+    remedy: str,
+    path: str | None,
+    source: str,
+    exit_code: ExitCode,
+) -> KnownError:
+    """In the texts, `{base}` is the base; no `path` stands for that of the step that failed."""
+    return KnownError(
+        code,
+        remedy,
+        path,
+        exit_code,
+        pattern=re.compile(pattern, re.MULTILINE),
+        source=re.compile(source) if source else None,
+        summary=summary,
+    )
 
 
 _BASE = r"FROM |pull |\[internal\] load metadata "
 
 KNOWN_ERRORS = (
-    _environment(
-        "engine",
-        r"Cannot connect to the Docker daemon|[Ii]s the docker daemon running"
-        r"|permission denied while trying to connect to the [Dd]ocker",
-        "the Docker engine does not answer",
-        "start it, and see that `docker info` answers you",
-    ),
+    NO_ENGINE,
     _environment(
         "disk",
-        r"[Nn]o space left on device|[Dd]isk quota exceeded|You don't have enough free space in",
+        rf"{NO_SPACE}|You don't have enough free space in",
         "the disk of the container engine is full",
         "free space: `docker system df` shows what takes it, `docker builder prune` and "
         "`docker image prune` free some",
@@ -60,14 +77,14 @@ KNOWN_ERRORS = (
     _environment(
         "memory",
         r"exit code: 137\b|exit status 137\b|non-zero code: 137\b"
-        r"|Killed signal terminated program|^Killed$|^MemoryError$|[Cc]annot allocate memory",
+        rf"|Killed signal terminated program|^Killed$|{NO_MEMORY}",
         "the step was killed, most likely because the memory ran out",
         "give the engine more memory, or take requirements that come as wheels instead of being "
         "compiled",
     ),
     _environment(
         "platform",
-        r"exec format error",
+        WRONG_ARCHITECTURE,
         "the base is for another processor than this machine's, which cannot emulate it",
         "build on a machine of that kind, or install emulation: "
         "`docker run --privileged --rm tonistiigi/binfmt --install all`",
@@ -100,7 +117,7 @@ KNOWN_ERRORS = (
     ),
     _environment(
         "base",
-        r"pull access denied|requested access to the resource is denied|[Uu]nauthorized"
+        rf"{PULL_DENIED}|requested access to the resource is denied|[Uu]nauthorized"
         r"|authentication required|no basic auth credentials|^denied: |403 Forbidden",
         "{base} may not be read: it does not exist, or this machine is not logged in there",
         "check image.base, or log in to its registry with `docker login`",
@@ -109,8 +126,7 @@ KNOWN_ERRORS = (
     ),
     _spec(
         "base",
-        r"manifest unknown|manifest for \S+ not found|name unknown|repository \S+ not found"
-        r"|[Nn]o such image|: not found$",
+        rf"{NO_IMAGE}|name unknown|repository \S+ not found|: not found$",
         "there is no image {base}",
         "check its name and tag",
         "image.base",

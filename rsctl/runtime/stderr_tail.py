@@ -19,11 +19,13 @@ _DRAIN_SECONDS = 1.0
 _PLAIN_LINES = 10
 
 _TRACEBACK = "Traceback (most recent call last)"
-_LOST_PEER = re.compile(
+LOST_PEER = (
     r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
-    r"|remote process exited|reducer \d+( \(\S+\))? (was lost|has been silent)"
-    r"|ended the run[^:]*: rank \d+ (was lost|left|has been silent)"
+    r"|remote process exited|reducer \d+(?: \(\S+\))? (?:was lost|has been silent)"
+    r"|ended the run[^:\n]*: rank \d+ (?:was lost|left|has been silent)"
 )
+"""Texts of a failure that follows from another node's."""
+
 _NOISE = re.compile(r"(\[rank\d+\]: ?)?\[?[IW]\d{4} ")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x20-\x7e\xa0-\U0010ffff]")
 
@@ -73,7 +75,7 @@ def write_failure_file(path: str, head: str, stderr: str = "") -> None:
     the failure of the other node is what the platform shows.
     """
     lines = _last_traceback(stderr)
-    if any(_LOST_PEER.search(line) for line in lines):
+    if any(re.search(LOST_PEER, line) for line in lines):
         return
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from rsctl.known_errors import (
+    NO_IMAGE,
+    NO_MEMORY,
+    NO_SPACE,
+    PULL_DENIED,
+    WRONG_ARCHITECTURE,
+    KnownError,
+)
+from rsctl.runtime import stderr_tail
 
 LOST_PEER = "peer"
 """The code of the cause that is an effect: another replica had failed before."""
 
-
-class Cause(NamedTuple):
-    """A cause that is known by a text in the log: what is wrong, and what to do about it.
-
-    The pattern's group, if it has one and it matches, is added to the message.
-    """
-
-    code: str
-    pattern: re.Pattern[str]
-    message: str
-    remedy: str
+LESS_MEMORY = "use a smaller batch or fewer data loader workers"
+"""What helps a node without memory; how it gets more of it depends on its target."""
 
 
-def _cause(code: str, pattern: str, message: str, remedy: str) -> Cause:
-    return Cause(code, re.compile(pattern), message, remedy)
+def _cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
+    return KnownError(code, remedy, pattern=re.compile(pattern), summary=summary)
 
 
 CAUSES = (
@@ -66,10 +66,9 @@ CAUSES = (
     ),
     _cause(
         "memory",
-        r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory|"
-        r"DataLoader worker \(.*\) is killed by signal: Killed",
+        rf"{NO_MEMORY}|DataLoader worker \(.*\) is killed by signal: Killed",
         "the node ran out of memory",
-        "use a smaller batch or fewer data loader workers, or raise the memory limit",
+        f"{LESS_MEMORY}, or raise the memory limit",
     ),
     _cause(
         "timeout",
@@ -115,30 +114,30 @@ CAUSES = (
     _cause(
         "plugin",
         r"NET/Plugin ?: (No plugin found|Could not find)|Failed to initialize any NET plugin",
-        "the NCCL network plugin was not loaded",
+        "the NCCL network plugin was not loaded: {names}",
         "check image.transport",
     ),
     _cause(
         "module",
         r"ModuleNotFoundError: No module named '([\w.]+)'",
-        "a Python module is missing",
+        "a Python module is missing: {names}",
         "add it to image.python; on target process install it where rsctl runs",
     ),
     _cause(
         "library",
         r"(lib[\w.+-]{1,80}): cannot open shared object file",
-        "a system library is missing",
+        "a system library is missing: {names}",
         "add its package to image.apt",
     ),
     _cause(
         "script",
         r"can't open file '([^'\n]{1,200})': \[Errno 2\]",
-        "the script is not there",
+        "the script is not there: {names}",
         "name it relative to image.source, and see that .dockerignore does not leave it out",
     ),
     _cause(
         "architecture",
-        r"exec format error",
+        WRONG_ARCHITECTURE,
         "the image is for another kind of processor than the machine's",
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
@@ -146,12 +145,12 @@ CAUSES = (
         "storage-denied",
         r"does not have (storage\.objects\.\w+) access"
         r"|\(AccessDenied\) when calling the (?:Get|Put|Head|List|Delete)Object",
-        "the job's account may not do this in the bucket",
+        "the job's account may not do this in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
     ),
     _cause(
         "disk",
-        r"No space left on device|Disk quota exceeded",
+        NO_SPACE,
         "a disk is full",
         "free space, or raise workers.disk",
     ),
@@ -177,7 +176,7 @@ CAUSES = (
     _cause(
         "command",
         r'exec: "(?!rsctl-launch"|python3")([^"\n]{1,200})": executable file not found',
-        "the image does not have the command that is to run",
+        "the image does not have the command that is to run: {names}",
         "correct run.command; on SageMaker an image without one is started as `train`",
     ),
     _cause(
@@ -189,13 +188,13 @@ CAUSES = (
     ),
     _cause(
         "image",
-        r"pull access denied|manifest unknown|No such image|manifest for \S+ not found",
+        rf"{PULL_DENIED}|{NO_IMAGE}",
         "the image was not found",
         "check image.uri, and that you are logged in to its registry",
     ),
     _cause(
         LOST_PEER,
-        r"Connection closed by peer|Connection reset by peer|Broken pipe|ncclRemoteError"
+        rf"{stderr_tail.LOST_PEER}"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
         "a peer went away in the middle of a collective operation",
         "its own log says why",

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding, note
-from rsctl.stream.causes import CAUSES
+from rsctl.known_errors import find_known_errors
+from rsctl.stream.causes import CAUSES, LESS_MEMORY
 from rsctl.stream.metrics import STRUCTURED
 
 _TRACEBACK = "Traceback (most recent call last)"
@@ -72,11 +73,9 @@ def known_causes(
     killer = killer or Killer()
     text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # a job's lines may be made to be slow
     found = [_ended_by(killer.command)] if killer.command else []
-    for cause in CAUSES:
-        match = cause.pattern.search(text)
-        if match:
-            named = f": {match[1]}" if match.lastindex else ""
-            found.append(note(cause.code, cause.message + named, cause.remedy))
+    for known in find_known_errors(CAUSES, text):
+        cause = known.fill(text)
+        found.append(note(cause.code, cause.summary or "", cause.remedy))
     if found:
         return found
     is_killed = signal == "SIGKILL" or exit_code == 137
@@ -102,7 +101,7 @@ def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
         return note(
             "memory",
             f"out of memory: {how}the kernel ended processes there for want of memory",
-            "use a smaller batch or fewer data loader workers, or raise the memory limit",
+            f"{LESS_MEMORY}, or raise the memory limit",
         )
     if out_of_memory is False:
         return note(

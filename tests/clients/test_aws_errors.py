@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rsctl.clients.aws_errors import aws_error
-from rsctl.clients.errors import AWS_LOGIN, KnownError
+from rsctl.clients.errors import AWS_LOGIN
 from rsctl.findings import ExitCode, error
+from rsctl.known_errors import KnownError
 
 CLOCK = "set this machine's clock: AWS takes only signatures of now"
 DENIED = "ask for the permission that the message names, or take another profile with AWS_PROFILE"

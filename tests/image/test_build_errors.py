@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError, error, warning
-from rsctl.image.build_errors import FailureDetails, field_of, find_known_error
+from rsctl.image.build_errors import FailureDetails, explain_failure, field_of
 from rsctl.image.events import Output, Step
 from rsctl.image.transport import fragment
 from tests.fixtures import real
@@ -147,7 +147,7 @@ SPEC = [
 
 @pytest.mark.parametrize(("said", "instruction", "code"), ENVIRONMENT)
 def test_causes_outside_the_spec(said: str, instruction: str, code: str) -> None:
-    known = find_known_error(["before", said, "after"], instruction, "BASE")
+    known = explain_failure(["before", said, "after"], instruction, "BASE")
     assert known is not None
     assert known.exit_code == ExitCode.ENVIRONMENT
     assert known.findings[0].code.startswith(code)
@@ -156,7 +156,7 @@ def test_causes_outside_the_spec(said: str, instruction: str, code: str) -> None
 
 @pytest.mark.parametrize(("said", "instruction", "message"), SPEC)
 def test_causes_in_the_spec(said: str, instruction: str, message: str) -> None:
-    known = find_known_error(["before", *said.split("\n"), "after"], instruction, "BASE")
+    known = explain_failure(["before", *said.split("\n"), "after"], instruction, "BASE")
     assert known is not None
     assert known.exit_code == ExitCode.USAGE
     assert f"{known.findings[0].path}: {known.findings[0].message}" == message
@@ -173,7 +173,7 @@ def test_causes_in_the_spec(said: str, instruction: str, message: str) -> None:
     ],
 )
 def test_no_cause_is_made_up(said: str, instruction: str) -> None:
-    assert find_known_error([said], instruction, "BASE") is None
+    assert explain_failure([said], instruction, "BASE") is None
 
 
 def test_without_a_network_it_is_not_the_requirement_that_is_missing() -> None:
@@ -182,13 +182,13 @@ def test_without_a_network_it_is_not_the_requirement_that_is_missing() -> None:
         "Failed to establish a new connection: [Errno -3] Temporary failure in name resolution')'",
         "ERROR: No matching distribution found for numpy",
     ]
-    known = find_known_error(lines, PIP, "BASE")
+    known = explain_failure(lines, PIP, "BASE")
     assert known is not None
     assert (known.findings[0].code, known.findings[0].path) == ("network", "image.python")
 
 
 def test_what_is_captured_is_only_text() -> None:
-    known = find_known_error(["No matching distribution found for {base}{0}"], PIP, "BASE")
+    known = explain_failure(["No matching distribution found for {base}{0}"], PIP, "BASE")
     assert known is not None
     assert "no version of {base}{0} is there" in known.findings[0].message
 
@@ -329,7 +329,7 @@ def test_memory_does_not_grow_with_what_a_build_prints() -> None:
     "instruction", [APT, f"RUN {fragment('google-plugin').partition('RUN ')[2]}"]
 )
 def test_a_repository_whose_key_is_out_of_date(one: dict[str, str], instruction: str) -> None:
-    known = find_known_error(one["text"].splitlines(), instruction, "BASE")
+    known = explain_failure(one["text"].splitlines(), instruction, "BASE")
     assert known is not None
     assert (known.findings[0].code, known.findings[0].path) == ("apt-key", "image.base")
     assert known.findings[0].message == (
@@ -340,8 +340,6 @@ def test_a_repository_whose_key_is_out_of_date(one: dict[str, str], instruction:
 def test_what_fails_in_a_transport_is_no_matter_of_apt() -> None:
     instruction = f"RUN {fragment('google-plugin').partition('RUN ')[2]}"
     assert field_of(instruction) == "image.transport"
-    known = find_known_error(
-        ["E: Unable to locate package google-fast-socket"], instruction, "BASE"
-    )
+    known = explain_failure(["E: Unable to locate package google-fast-socket"], instruction, "BASE")
     assert known is not None
     assert known.findings[0].path == "image.transport"

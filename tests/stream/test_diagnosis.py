@@ -219,6 +219,7 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "peer",
         ),
         ("rsctl.transport.errors.TransportError: reducer 0 was lost during operation 3", "peer"),
+        ("rsctl.transport.errors.TransportError: reducer 0 has been silent for 60 s", "peer"),
     ],
 )
 def test_a_known_cause_has_a_remedy(line: str, code: str) -> None:
@@ -292,7 +293,7 @@ def test_the_command_that_ended_it_comes_first() -> None:
 
 
 def test_lines_that_are_made_to_be_slow() -> None:
-    lines = ["DataLoader worker (" * 13_000] * 30
+    lines = [text * 13_000 for text in ("DataLoader worker (", "ended the run ")] * 15
     assert known_causes(lines, 1, None) == []
 
 

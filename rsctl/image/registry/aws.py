@@ -5,19 +5,18 @@ from __future__ import annotations
 import base64
 
 from rsctl.clients.aws import Aws
-from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.aws_errors import ACCESS_DENIED, AwsError
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import KnownError
 from rsctl.clients.retries import RetryPolicy
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, Kind, Repository
 from rsctl.image.registry.remedies import remedies_for
+from rsctl.known_errors import KnownError
 
 PUBLIC_REGION = "us-east-1"
 """The only region that answers for ECR Public (Amazon ECR Public, registry authentication)."""
 
 _TRIES = 3
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 
 
 def log_in(repository: Repository, endpoints: Endpoints) -> Login:
@@ -82,7 +81,7 @@ def _registry(repository: Repository, endpoints: Endpoints) -> Aws:
 
     def find_known(code: str, message: str) -> KnownError | None:
         del message
-        if code not in _DENIED:
+        if code not in ACCESS_DENIED:
             return None
         push = remedies_for(repository).ask_to_push
         remedy = f"ask for the action that it names on {repository.path}; {push}"

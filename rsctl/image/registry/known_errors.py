@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 
-from rsctl.clients.errors import KnownError, find_known_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.image.known_errors import NO_ENGINE
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import FIELD, Repository
 from rsctl.image.registry.remedies import remedies_for
+from rsctl.known_errors import KnownError, find_known_error
 
 TAG_IMMUTABLE = "tag-immutable"
 """The code of a finding that the tag is there already and must stay as it is."""
@@ -53,14 +54,7 @@ _LOGIN_REFUSED = _known(
 # The first that matches counts, so the more exact ones come first. The patterns match messages of
 # docker, of podman and the registries' error codes (OCI distribution: NAME_UNKNOWN, DENIED, ...).
 KNOWN_ERRORS = (
-    _known(
-        "engine",
-        r"cannot connect to the docker daemon|is the docker daemon running|docker daemon socket"
-        r"|docker api at",
-        "no Docker engine lets us in",
-        "start it, and see that this user may use its socket",
-        ExitCode.ENVIRONMENT,
-    ),
+    NO_ENGINE,
     _known(
         "image-missing",
         r"image does not exist locally|no such image|image not known",
@@ -186,6 +180,6 @@ def push_error(
     whose = f" as {login.user!r}" if login and known.code in ("denied", "login-refused") else ""
     message = f"cannot push {reference}{whose}: {known.summary}; the last line: {last}"
     remedies = asdict(remedies_for(repository))
-    remedy = (known.remedy or "").format(host=repository.host, **remedies)
+    remedy = known.fill(host=repository.host, **remedies).remedy
     finding = error(known.code, message, remedy, FIELD)
     return PushError(known.exit_code, finding, known.is_transient)

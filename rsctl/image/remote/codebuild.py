@@ -10,7 +10,6 @@ from typing import Any
 from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.errors import KnownError, find_known_error
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
@@ -22,6 +21,7 @@ from rsctl.image.remote.cloudwatch import LogStream
 from rsctl.image.remote.codebuild_request import build_request, project_request
 from rsctl.image.remote.codebuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
+from rsctl.known_errors import KnownError, find_known_error
 from rsctl.spec.options import SageMakerOptions
 
 Build = dict[str, Any]

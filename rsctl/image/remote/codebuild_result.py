@@ -8,6 +8,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.cloudbuild_result import DIGEST as DIGEST_FORM
 from rsctl.image.remote.codebuild_request import DIGEST
+from rsctl.image.remote.known_errors import service_error
 from rsctl.image.remote.log import BuildLog
 
 
@@ -25,24 +26,10 @@ def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
 
 def build_error(build: dict[str, Any], recipe: Recipe, log: BuildLog) -> RsctlError:
     """The error of a build that has not succeeded: of the service or of the image itself."""
-    status = str(build.get("buildStatus"))
-    if status == "STOPPED":
-        finding = error("build-cancelled", "the build was stopped", "run the command again")
-        return RsctlError(ExitCode.CANCELLED, finding)
     phase, detail = _failed_phase(build)
-    if status == "TIMED_OUT":
-        message = f"CodeBuild gave the build up in phase {phase}: {detail}"
-        remedy = "build on a machine with Docker, or take a base that has more of it installed"
-        return RsctlError(ExitCode.TIMED_OUT, error("build-timeout", message, remedy))
     message = f"CodeBuild failed in phase {phase}: {detail}"
-    if phase == "DOWNLOAD_SOURCE":
-        remedy = "give the build role s3:GetObject on the staging folder"
-        finding = error("denied", message, remedy, "targets.sagemaker.build_role")
-        return RsctlError(ExitCode.REFUSED, finding)
-    if phase == "PRE_BUILD":
-        remedy = "give the build role ecr:GetAuthorizationToken, and the right to push"
-        finding = error("denied", message, remedy, "targets.sagemaker.build_role")
-        return RsctlError(ExitCode.REFUSED, finding)
+    if known := service_error(message, str(build.get("buildStatus")), phase):
+        return known
     if phase != "BUILD":
         return RsctlError(ExitCode.REFUSED, error("cloud", message, "run the command again"))
     return log.failure.to_error(recipe.reference, recipe.base, f"CodeBuild ({detail})")

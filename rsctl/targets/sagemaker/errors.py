@@ -1,22 +1,27 @@
-"""Errors that users meet when they ask SageMaker for a job, with their field and remedy.
+"""Errors of SageMaker for a job that it refuses or that failed, with their field and remedy.
 
 The messages are those of real answers (tests/fixtures/real/cloud_errors.json has them with their
-sources); only the code is documented. So patterns are
-searched in messages, and what is not known is shown as AWS says it.
+sources); of them only the code is documented, and of the reason of a failure not even its kind.
+So patterns are searched in messages, and what is not known is shown as AWS says it.
 """
 
 from __future__ import annotations
 
 import re
 
-from rsctl.clients.errors import KnownError, find_known_error
+from rsctl.clients.aws_errors import CREATE_BUCKET
 from rsctl.findings import Finding, error
+from rsctl.known_errors import NO_SPACE, KnownError, find_known_error
+from rsctl.targets.managed.known_errors import MORE_MEMORY, STOCK_OUT
 
 NOT_UNIQUE = "ResourceInUse"
 """The code for a name that is taken."""
 
 INVALID = "ValidationException"
 """The code for a wrong request, a job that is not there, and the stop of one that has ended."""
+
+CLIENT_ERROR = "ClientError"
+"""The kind of a FailureReason that has the texts of refusals, too."""
 
 _LIMIT = re.compile(r"service limit '([^']+)' is (\d+)")
 _ROLE_FIELD = "targets.sagemaker.role"
@@ -25,11 +30,31 @@ _IMAGE_FIELD = "image"
 
 def _case(code: str, pattern: str, kind: str, remedy: str, path: str) -> KnownError:
     """An error with this code, whose message has this pattern."""
+    codes = frozenset({code, CLIENT_ERROR} if code == INVALID else {code})
     compiled = re.compile(pattern, re.IGNORECASE)
-    return KnownError(kind, remedy, path, codes=frozenset({code}), pattern=compiled)
+    return KnownError(kind, remedy, path, codes=codes, pattern=compiled)
 
 
 _KNOWN = (
+    KnownError(
+        STOCK_OUT,
+        "try again later, or take another machine or region",
+        "workers.machine",
+        codes=frozenset({"CapacityError"}),
+    ),
+    KnownError(
+        "cloud",
+        "submit it again; with limits.retries SageMaker itself does",
+        "limits.retries",
+        codes=frozenset({"InternalServerError"}),
+    ),
+    _case(
+        CLIENT_ERROR,
+        r"instance type with more memory|out ?of ?memory",
+        "memory",
+        MORE_MEMORY,
+        "workers.machine",
+    ),
     _case(
         "ResourceLimitExceeded",
         r"is not available in this region",
@@ -39,7 +64,7 @@ _KNOWN = (
     ),
     _case(
         INVALID,
-        r"insufficient disk space|no space left on device",
+        rf"insufficient disk space|{NO_SPACE}",
         "disk",
         "raise workers.disk, which all of inputs must fit on, or set "
         "targets.sagemaker.input_mode: FastFile",
@@ -87,7 +112,7 @@ _KNOWN = (
         INVALID,
         r"S3 bucket .*does not exist|NoSuchBucket|bucket .*not exist",
         "bucket",
-        "create it: `aws s3 mb s3://NAME`, or name another",
+        CREATE_BUCKET,
         "outputs",
     ),
     _case(
@@ -125,7 +150,8 @@ _KNOWN = (
 def find_known(code: str, message: str, reducers: str | None = None) -> KnownError | None:
     """What is known of an error, from its code and message; None if nothing is.
 
-    `reducers` is the machine type of the job's reducers.
+    The code is that of a refusal, or the kind of a FailureReason. `reducers` is the machine type
+    of the job's reducers.
     """
     known = find_known_error(_KNOWN, message, code)
     if known is None and code == "ResourceLimitExceeded":

@@ -14,13 +14,12 @@ from typing import Any
 from rsctl.findings import Finding, error
 from rsctl.stream.events import Failure
 from rsctl.targets.base import Pool, replica_names
-from rsctl.targets.sagemaker.errors import INVALID, find_known
+from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known
 
 _REPLICA = re.compile(r"\b(?:worker|reducer)-\d{1,5}\b")
 _CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
 _SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
 _RANK = re.compile(r"\brank (\d{1,6})\b")
-_MEMORY = re.compile(r"instance type with more memory|[Oo]ut ?[Oo]f ?[Mm]emory")
 
 
 def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Failure]:
@@ -51,21 +50,9 @@ def findings(answer: Mapping[str, Any]) -> list[Finding]:
     """What to do about a failure that is not the job's own."""
     reason = str(answer.get("FailureReason") or "")
     kind, text = _split(reason)
-    if kind == "CapacityError":
-        remedy = "try again later, or take another machine or region"
-        return [error("capacity", reason, remedy, "workers.machine")]
-    if kind == "InternalServerError":
-        remedy = "submit it again; with limits.retries SageMaker itself does"
-        return [error("cloud", reason, remedy, "limits.retries")]
-    if kind != "ClientError":
-        return []
-    if _MEMORY.search(text):
-        remedy = "use a smaller batch or fewer data loader workers, or a machine with more memory"
-        return [error("memory", reason, remedy, "workers.machine")]
-    known = find_known(INVALID, text)
-    if known is None or known.code == "request":
-        return [error("cloud", reason)]
-    return [error(known.code, reason, known.remedy, known.path)]
+    if known := find_known(kind, text):
+        return [error(known.code, reason, known.remedy, known.path)]
+    return [error("cloud", reason)] if kind == CLIENT_ERROR else []
 
 
 def _split(reason: str) -> tuple[str, str]:

@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.clients.errors import KnownError, find_known_error
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.known_errors import NO_IMAGE, KnownError, find_known_error
+from rsctl.targets.managed.known_errors import STOCK_OUT
 from rsctl.targets.vertex.spec_keys import FieldError, field_errors
 
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
@@ -33,7 +34,7 @@ def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> Kno
 _KNOWN = (
     _known(
         r"resources are insufficient in region|stockout|does not have enough resources available",
-        "stock-out",
+        STOCK_OUT,
         "this is no quota of yours: Google has too few of these machines free there. Take another "
         "region or accelerator, or submit again later",
         "workers",
@@ -52,9 +53,8 @@ _KNOWN = (
         "targets.vertex",
     ),
     _known(
-        r"\bimage\b.*\b(not found|does not exist|could not be found|not be pulled)|"
-        r"(not found|does not exist|failed to pull|cannot pull|imagepullbackoff)\b.*\bimage\b|"
-        r"manifest unknown",
+        rf"{NO_IMAGE}|\bimage\b.*\b(not found|does not exist|could not be found|not be pulled)|"
+        r"(not found|does not exist|failed to pull|cannot pull|imagepullbackoff)\b.*\bimage\b",
         "image",
         "check that the image was pushed and that Vertex AI's service agent may read its "
         "repository; it is the agent that pulls, whatever the job's service account",
@@ -117,7 +117,7 @@ def explained(message: str, region: str, strategy: Any = None) -> list[Finding]:
     known = find_known_error(_KNOWN, message)
     if known is None:
         return []
-    can_wait = known.code == "stock-out" and strategy != "FLEX_START"
+    can_wait = known.code == STOCK_OUT and strategy != "FLEX_START"
     remedy = (known.remedy or "") + (_WAIT if can_wait else "")
     return [error(known.code, shown, remedy, known.path)]
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, warning
 from rsctl.stream.events import Failure, now
+from rsctl.targets.managed.known_errors import MORE_MEMORY
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.job_address import JobAddress
@@ -55,8 +56,7 @@ _LOW_MEMORY = re.compile(
 """Not documented, and the most common text about memory in public reports."""
 
 _MEMORY_REMEDY = (
-    "use a smaller batch or fewer data loader workers, or a machine with more memory: on the "
-    "smallest ones the service's own agents take up to 40% of it"
+    f"{MORE_MEMORY}: on the smallest ones the service's own agents take up to 40% of it"
 )
 _QUEUE_REMEDY = (
     "jobs beyond a quota wait here until others have ended: compare usage and limit of "

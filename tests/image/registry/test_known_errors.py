@@ -1,16 +1,18 @@
-"""What docker, podman and the registries say of a failed push, and what the user is told."""
+"""What docker, podman and the registries say of a failed push, and what the user is problem."""
 
 from __future__ import annotations
 
 import pytest
 
+from rsctl.findings import ExitCode, error
+from rsctl.image.build_errors import explain_failure
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.known_errors import push_error
 from rsctl.image.registry.names import parse_repository
 
 REFERENCE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/bert:v1"
-PLACE = parse_repository(REFERENCE.removesuffix(":v1"))
-WORDS = {
+REPOSITORY = parse_repository(REFERENCE.removesuffix(":v1"))
+KNOWN = {
     ("ENVIRONMENT", "login-missing"): [
         "no basic auth credentials",
         "unauthorized: authentication required",
@@ -74,18 +76,19 @@ WORDS = {
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [(words, key) for key, all_words in WORDS.items() for words in all_words]
+    ("line", "expected"), [(line, key) for key, lines in KNOWN.items() for line in lines]
 )
-def test_words_and_their_cause(words: str, expected: tuple[str, str]) -> None:
-    told = push_error(["The push refers to repository [x]", words, ""], REFERENCE, PLACE, None)
-    assert (told.exit_code.name, told.code) == expected
-    assert told.findings[0].message.endswith(f"; the last line: {words}")
-    assert told.is_transient == (told.code in ("registry-busy", "registry-unstable"))
+def test_known_errors_of_pushes(line: str, expected: tuple[str, str]) -> None:
+    lines = ["The push refers to repository [x]", line, ""]
+    problem = push_error(lines, REFERENCE, REPOSITORY, None)
+    assert (problem.exit_code.name, problem.code) == expected
+    assert problem.findings[0].message.endswith(f"; the last line: {line}")
+    assert problem.is_transient == (problem.code in ("registry-busy", "registry-unstable"))
 
 
 def test_a_whole_finding() -> None:
-    login = Login(PLACE.host, "AWS", "secret")
-    finding = push_error(["denied: not you"], REFERENCE, PLACE, login).findings[0]
+    login = Login(REPOSITORY.host, "AWS", "secret")
+    finding = push_error(["denied: not you"], REFERENCE, REPOSITORY, login).findings[0]
     assert finding.path == "image.repository"
     assert finding.message == (
         f"cannot push {REFERENCE} as 'AWS': no permission; the last line: denied: not you"
@@ -96,8 +99,19 @@ def test_a_whole_finding() -> None:
     )
 
 
+@pytest.mark.parametrize("line", KNOWN[("ENVIRONMENT", "engine")])
+def test_an_engine_that_does_not_answer_is_explained_as_in_a_build(line: str) -> None:
+    pushed = push_error([line], REFERENCE, REPOSITORY, None)
+    built = explain_failure([line], "", "BASE")
+    assert built is not None
+    remedy = "start it, and see that `docker info` answers you: not every user may use it"
+    expected = error("engine", "the Docker engine does not answer", remedy, "image")
+    assert (built.exit_code, built.findings) == (ExitCode.ENVIRONMENT, (expected,))
+    assert (pushed.exit_code, pushed.findings[0].remedy) == (ExitCode.ENVIRONMENT, remedy)
+
+
 def test_silence() -> None:
-    told = push_error([], REFERENCE, PLACE, None)
-    assert told.findings[0].message == (
+    problem = push_error([], REFERENCE, REPOSITORY, None)
+    assert problem.findings[0].message == (
         f"cannot push {REFERENCE}: the push failed; the last line: it printed nothing"
     )

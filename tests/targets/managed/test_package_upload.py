@@ -25,8 +25,7 @@ from rsctl.targets.planned_image import PlannedImage
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.kit.loopback import keep_google_auth_here
-
-from .packages import make_job
+from tests.kit.packages import make_job
 
 Content = Callable[[str], "bytes | None"]
 

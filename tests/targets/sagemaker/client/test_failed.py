@@ -70,7 +70,7 @@ def test_of_one_machine_there_is_no_doubt_who_failed(sagemaker: FakeSageMaker) -
         (
             "CapacityError: Unable to provision requested ML compute capacity. Please retry using "
             "a different ML instance type.",
-            ("capacity", "try again later, or take another machine or region", "workers.machine"),
+            ("stock-out", "try again later, or take another machine or region", "workers.machine"),
         ),
         (
             "InternalServerError: We encountered an internal error. Please try again.",

@@ -22,8 +22,7 @@ from rsctl.image.package import (
     package_findings,
     package_notes,
 )
-
-from .packages import SPEC, make_job
+from tests.kit.packages import SPEC, make_job
 
 
 def written(package: Package) -> bytes:

@@ -15,8 +15,7 @@ import pytest
 
 from rsctl.image import package_boot
 from rsctl.image.package import LOADER, make_package
-
-from .packages import make_job, tar_of
+from tests.kit.packages import make_job, tar_of
 
 CLUSTER = {
     "role": "worker",

@@ -1,0 +1,83 @@
+"""Known errors: how an error of a service, a program or a job is recognised, and its remedy.
+
+Each room has tables of its own; a text that several of them look for stands here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode
+
+_MAX_NAMES = 5
+_MAX_MATCHES = 100
+
+NO_SPACE = r"[Nn]o space left on device|[Dd]isk quota exceeded"
+NO_MEMORY = r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory"
+NO_IMAGE = r"manifest unknown|manifest for \S+ not found|[Nn]o such image"
+PULL_DENIED = r"pull access denied"
+WRONG_ARCHITECTURE = r"exec format error"
+
+
+class KnownError(msgspec.Struct, frozen=True):
+    """An error that users meet: how it is recognised, and what its finding has.
+
+    No `codes` of a service stand for any, no `pattern` for any text, no `source` for text of any
+    origin; `source` is matched from the beginning, say of the Dockerfile's instruction that
+    printed the text. `summary` is what is wrong, where the text itself does not say it. `path` is
+    the field that it is about, None where the caller knows. `is_transient` says that the same may
+    succeed a little later. In `summary` and `remedy`, `{names}` is what the pattern captures;
+    what other names stand for is the table's own.
+    """
+
+    code: str
+    remedy: Optional[str]
+    path: Optional[str] = None
+    exit_code: ExitCode = ExitCode.REFUSED
+    codes: frozenset[str] = frozenset()
+    pattern: Optional[re.Pattern[str]] = None
+    source: Optional[re.Pattern[str]] = None
+    summary: Optional[str] = None
+    is_transient: bool = False
+
+    def fits(self, codes: Iterable[str], text: str, source: str = "") -> bool:
+        """Whether an error with these codes and this text, printed by `source`, is the one."""
+        has_code = not self.codes or not self.codes.isdisjoint(codes)
+        has_source = self.source is None or self.source.match(source) is not None
+        is_text = self.pattern is None or self.pattern.search(text) is not None
+        return has_code and has_source and is_text
+
+    def fill(self, text: str = "", **values: str) -> KnownError:
+        """The same with `summary` and `remedy` as they are shown.
+
+        An empty `{names}` at the end of the summary takes the colon before it along.
+        """
+        values = {"names": ", ".join(self._names(text)), **values}
+        summary = self.summary and self.summary.format(**values).rstrip(" :")
+        remedy = self.remedy and self.remedy.format(**values)
+        return msgspec.structs.replace(self, summary=summary, remedy=remedy)
+
+    def _names(self, text: str) -> list[str]:
+        """What the pattern captures, each once."""
+        matches = islice(self.pattern.finditer(text), _MAX_MATCHES) if self.pattern else ()
+        found = (next(filter(None, match.groups()), "") for match in matches)
+        return list(filter(None, dict.fromkeys(found)))[:_MAX_NAMES]
+
+
+def find_known_error(
+    table: Iterable[KnownError], text: str, *codes: str, source: str = ""
+) -> Optional[KnownError]:
+    """The first row of a table that fits; None if nothing is known of the error."""
+    return next(find_known_errors(table, text, *codes, source=source), None)
+
+
+def find_known_errors(
+    table: Iterable[KnownError], text: str, *codes: str, source: str = ""
+) -> Iterator[KnownError]:
+    """All rows of a table that fit."""
+    return (known for known in table if known.fits(codes, text, source))

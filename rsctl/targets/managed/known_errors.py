@@ -1,0 +1,11 @@
+"""What the tables of known errors of both clouds share."""
+
+from __future__ import annotations
+
+from rsctl.stream.causes import LESS_MEMORY
+
+STOCK_OUT = "stock-out"
+"""The code of a finding that the cloud has too few machines at the moment."""
+
+MORE_MEMORY = f"{LESS_MEMORY}, or a machine with more memory"
+"""The remedy for a replica that ran out of memory."""
