@@ -8,7 +8,7 @@ from typing import Any
 
 import rsctl.api
 
-_PARTS = {"Event", "OnProgress", "BuildEvent", "Stop", "CI_REPORTS"}
+_PARTS = {"Event", "OnProgress", "BuildEvent", "ResultKind", "Stop", "CI_REPORTS"}
 """Names of unions, callables and tables, which have no docstring of their own."""
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rsctl.api.events import EventBatches as EventBatches
     from rsctl.api.events import JobFailed as JobFailed
     from rsctl.api.events import make_result as make_result
+    from rsctl.api.forgetting import Forgotten as Forgotten
+    from rsctl.api.forgetting import forget_run as forget_run
     from rsctl.api.gate_candidate import Candidate as Candidate
     from rsctl.api.gate_candidate import open_candidate as open_candidate
     from rsctl.api.gate_decision import PreparedGate as PreparedGate
@@ -58,9 +60,7 @@ if TYPE_CHECKING:
     from rsctl.api.job_file import sdk_code as sdk_code
     from rsctl.api.job_file import validate as validate
     from rsctl.api.logs import LogFilter as LogFilter
-    from rsctl.api.run_handle import Forgotten as Forgotten
     from rsctl.api.run_handle import Run as Run
-    from rsctl.api.run_handle import forget_run as forget_run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_run as known_run
     from rsctl.api.run_list import known_runs as known_runs
@@ -131,13 +131,14 @@ _MODULES = {
     "rsctl.api.emulation": ("EmulatedCloud", "emulate", "emulated_clouds"),
     "rsctl.api.environment": ("check_environment",),
     "rsctl.api.events": ("EventBatches", "JobFailed", "make_result"),
+    "rsctl.api.forgetting": ("Forgotten", "forget_run"),
     "rsctl.api.gate_candidate": ("Candidate", "open_candidate"),
     "rsctl.api.gate_decision": ("PreparedGate", "gate", "gate_table", "prepare_gate"),
     "rsctl.api.gate_settings": ("WrittenBaseline", "calibrate", "write_baseline"),
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
-    "rsctl.api.run_handle": ("Forgotten", "Run", "forget_run"),
+    "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.bench.calibrate": ("Calibration",),

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Cursor, LogEvent
+from rsctl.stream.progress_bar import read_progress_bar
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Target, replica_names
 
@@ -109,3 +111,8 @@ def _tests(chosen: LogFilter, replicas: list[str] | None) -> list[_Test]:
             raise RsctlError(ExitCode.USAGE, error("grep", message)) from None
         tests.append(lambda line: pattern.search(line.text))
     return tests
+
+
+def progress_bar(run_id: str, replica: str) -> str | None:
+    """The progress bar that a replica shows right now, if any."""
+    return read_progress_bar(RunFolder(run_id).log(replica))

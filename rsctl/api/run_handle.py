@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timezone
 from os import PathLike
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -14,23 +13,20 @@ import msgspec
 
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
-from rsctl.api.outdated import bring_up_to_date, ignore, latest, refreshed
+from rsctl.api.metrics import metric_events
+from rsctl.api.outdated import latest, refreshed
 from rsctl.api.pages import pages_of
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
-from rsctl.runs.folder import RunFolder
-from rsctl.runs.forget import forget
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
-from rsctl.runs.store import Store, StoreError
+from rsctl.runs.store import Store
 from rsctl.stream.events import Event, LogEvent, MetricEvent, ResultEvent
 from rsctl.stream.gradients import Gradients
-from rsctl.stream.metrics import MACHINES
-from rsctl.stream.progress_bar import read_progress_bar
-from rsctl.targets import get, in_cloud
+from rsctl.targets import get
 from rsctl.targets.base import Pool, replica_names
 
 if TYPE_CHECKING:
@@ -40,7 +36,6 @@ if TYPE_CHECKING:
 CANCEL_SECONDS = 60.0
 _ASK_SECONDS = 2.0
 _CANCEL_POLL_SECONDS = 0.05
-_METRICS_POLL_SECONDS = 0.3
 _WATCH_SECONDS = 0.5
 
 
@@ -175,27 +170,7 @@ class Run:
 
         `names` chooses metrics; without any, telemetry of the nodes is left out unless `nodes`.
         """
-        chosen = frozenset(names)
-        for metric in self._all_metrics(follow):
-            is_of_machine = metric.name.startswith(MACHINES)
-            if metric.name in chosen if chosen else nodes or not is_of_machine:
-                yield metric
-
-    def _all_metrics(self, follow: bool) -> Iterator[MetricEvent]:
-        seen, store = 0, Store()
-        try:
-            get(self.record.target).collect(self.id)
-            while True:
-                for row, metric in store.metrics(self.id, after=seen):
-                    seen = row
-                    yield metric
-                if self.record.state.is_final or not follow:
-                    return
-                sleep(_METRICS_POLL_SECONDS)
-                self.record = refreshed(self.record)
-        finally:
-            store.close()
-            self._release()
+        return metric_events(self, frozenset(names), nodes, follow)
 
     def collect(self) -> None:
         """Have all that is known by now of its log and metrics here. Raises RsctlError."""
@@ -303,48 +278,3 @@ class Run:
 
     def _release(self) -> None:
         get(self.record.target).release(self.id)
-
-
-def progress_bar(run_id: str, replica: str) -> str | None:
-    """The progress bar that a replica shows right now, if any."""
-    return read_progress_bar(RunFolder(run_id).log(replica))
-
-
-class Forgotten(msgspec.Struct, frozen=True):
-    """A run that was forgotten: the folders that stay, and the job that may go on in a cloud."""
-
-    run: str
-    kept: list[Path]
-    left: str | None = None
-
-
-def forget_run(reference: str, *, force: bool = False) -> Forgotten:
-    """Remove a run from the store, with its log; its outputs and checkpoints stay.
-
-    Raises RsctlError if it has not ended, unless `force`, and if it is supervised.
-    """
-    with closing(Store()) as store:
-        name = store.identify(reference)
-        going = _unfinished(store, name)
-        if going is not None and not force:
-            raise RsctlError(ExitCode.USAGE, _goes_on(going))
-        left = going.url if going and in_cloud(going.url) else None
-        return Forgotten(name, forget(store, name), left)
-
-
-def _unfinished(store: Store, name: str) -> RunRecord | None:
-    """The run if it has not ended, as far as is known here; None also if it is damaged."""
-    try:
-        known = store.get(name)
-        if known and not known.state.is_final and not in_cloud(known.url):
-            bring_up_to_date(known, ignore)
-            known = store.get(name)
-    except StoreError:
-        return None
-    return None if known is None or known.state.is_final else known
-
-
-def _goes_on(run: RunRecord) -> Finding:
-    message = f"{run.run} is {run.state.value}, as far as is known"
-    remedy = f"end it: rsctl cancel {run.run}   or forget it as it is, with --force"
-    return error("run", message, remedy)

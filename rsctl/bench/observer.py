@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from rsctl.bench.figures import Figure
-from rsctl.bench.records import Bench, Trial
+from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import Finding
 from rsctl.image.events import Show
 from rsctl.runs.store import Run
@@ -17,7 +17,7 @@ from rsctl.stream.events import Event
 class BenchObserver(Protocol):
     """Shows a bench; all methods are called in one thread."""
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """The bench is taken up; so many runs are left to do, by another process if driven."""
 
     def building(self) -> AbstractContextManager[Show]:
@@ -36,14 +36,14 @@ class BenchObserver(Protocol):
     def finding(self, finding: Finding) -> None:
         """Something about the bench itself."""
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """Time has passed: some ten times a second."""
 
 
 class NullObserver:
     """Shows nothing."""
 
-    def begin(self, bench: Bench, todo: int, is_driven: bool) -> None:
+    def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """See BenchObserver."""
 
     def building(self) -> AbstractContextManager[Show]:
@@ -62,5 +62,5 @@ class NullObserver:
     def finding(self, finding: Finding) -> None:
         """See BenchObserver."""
 
-    def tick(self, bench: Bench) -> None:
+    def tick(self, bench: BenchRecord) -> None:
         """See BenchObserver."""

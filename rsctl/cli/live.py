@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from rsctl.api import Run
-from rsctl.api.run_handle import progress_bar
+from rsctl.api.logs import progress_bar
 from rsctl.cli.output import in_color
 from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.findings import JobState

@@ -41,7 +41,7 @@ def report_exit(
     if launcher == "once" and status.is_failure:
         rank.report_failure(status, rank=cluster.index, local_rank=0)
         who = f"{cluster.replica}, rank {cluster.index},"
-        write_failure(environ, rank.format_failure(status, who), stderr)
+        write_failure(environ, stderr_tail.format_failure(status, who), stderr)
     return status.code
 
 
@@ -56,7 +56,7 @@ def _report_reducer_exit(
     if workers_ended or not status.is_failure:
         return 0
     rank.report_failure(status, rank=None, local_rank=None)
-    failure = rank.format_failure(status, cluster.replica)
+    failure = stderr_tail.format_failure(status, cluster.replica)
     if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
         rank.emit("finding", _reducer_lost(failure))
         return 0

@@ -248,22 +248,6 @@ def _signal_name(signum: int) -> str:
         return f"SIG{signum}"
 
 
-def format_failure(status: ExitStatus, who: str) -> str:
-    """How a replica or rank failed, as a sentence: `worker-0 failed (exit code 1)`."""
-    how = f"was killed by {status.signal}" if status.signal else "failed"
-    hint = f", {_who_killed(status)}" if status.signal == "SIGKILL" else ""
-    return f"{who} {how} (exit code {status.code}){hint}"
-
-
-def _who_killed(status: ExitStatus) -> str:
-    """What is known of who sent a SIGKILL."""
-    if status.oom_kills:
-        return "as the kernel ended processes here for want of memory"
-    if status.oom_kills == 0:
-        return "by whom is not known; not by the kernel for want of memory"
-    return "by whom is not known"
-
-
 def _load_stderr_tail() -> ModuleType:
     """The module beside this file; `-I -S` leaves no other way to it."""
     from importlib.util import module_from_spec, spec_from_file_location
@@ -297,7 +281,8 @@ def _main_with_failure_file(command: list[str], path: str) -> int:
     if status.is_failure:
         report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
         who = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
-        stderr_tail.write_failure_file(path, format_failure(status, who), stderr)
+        failure = stderr_tail.format_failure(status, who)
+        stderr_tail.write_failure_file(path, failure, stderr)
     return status.code
 
 

@@ -10,6 +10,10 @@ import _thread
 import os
 import re
 
+TYPE_CHECKING = False  # as in rank.py
+if TYPE_CHECKING:
+    from rsctl.runtime.rank import ExitStatus
+
 LIMIT = 1024
 """Characters that SageMaker takes as a job's FailureReason."""
 
@@ -65,6 +69,22 @@ class StderrTail:
         self._kept += held
         _write(held)
         self._done.release()
+
+
+def format_failure(status: ExitStatus, who: str) -> str:
+    """How a replica or rank failed, as a sentence: `worker-0 failed (exit code 1)`."""
+    how = f"was killed by {status.signal}" if status.signal else "failed"
+    hint = f", {_who_killed(status)}" if status.signal == "SIGKILL" else ""
+    return f"{who} {how} (exit code {status.code}){hint}"
+
+
+def _who_killed(status: ExitStatus) -> str:
+    """What is known of who sent a SIGKILL."""
+    if status.oom_kills:
+        return "as the kernel ended processes here for want of memory"
+    if status.oom_kills == 0:
+        return "by whom is not known; not by the kernel for want of memory"
+    return "by whom is not known"
 
 
 def write_failure_file(path: str, head: str, stderr: str = "") -> None:

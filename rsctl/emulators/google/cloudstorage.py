@@ -6,8 +6,6 @@ API has, such as versions, access lists and conditions, is refused as not emulat
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import itertools
 import re
 import secrets
@@ -18,10 +16,10 @@ from typing import Any
 
 from rsctl.emulators.bucket_folders import BucketFolders
 from rsctl.emulators.google.multipart import multipart_related
+from rsctl.emulators.google.storage_objects import listed, md5, metadata, ranged_reply
 from rsctl.emulators.http import Emulator, Reply, Request, Route, route
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
-_RANGE = re.compile(r"bytes=(?:(\d+)-(\d*)|-(\d+))")
 _STEP = 256 << 10
 _COMMON_QUERY = frozenset({"alt", "prettyPrint", "projection", "fields", "key", "userProject"})
 _UPLOAD_QUERY = frozenset({"name", "uploadType", "ifGenerationMatch", "upload_id"})
@@ -153,7 +151,7 @@ class CloudStorage:
 
     def _kept(self, upload: _Upload) -> Reply:
         generation, content = self._keep(upload), bytes(upload.content)
-        return Reply.of(_metadata(upload.bucket, upload.name, generation, content))
+        return Reply.of(metadata(upload.bucket, upload.name, generation, content))
 
     def _take(self, request: Request) -> Reply:
         """A part of a resumable upload, the end of which may come to light only with the last."""
@@ -196,14 +194,17 @@ class CloudStorage:
         bucket, name = self._bucket(request), request.parts["name"]
         self._refuse_others(request, _OBJECT_QUERY)
         generation, content = self._found(request)
-        return Reply.of(_metadata(bucket, name, generation, content))
+        return Reply.of(metadata(bucket, name, generation, content))
 
     def _download(self, request: Request) -> Reply:
         self._bucket(request)
         self._refuse_others(request, _OBJECT_QUERY)
         generation, content = self._found(request)
-        reply = self._ranged(content, request.headers.get("range"))
-        hashed = {"X-Goog-Generation": str(generation), "X-Goog-Hash": f"md5={_md5(content)}"}
+        reply = ranged_reply(content, request.headers.get("range"))
+        if reply is None:
+            message = "Request range not satisfiable"
+            raise self._emulator.refuse(416, "requestedRangeNotSatisfiable", message)
+        hashed = {"X-Goog-Generation": str(generation), "X-Goog-Hash": f"md5={md5(content)}"}
         return Reply(reply.status, reply.body, {**reply.headers, **hashed})
 
     def _delete(self, request: Request) -> Reply:
@@ -230,7 +231,7 @@ class CloudStorage:
         most = query.get("maxResults", "1000")
         if not most.isdigit() or int(most) < 1:
             raise self._emulator.refuse(400, "invalid", f"Invalid value for maxResults: {most}")
-        names, folders = _listed(self.names(bucket), prefix, delimiter)
+        names, folders = listed(self.names(bucket), prefix, delimiter)
         later = sorted(each for each in [*names, *folders] if each > query.get("pageToken", ""))
         page, rest = later[: int(most)], later[int(most) :]
         answer: dict[str, Any] = {"kind": "storage#objects"}
@@ -245,7 +246,7 @@ class CloudStorage:
 
     def _item(self, bucket: str, name: str) -> dict[str, Any] | None:
         found = self._find(bucket, name)
-        return _metadata(bucket, name, *found) if found else None
+        return metadata(bucket, name, *found) if found else None
 
     def _list_buckets(self, request: Request) -> Reply:
         self._refuse_others(request, frozenset({"project", "prefix", "maxResults"}))
@@ -261,50 +262,3 @@ class CloudStorage:
     def _get_bucket(self, request: Request) -> Reply:
         bucket = self._bucket(request)
         return Reply.of({"kind": "storage#bucket", "id": bucket, "name": bucket})
-
-    def _ranged(self, content: bytes, wanted: str | None) -> Reply:
-        found = _RANGE.fullmatch(wanted or "")
-        if not found:
-            return Reply(200, content, {"Content-Type": "text/plain"})
-        size = len(content)
-        if found[3]:
-            first, last = max(size - int(found[3]), 0), size
-        else:
-            first, last = int(found[1]), int(found[2] or size)
-        if first >= len(content):
-            raise self._emulator.refuse(416, "requestedRangeNotSatisfiable", "Request range not "
-                                        "satisfiable")  # fmt: skip
-        part = content[first : last + 1]
-        where = f"bytes {first}-{first + len(part) - 1}/{len(content)}"
-        return Reply(206, part, {"Content-Range": where, "Content-Type": "text/plain"})
-
-
-def _listed(names: list[str], prefix: str, delimiter: str) -> tuple[set[str], set[str]]:
-    """The objects and the folders of a listing."""
-    objects, folders = set(), set()
-    for name in names:
-        if not name.startswith(prefix):
-            continue
-        head, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
-        if found:
-            folders.add(prefix + head + found)
-        else:
-            objects.add(name)
-    return objects, folders
-
-
-def _metadata(bucket: str, name: str, generation: int, content: bytes) -> dict[str, Any]:
-    return {
-        "kind": "storage#object",
-        "id": f"{bucket}/{name}/{generation}",
-        "bucket": bucket,
-        "name": name,
-        "generation": str(generation),
-        "metageneration": "1",
-        "size": str(len(content)),
-        "md5Hash": _md5(content),
-    }
-
-
-def _md5(content: bytes) -> str:
-    return base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()).decode()

@@ -1,0 +1,55 @@
+"""Removes runs from the store, with their logs."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+
+from rsctl.api.outdated import bring_up_to_date, ignore
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.runs.forget import forget
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store, StoreError
+from rsctl.targets import in_cloud
+
+
+class Forgotten(msgspec.Struct, frozen=True):
+    """A run that was forgotten: the folders that stay, and the job that may go on in a cloud."""
+
+    run: str
+    kept: list[Path]
+    left: str | None = None
+
+
+def forget_run(reference: str, *, force: bool = False) -> Forgotten:
+    """Remove a run from the store, with its log; its outputs and checkpoints stay.
+
+    Raises RsctlError if it has not ended, unless `force`, and if it is supervised.
+    """
+    with closing(Store()) as store:
+        name = store.identify(reference)
+        going = _unfinished(store, name)
+        if going is not None and not force:
+            raise RsctlError(ExitCode.USAGE, _goes_on(going))
+        left = going.url if going and in_cloud(going.url) else None
+        return Forgotten(name, forget(store, name), left)
+
+
+def _unfinished(store: Store, name: str) -> RunRecord | None:
+    """The run if it has not ended, as far as is known here; None also if it is damaged."""
+    try:
+        known = store.get(name)
+        if known and not known.state.is_final and not in_cloud(known.url):
+            bring_up_to_date(known, ignore)
+            known = store.get(name)
+    except StoreError:
+        return None
+    return None if known is None or known.state.is_final else known
+
+
+def _goes_on(run: RunRecord) -> Finding:
+    message = f"{run.run} is {run.state.value}, as far as is known"
+    remedy = f"end it: rsctl cancel {run.run}   or forget it as it is, with --force"
+    return error("run", message, remedy)

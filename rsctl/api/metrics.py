@@ -1,0 +1,45 @@
+"""The metrics of a run: which of its values, from the first on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import sleep
+from typing import TYPE_CHECKING
+
+from rsctl.api.outdated import refreshed
+from rsctl.runs.store import Store
+from rsctl.stream.events import MetricEvent
+from rsctl.stream.metrics import MACHINES
+from rsctl.targets import get
+
+if TYPE_CHECKING:
+    from rsctl.api.run_handle import Run
+
+_POLL_SECONDS = 0.3
+
+
+def metric_events(
+    run: Run, names: frozenset[str], nodes: bool, follow: bool
+) -> Iterator[MetricEvent]:
+    """The values of these metrics, or of all; without names those of the nodes only if `nodes`."""
+    for metric in _all_events(run, follow):
+        is_of_machine = metric.name.startswith(MACHINES)
+        if metric.name in names if names else nodes or not is_of_machine:
+            yield metric
+
+
+def _all_events(run: Run, follow: bool) -> Iterator[MetricEvent]:
+    seen, target, store = 0, get(run.record.target), Store()
+    try:
+        target.collect(run.id)
+        while True:
+            for row, metric in store.metrics(run.id, after=seen):
+                seen = row
+                yield metric
+            if run.state.is_final or not follow:
+                return
+            sleep(_POLL_SECONDS)
+            run.record = refreshed(run.record)
+    finally:
+        store.close()
+        target.release(run.id)
