@@ -1,7 +1,7 @@
 """The types of the job spec. The decoder, the checks and the JSON Schema are made from them.
 
 Descriptions are for the person who writes the file: they become the schema's, and so the editor's.
-The blocks below `targets` are in `options`, and can be had from here too.
+Larger blocks are in modules of their own, and can be had from here too.
 """
 
 from typing import Annotated, Any, Literal, Optional, Union
@@ -9,7 +9,11 @@ from typing import Annotated, Any, Literal, Optional, Union
 import msgspec
 from msgspec import Meta, field
 
+from rsctl.spec.comm import Comm as Comm
+from rsctl.spec.comm import Model as Model
 from rsctl.spec.gate import Gate as Gate
+from rsctl.spec.metric import Metric as Metric
+from rsctl.spec.metric import MetricName as MetricName
 from rsctl.spec.options import ComposeOptions as ComposeOptions
 from rsctl.spec.options import Network as Network
 from rsctl.spec.options import ProcessOptions as ProcessOptions
@@ -20,15 +24,12 @@ from rsctl.spec.options import VertexOptions as VertexOptions
 from rsctl.spec.tracking import Tracking as Tracking
 from rsctl.spec.units import (
     Accelerator,
-    Count,
     Duration,
     EnvValue,
     LocalPath,
     Location,
-    Regex,
     RelativePath,
     Size,
-    Warmup,
 )
 
 TARGETS = ("vertex", "sagemaker", "compose", "process")
@@ -43,7 +44,6 @@ Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-
 Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]
 ArgName = Annotated[str, Meta(pattern=r"^[^\s=-][^\s=]*$")]
 ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
-MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]
 
 
 class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,54 +163,6 @@ class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "auto"
 
 
-class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How gradients travel; applied to an unmodified DistributedDataParallel script."""
-
-    backend: Annotated[
-        Literal["auto", "nccl", "gloo", "rsctl", "smddp"],
-        Meta(description="The collective backend."),
-    ] = "auto"
-    bucket_mb: Annotated[
-        Union[Literal["auto"], Annotated[int, Meta(ge=1, le=4096)]],
-        Meta(description="Gradient bucket size in MB (DDP's bucket_cap_mb)."),
-    ] = "auto"
-    compression: Annotated[
-        Literal["none", "fp16", "bf16", "powersgd"],
-        Meta(description="PyTorch's gradient compression hook."),
-    ] = "none"
-    on_reducer_loss: Annotated[
-        Literal["fail", "fallback"],
-        Meta(description="When a reducer is lost: fail, or go on by plain all-reduce."),
-    ] = "fail"
-
-
-class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number to read from the log."""
-
-    regex: Annotated[
-        Optional[Regex],
-        Meta(
-            description="Regular expression; its first group, or the group named `value`, is the "
-            "number, and a group named `step` the step. Absent: the script logs it by this name."
-        ),
-    ] = None
-    goal: Annotated[
-        Optional[Literal["min", "max"]], Meta(description="Whether less or more is better.")
-    ] = None
-    unit: Annotated[Optional[Text], Meta(description="Unit to show, such as samples/s.")] = None
-    warmup: Annotated[
-        Warmup,
-        Meta(
-            description="What of a run's start does not count in its figure: `20 steps`, `30s` "
-            "after the first value, or auto, which looks for the end of the transient."
-        ),
-    ] = Warmup("auto")
-    aggregate: Annotated[
-        Literal["median", "mean", "last", "min", "max", "p95"],
-        Meta(description="How the values of the steady part become the run's one figure."),
-    ] = "median"
-
-
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When to give up, and how often to try."""
 
@@ -243,23 +195,6 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.restarts == "platform":
             return None
         return 0 if self.restarts == "never" else self.restarts
-
-
-class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Facts about the model, for advice on the network."""
-
-    parameters: Annotated[
-        Optional[Count], Meta(description="Number of parameters, such as 340M.")
-    ] = None
-    dtype: Annotated[
-        Literal["fp32", "bf16", "fp16"], Meta(description="Type of the gradients.")
-    ] = "fp32"
-    step_seconds: Annotated[
-        Optional[Annotated[float, Meta(gt=0)]],
-        Meta(
-            description="How long one step takes on one rank without any communication, in seconds."
-        ),
-    ] = None
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
