@@ -1,8 +1,9 @@
 # Everything a newcomer or CI needs; the environment is made in .venv and kept.
 PYTHON ?= python3
 VENV := .venv
-# Tests wait more than they compute, so there are more workers than cores; files stay together.
-PARALLEL ?= -n 5 --dist loadfile
+# Tests wait more than they compute, so there are more workers than cores; files stay together,
+# in the order of tests/conftest.py.
+PARALLEL ?= -n 5 --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 # By variables, since -c does not hold for what builds rsctl; newer versions of pip have two.

@@ -81,8 +81,9 @@ class AttachedCommand:
             for stream, pipe in pipes.items():
                 selector.register(pipe, EVENT_READ, stream)  # type: ignore[arg-type]
             while selector.get_map():
+                until = self._read_until  # as it is before: the last lines may come in between
                 ready = selector.select(_POLL_SECONDS)
-                if self._read_until and (not ready or monotonic() > self._read_until):
+                if until and (not ready or monotonic() > until):
                     break
                 for key, _ in ready:
                     block = os.read(key.fd, _BLOCK)

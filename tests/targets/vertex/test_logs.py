@@ -100,7 +100,7 @@ def reported(lines: list[Line]) -> Counter[tuple[str, str]]:
 
 
 def test_nothing_lost_and_nothing_twice_under_all_faults(google: FakeGoogle) -> None:
-    expected = published(google, 200_000, 600.0, late=0.05)
+    expected = published(google, 60_000, 180.0, late=0.05)
     google.log_faults = LogFaults(repeat=0.02, shuffle=0.2, empty=0.03, unavailable=0.03, others=25)
     cuts = [Fault("entries", path="", cut="answer", times=1) for _ in range(5)]
     requests, most = 0, 0
@@ -109,21 +109,21 @@ def test_nothing_lost_and_nothing_twice_under_all_faults(google: FakeGoogle) -> 
         nonlocal requests, most
         requests += 1
         most = max(most, len(google.log_requests))
-        if requests % 60 == 0:
+        if requests % 30 == 0:
             google.access.expire()
-        if requests % 50 == 0 and cuts:
+        if requests % 12 == 0 and cuts:
             google.faults.add(cuts.pop())
 
     google.at_log = at_log
-    reader = Reader(google, ended=START + 600)
+    reader = Reader(google, ended=START + 180)
     reader.until_complete()
     assert reported(reader.lines) == expected
-    assert len({(line.replica, line.id) for line in reader.lines}) == 200_000
+    assert len({(line.replica, line.id) for line in reader.lines}) == 60_000
     assert google.statuses[503] > 0
     assert google.statuses[429] > 0
     assert not cuts
     assert most <= 40  # of 60, so that others have their share
-    assert requests < 2.5 * 200  # the least is 200 pages
+    assert requests < 3 * 60  # the least is 60 pages
     assert reader.largest_cursor < 45_000
 
 

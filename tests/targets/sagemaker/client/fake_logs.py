@@ -6,6 +6,7 @@ import json
 import random
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rsctl.emulators.aws.emulator import AwsEmulator, Service
@@ -36,6 +37,7 @@ class Entry:
     text: str = ""
     visible: float = 0.0
 
+    @cached_property
     def encoded(self) -> str:
         return json.dumps(
             {
@@ -70,7 +72,6 @@ class FakeLogs(AwsEmulator):
         self.stuck = 0
         self._random = random.Random(seed)
         self._entries: list[Entry] = []
-        self._encoded: list[str] = []
         self._last: list[str] = []
         self.add(Service("logs", "InvalidParameterException", {"FilterLogEvents": dict}))
         self._shape = service_model("logs").operation_model("FilterLogEvents").input_shape
@@ -78,7 +79,6 @@ class FakeLogs(AwsEmulator):
     def put(self, entries: list[Entry]) -> None:
         """Have these events, and those that there were."""
         self._entries = sorted([*self._entries, *entries])
-        self._encoded = [entry.encoded() for entry in self._entries]
 
     def answer(self, request: Request) -> Reply:
         self.authorize(request)
@@ -115,7 +115,7 @@ class FakeLogs(AwsEmulator):
         while index < len(self._entries) and len(found) < room:
             entry = self._entries[index]
             if entry.visible <= now and entry.stream.startswith(prefix):
-                found.append(self._encoded[index])
+                found.append(entry.encoded)
                 last = entry
             index += 1
         shown = found

@@ -87,7 +87,7 @@ def read_all(log: TrainingLog, clock: Clock, end: float) -> Iterator[list[Line]]
 
 def test_nothing_is_lost_and_nothing_comes_twice(logs: FakeLogs, clock: Clock) -> None:
     start = clock.now
-    entries, expected = job_log(start, 200_000, latest=55.0, steady=False)
+    entries, expected = job_log(start, 40_000, latest=55.0, steady=False)
     logs.put(entries)
     logs.is_odd = True
     logs.group_from = start + 4
@@ -114,7 +114,7 @@ def test_readers_that_take_over_lose_nothing(logs: FakeLogs, clock: Clock) -> No
     Hosts lag behind by up to half a minute, each with its lines in order.
     """
     start = clock.now
-    entries, expected = job_log(start, 30_000, latest=30.0, steady=True)
+    entries, expected = job_log(start, 10_000, latest=30.0, steady=True)
     logs.put(entries)
     given = Counter[tuple[str, str | None]]()
     chance, kept, readers = random.Random(3), "{}", 0

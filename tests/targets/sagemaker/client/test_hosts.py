@@ -17,11 +17,13 @@ class Writer:
 
     def write(self, host: int, *texts: str, epoch: int = 1) -> None:
         now = self.logs.clock.now
+        stream = f"{JOB}/algo-{host}-{epoch}"
+        entries = []
         for text in texts:
             self.number += 1
-            stream = f"{JOB}/algo-{host}-{epoch}"
             moment = int(now * 1000) + self.number
-            self.logs.put([Entry(moment, self.number, stream, text, now)])
+            entries.append(Entry(moment, self.number, stream, text, now))
+        self.logs.put(entries)
 
 
 def test_hosts_of_one_group_are_workers_by_number(logs: FakeLogs, clock: Clock) -> None:
