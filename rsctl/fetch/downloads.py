@@ -25,7 +25,7 @@ State = Literal["fetched", "unchanged"]
 
 
 class Task(NamedTuple):
-    """A file to bring home, and its path below the folder."""
+    """A file to download, and its path below the folder."""
 
     path: str
     source: Source

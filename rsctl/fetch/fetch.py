@@ -46,7 +46,7 @@ class FetchedFile(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True)
 class Choice:
-    """What to bring home: these kinds, and of them what fits one of the patterns.
+    """What to download: these kinds, and of them what fits one of the patterns.
 
     A pattern without a slash is for the last part of a path; `*` stands for slashes too.
     """

@@ -39,7 +39,7 @@ def main() -> int:
     try:
         run(options)  # type: ignore[no-untyped-call]
         if options.node_rank == 0 and options.nnodes != "1":
-            # A node that still waits to hear that all have come to the end would print two
+            # A node that still waits for the message that all have ended would print two
             # tracebacks about a lost connection.
             sleep(_LINGER_SECONDS)
             store.clear()

@@ -15,11 +15,11 @@ from rsctl.emulators.vertex.contract import JobContext, Replica, replicas
 from rsctl.emulators.vertex.job_record import JobRecord
 from rsctl.emulators.vertex.log_store import LogStore
 from rsctl.emulators.vertex.outcomes import Outcome
-from rsctl.emulators.vertex.proto_json import seconds
 from rsctl.emulators.vertex.reduction_server import NOTES, StandIn
 from rsctl.emulators.vertex.replica_set import ReplicaSet
 from rsctl.emulators.vertex.retries import Retries
 from rsctl.findings import RsctlError
+from rsctl.targets.vertex.proto_json import seconds
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 40

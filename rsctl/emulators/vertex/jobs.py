@@ -12,13 +12,13 @@ from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
 from rsctl.emulators.rate_limiter import RateLimiter
 from rsctl.emulators.vertex.behaviour import Behaviour
-from rsctl.emulators.vertex.fields import MESSAGES
 from rsctl.emulators.vertex.job_filter import JobFilter
 from rsctl.emulators.vertex.job_record import JobRecord
 from rsctl.emulators.vertex.log_store import utc_now
 from rsctl.emulators.vertex.machines import demand
-from rsctl.emulators.vertex.proto_json import Malformed, read_job, snake, write_job
 from rsctl.emulators.vertex.rules import problems
+from rsctl.targets.vertex.api_fields import MESSAGES
+from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
 
 _SERVICE = "aiplatform.googleapis.com"
 _DEFAULT_PAGE = 100

@@ -25,8 +25,8 @@ from rsctl.emulators.vertex.filters import (
     singles,
 )
 from rsctl.emulators.vertex.log_filter import normal_time
-from rsctl.emulators.vertex.proto_json import seconds
 from rsctl.emulators.vertex.samples import METRICS, Machine, Metric, Point, Samples, rfc3339
+from rsctl.targets.vertex.proto_json import seconds
 
 _PREFIX = "ml.googleapis.com/training/"
 _RESOURCE = "cloudml_job"

@@ -12,7 +12,7 @@ from typing import Any
 from rsctl.catalog import load
 from rsctl.catalog.vertex import rules
 from rsctl.emulators.vertex.machines import machine_problems
-from rsctl.emulators.vertex.proto_json import seconds
+from rsctl.targets.vertex.proto_json import seconds
 
 _MOST_POOLS = 4
 _LONGEST_NAME = 128

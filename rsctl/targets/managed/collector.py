@@ -192,7 +192,7 @@ class Collector:
     def _is_gone(self, problem: RsctlError) -> bool:
         """Whether the cloud reports that there is no such job.
 
-        Of a job that was just made, one part of a cloud may not have heard yet. Raises Unreachable.
+        Of a job that was just made, one part of a cloud may not know yet. Raises Unreachable.
         """
         if NOT_FOUND not in [finding.code for finding in problem.findings]:
             return False

@@ -147,7 +147,7 @@ class JobService(Protocol):
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of the job that was created for a run, or None; `request` is the plan's.
 
-        For a submission that was killed before it heard the answer.
+        For a submission that was killed before it got the answer.
         """
 
     def open(self, url: str) -> CloudJob:

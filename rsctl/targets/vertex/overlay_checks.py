@@ -1,6 +1,7 @@
-"""Checks of what an overlay changes in a request: pools that the containers cannot run in. Pure.
+"""Checks of what an overlay makes of a request: fields of the API, and pools. Pure.
 
-Vertex AI would take it, start the machines, and bill them until rsctl-launch has refused.
+Pools that the containers cannot run in Vertex AI would take, and bill their machines until
+rsctl-launch has refused.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ def patch_findings(
     before: dict[str, Any], body: dict[str, Any], has_own_reducers: bool, ranks: int
 ) -> Iterator[Finding]:
     """`before` is the body without the patch; so many ranks a node by default."""
+    if body != before:
+        yield from _field_findings(body)
     pools = specs_of(body)
     if pools == specs_of(before):
         return
@@ -86,6 +89,22 @@ def _containers(body: dict[str, Any]) -> Iterator[tuple[_Path, str, dict[str, An
             container = pool.get(name)
             if isinstance(container, dict):
                 yield ("body", "jobSpec", "workerPoolSpecs", number, name), name, container
+
+
+def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
+    """A field that is not known may be one that the API has got since."""
+    from rsctl.targets.vertex.proto_json import UNKNOWN_NAME, Malformed, read_job
+
+    try:
+        read_job(body)
+    except Malformed as problem:
+        for line in str(problem).splitlines():
+            if line.startswith(UNKNOWN_NAME):
+                text = f"with this patch, the request has a field that is not known: {line}"
+                remedy = "see customJobs in the API's reference for its name"
+                yield warning("overlay", text, remedy, OVERLAY)
+            else:
+                yield _wrong(f"the request is no CustomJob: {line}", "correct this value")
 
 
 def _idle_launcher(number: int, pool: dict[str, Any], has_own_reducers: bool) -> Iterator[Finding]:

@@ -12,8 +12,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
 from rsctl.emulators.vertex import Behaviour
-from rsctl.emulators.vertex.fields import ENUMS, MESSAGES
-from rsctl.emulators.vertex.proto_json import Malformed, read_job, snake, write_job
+from rsctl.targets.vertex.api_fields import ENUMS, MESSAGES
+from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
 from tests.emulators.vertex.conftest import IMAGE, REDUCER_IMAGE, Project, error, pool
 
 _SCALARS = {

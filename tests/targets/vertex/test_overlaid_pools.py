@@ -145,3 +145,31 @@ def test_what_the_containers_could_not_do(title: str, tmp_path: Path) -> None:
     changes, expected = CASES[title]
     found = [reported(f) for f in findings_of(tmp_path, changes) if f.path == OVERLAY]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("overlay", "expected"),
+    [
+        (
+            {"jobSpec": {"scheduling": {"timeout": "soon"}}},
+            "error: with this patch, the request is no CustomJob: Invalid value at "
+            "'custom_job.job_spec.scheduling.timeout' (TYPE_DURATION), \"soon\"",
+        ),
+        (
+            {"jobSpec": {"enableWebAccess": "yes"}},
+            "error: with this patch, the request is no CustomJob: Invalid value at "
+            "'custom_job.job_spec.enable_web_access' (TYPE_BOOL), \"yes\"",
+        ),
+        (
+            {"jobSpec": {"enableWebAcess": True}},
+            "warning: with this patch, the request has a field that is not known: Invalid JSON "
+            "payload received. Unknown name \"enableWebAcess\" at 'custom_job.job_spec': "
+            "Cannot find field.",
+        ),
+    ],
+)
+def test_a_patch_makes_a_custom_job(tmp_path: Path, overlay: Any, expected: str) -> None:
+    """A field that is not known only warns: the API may have got it since."""
+    found = findings_of(tmp_path, merged(A100, vertex(overlay=overlay)))
+    shown = [f"{f.severity}: {f.message}" for f in found if f.path == OVERLAY]
+    assert shown == [expected]

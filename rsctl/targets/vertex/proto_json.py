@@ -11,12 +11,16 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rsctl.emulators.vertex.fields import ENUMS, MESSAGES
+from rsctl.targets.vertex.api_fields import ENUMS, MESSAGES
 
 _PACKAGE = "type.googleapis.com/google.cloud.aiplatform.v1"
 _DURATION = re.compile(r"-?\d{1,12}(\.\d{1,9})?s")
 _INTEGER = re.compile(r"-?\d{1,19}")
 _LIMITS = {"int32": 1 << 31, "int64": 1 << 63}
+
+
+UNKNOWN_NAME = "Invalid JSON payload received. Unknown name "
+"""The beginning of the text about a field that the API did not have when its fields were read."""
 
 
 class Malformed(ValueError):
@@ -62,10 +66,7 @@ def _message(content: Any, kind: str, path: str, problems: list[str]) -> dict[st
     for key, value in content.items():
         name = names.get(key)
         if name is None:
-            problems.append(
-                f"Invalid JSON payload received. Unknown name \"{key}\" at '{path}': "
-                "Cannot find field."
-            )
+            problems.append(f"{UNKNOWN_NAME}\"{key}\" at '{path}': Cannot find field.")
         elif fields[name] != "output" and value is not None:
             found = _value(value, fields[name], f"{path}.{snake(name)}", problems)
             if not _is_default(found, fields[name]):
