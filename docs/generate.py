@@ -119,7 +119,8 @@ DOCUMENTS = (
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
      "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
      "`settings` (what --set laid over the file), `facts` (what only this target knows), "
-     "`metrics` (last values), `rehearsed`, `results`; status has `gradients` too."),
+     "`metrics` (last values), `rehearsed`, `results`; status has `spec` (the job file as written, "
+     "without secrets; null if there was none) and `gradients` too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
     ("export --format json", "by table (`runs`, `figures`, `metrics`, `telemetry`) its `columns` "

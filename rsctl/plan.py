@@ -54,7 +54,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         raise RsctlError(problem.exit_code, *source.findings) from None
     source.add(submission.plan.findings)
     source.require_job()
-    return _completed(submission, source.findings)
+    return replace(_completed(submission, source.findings), text=source.text)
 
 
 def plan_findings(document: Document, target: Target) -> None:

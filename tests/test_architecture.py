@@ -11,7 +11,7 @@ import rsctl
 
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
-    *("cli", "api", "results", "sdk", "testing", "doctor", "report", "tracking", "export", "prune"),
+    *("cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report", "export", "prune"),
     *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
     *("clients", "advise", "catalog", "spec", "target_info", "known_errors", "findings"),
     *("installation", "data"),

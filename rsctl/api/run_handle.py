@@ -241,9 +241,10 @@ class Run:
         return make_result(self.id, self.record, metrics or {}, exit_code)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as `rsctl list -o json` prints it: without the plan, which is long."""
+        """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are
+        long."""
         fields: dict[str, Any] = msgspec.to_builtins(self.record)
-        del fields["plan"], fields["metrics_spec"]
+        del fields["plan"], fields["metrics_spec"], fields["spec"]
         fields["metrics"] = self.last_values()
         fields["rehearsed"] = self.is_rehearsed
         fields["results"] = self.locations()

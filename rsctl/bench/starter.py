@@ -162,7 +162,8 @@ class Starter:
             raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
         image = submission.plan.image
         image = with_fields(image, reference=bench.images.get(image.tag or ""))
-        return replace(submission, plan=with_fields(submission.plan, image=image))
+        plan = with_fields(submission.plan, image=image)
+        return replace(submission, plan=plan, text=cell.submission.text)
 
 
 def _account(plan: Plan) -> str:

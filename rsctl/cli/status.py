@@ -38,7 +38,8 @@ def command(run: options.Run, watch: options.Watch = False, output: options.Outp
 def _print(run: Run, output: str) -> None:
     travel = run.gradients()
     if output == "json":
-        print_json({**run.to_dict(), "gradients": travel, "findings": run.findings()})
+        more = {"spec": run.record.spec, "gradients": travel, "findings": run.findings()}
+        print_json({**run.to_dict(), **more})
     else:
         typer.echo(sanitize("\n".join(_lines(run, travel))))
     sys.stdout.flush()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rsctl.report.data import RunData
-from rsctl.report.documents import document
+from rsctl.report.documents import document, text_document
 from rsctl.report.html import NONE, Child, details, facts, paragraph, table
 
 REPLICAS = 100
@@ -46,6 +46,8 @@ def origin_parts(data: RunData) -> Iterator[Child]:
         paragraph("May differ", class_="faint"),
         facts(data.shown.items()),
     )
+    if run.spec is not None:
+        yield details("Spec, as it was read, without secrets", text_document(run.spec))
     specs = {name: msgspec.to_builtins(spec) for name, spec in run.metrics_spec.items()}
     if specs:
         yield details("Metrics as the job file defines them", document(specs))

@@ -61,6 +61,9 @@ STEPS = (
     CREATE TABLE IF NOT EXISTS predictions (
         run TEXT PRIMARY KEY REFERENCES runs(id), prediction TEXT NOT NULL) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE runs ADD COLUMN spec TEXT;
+    """,
 )
 """Statements that end with `;`, one text a version."""
 

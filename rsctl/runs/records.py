@@ -34,7 +34,8 @@ class Fact(NamedTuple):
 
 class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     """One run as the store knows it. `plan` is what `rsctl plan -o json` printed for it, `settings`
-    what was laid over the job file by `--set`.
+    what was laid over the job file by `--set`, `spec` that file as written, without secrets; None
+    for a job that was made in Python, and for runs of earlier versions.
 
     `attempts` are the starts before the one that `attempt` is the number of.
     """
@@ -56,4 +57,5 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     plan: dict[str, Any] = {}
     metrics_spec: dict[str, MetricSpec] = {}
     settings: list[str] = []
+    spec: Optional[str] = None
     facts: list[Fact] = []

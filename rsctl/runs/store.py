@@ -34,9 +34,8 @@ _TABLES_OF_RUNS = (
 
 
 _COLUMNS = Run.__struct_fields__[: Run.__struct_fields__.index("first_failure")]
-_SELECT = (
-    f"SELECT id, {', '.join(_COLUMNS[1:])}, plan, metrics_spec, settings, first_failure FROM runs "  # noqa: S608
-)
+_MORE = "plan, metrics_spec, settings, spec, first_failure"
+_SELECT = f"SELECT id, {', '.join(_COLUMNS[1:])}, {_MORE} FROM runs "  # noqa: S608
 
 
 class Store(Database):
@@ -53,10 +52,11 @@ class Store(Database):
     def add(self, run: Run) -> None:
         """Record a run before anything of it starts."""
         self._write(
-            "INSERT INTO runs (id, name, target, url, state, created, plan, metrics_spec, settings)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO runs"
+            " (id, name, target, url, state, created, plan, metrics_spec, settings, spec)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(run.run, run.name, run.target, run.url, run.state.value, run.created),
-            *(_json(run.plan), _json(run.metrics_spec), _json(run.settings)),
+            *(_json(run.plan), _json(run.metrics_spec), _json(run.settings), run.spec),
         )
 
     def record(self, run: str, event: StateEvent) -> None:
@@ -234,13 +234,14 @@ class Store(Database):
         return runs
 
     def _run(self, row: tuple[Any, ...]) -> Run:
-        *fields, plan, specs, settings, failure = row
+        *fields, plan, specs, settings, spec, failure = row
         known = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), Run)
         return replace(
             known,
             plan=msgspec.json.decode(plan),
             metrics_spec=msgspec.json.decode(specs, type=dict[str, MetricSpec]),
             settings=msgspec.json.decode(settings, type=list[str]),
+            spec=spec,
             first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
             attempts=self._attempts(known.run),
             replicas=self._replicas(known.run),

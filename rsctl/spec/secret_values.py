@@ -14,7 +14,7 @@ from rsctl.spec.checks import is_secret_name
 from rsctl.spec.yaml_tree import Scalar
 
 # Forms that the issuers document, by which secret scanners know them too.
-_FORMATS = re.compile(
+FORMATS = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
     r"|npm_[A-Za-z0-9]{30}|pypi-[\w-]{30}|dckr_pat_[\w-]{20}|sk-[\w-]{20}|xox[abeprs]-[\w-]{10}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.)"
@@ -31,7 +31,7 @@ def secret_outside_env(node: Scalar, environ: Mapping[str, str], path: str) -> F
     remedy = "put it into run.env, which is never saved or shown, and read it there"
     consequence = "in the plan, in what is saved of the run, and on a command line"
     for name in node.taken:
-        if _FORMATS.search(environ.get(name, "")):
+        if FORMATS.search(environ.get(name, "")):
             message = (
                 f"the value of ${{{name}}} is a secret, and here it would be seen {consequence}"
             )

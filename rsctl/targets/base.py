@@ -98,6 +98,7 @@ class Submission:
     where none is built; `package` is the source that an image used as it is lacks. `placeholders`
     are the values of the request that are filled in as it is sent, `secrets` the names of the
     variables that the plan shows as None. An image that is not `pushed` stays on this machine.
+    `text` is the job file's, None for a job that was made in Python.
     """
 
     plan: Plan
@@ -107,6 +108,7 @@ class Submission:
     placeholders: tuple[Placeholder, ...] = ()
     secrets: tuple[str, ...] = ()
     is_pushed: bool = True
+    text: Optional[str] = None
 
 
 class Target(Protocol):
@@ -192,6 +194,7 @@ class AdoptingTarget(Target, Protocol):
 def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
     """A run as it is recorded before it is sent; the target does not know it yet."""
     from rsctl.runs.store import Run  # a plan needs no database
+    from rsctl.spec.kept_text import kept_text
 
     plan, job = submission.plan, submission.job
     return Run(
@@ -204,6 +207,7 @@ def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
         plan=msgspec.to_builtins(plan),
         metrics_spec=metric_specs(job),
         settings=[without_secret(setting) for setting in settings],
+        spec=kept_text(submission.text) if submission.text is not None else None,
     )
 
 

@@ -3,6 +3,7 @@
 tracking/sender.lock    held by the one process that sends
 tracking/N.json         the cursor of the Nth tracker, see `Cursor`
 tracking/N.events       what the Nth tracker keeps beside it, as TensorBoard does for a bucket
+tracking/files/         what trackers get as files, see `run_files`
 tracking/log            what a process that sends has printed
 """
 

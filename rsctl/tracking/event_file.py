@@ -35,6 +35,11 @@ def as_table(fields: Iterable[tuple[str, object]]) -> str:
     return "\n".join(rows) or "    none"
 
 
+def as_code(text: str) -> str:
+    """A text as a block of code."""
+    return "\n".join(f"    {line}" for line in text.splitlines()) or "    none"
+
+
 def record(data: bytes) -> bytes:
     """A TFRecord: length, its checksum, data, its checksum."""
     length = struct.pack("<Q", len(data))

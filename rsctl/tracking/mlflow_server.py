@@ -34,6 +34,7 @@ class MlflowServer:
     """
 
     seconds_between = 2.0
+    takes_files = True
 
     def __init__(self, uri: str, run: TrackedRun) -> None:
         has_credentials = any(os.environ.get(name) for name in _CREDENTIALS)
@@ -88,6 +89,8 @@ class MlflowServer:
             self._client.log_batch(state["run_id"], metrics=metrics, tags=tags)
             status = _STATUS.get(result.state, "FAILED")
             self._client.set_terminated(state["run_id"], status, at)
+            for file in result.files:
+                self._client.log_artifact(state["run_id"], str(file))
 
     def _find(self) -> str | None:
         """The run that an earlier call has made."""

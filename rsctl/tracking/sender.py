@@ -18,6 +18,7 @@ from rsctl.stream.events import MetricEvent, now, parse_time
 from rsctl.stream.sanitize import sanitize_line
 from rsctl.targets import in_cloud
 from rsctl.tracking.cursor import Cursor, CursorFile, plan_of
+from rsctl.tracking.run_files import run_files
 from rsctl.tracking.tracker import Point, Result, TrackedRun, Tracker
 
 _ROWS = 1000
@@ -89,7 +90,8 @@ class Sender:
         mark = f"{run.state.value}{' complete' if is_complete else ''}"
         if self.cursor.ended_as != mark:
             state = dict(self.cursor.state)
-            tracker.end(_result(self._store, run), state)
+            with_files = is_complete and tracker.takes_files
+            tracker.end(_result(self._store, run, with_files=with_files), state)
             cursor = replace(self.cursor, state=state, ended_as=mark, is_complete=is_complete)
             self._save(cursor)
 
@@ -132,7 +134,7 @@ def _is_complete(store: Store, run: RunRecord) -> bool:
     return bool(kept and msgspec.json.decode(kept).get("is_complete"))
 
 
-def _result(store: Store, run: RunRecord) -> Result:
+def _result(store: Store, run: RunRecord, *, with_files: bool) -> Result:
     found = figures(store, run)
     failure = run.first_failure
     texts = {
@@ -141,9 +143,11 @@ def _result(store: Store, run: RunRecord) -> Result:
         "first_failure": failure and f"{failure.replica} failed with exit code {failure.exit_code}",
         "settings": " ".join(run.settings) or None,
     }
+    values = {name: f.value for name, f in found.items() if f.value is not None}
     return Result(
         state=run.state,
         seconds=_unix_time(run.ended or now()),
-        figures={name: f.value for name, f in found.items() if f.value is not None},
+        figures=values,
         texts={name: sanitize_line(text)[:5000] for name, text in texts.items() if text},
+        files=run_files(store, run, values) if with_files else (),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from rsctl.clients.endpoints import Endpoints
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.cursor import tracking_folder
-from rsctl.tracking.event_file import as_table, scalar_record, text_record, version_record
+from rsctl.tracking.event_file import as_code, as_table, scalar_record, text_record, version_record
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun
 
 _SEGMENT_BYTES = 1 << 20
@@ -26,6 +26,7 @@ class TensorBoardFolder:
     """See Tracker: the folder of a run below one on this machine."""
 
     seconds_between = 1.0
+    takes_files = False
 
     def __init__(self, folder: Path, run: TrackedRun) -> None:
         self._run = run
@@ -49,6 +50,7 @@ class TensorBoardBucket:
     """See Tracker: the folder of a run below a gs:// or s3:// one."""
 
     seconds_between = _BUCKET_SECONDS
+    takes_files = False
 
     def __init__(self, planned: PlannedTracker, index: int, run: TrackedRun) -> None:
         from rsctl.clients.storage import ObjectUrl
@@ -92,7 +94,10 @@ def event_file_name(run: TrackedRun, segment: int) -> str:
 def first_records(run: TrackedRun) -> bytes:
     """What the run is."""
     about = as_table({**run.tags, **run.parameters}.items())
-    return version_record(run.created) + text_record(run.created, "rsctl/parameters", about)
+    parts = [version_record(run.created), text_record(run.created, "rsctl/parameters", about)]
+    if run.run.spec is not None:
+        parts.append(text_record(run.created, "rsctl/spec", as_code(run.run.spec)))
+    return b"".join(parts)
 
 
 def records(points: Sequence[Point]) -> bytes:

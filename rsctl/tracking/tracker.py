@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rsctl.findings import JobState
@@ -25,12 +26,15 @@ class Point(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How a run ended: its state, its figures by name, and texts about it."""
+    """How a run ended: its state, its figures by name, texts about it, and files for trackers that
+    take some, once nothing more comes of the run.
+    """
 
     state: JobState
     seconds: float
     figures: Mapping[str, float]
     texts: Mapping[str, str]
+    files: Sequence[Path] = ()
 
     @property
     def named_figures(self) -> dict[str, float]:
@@ -70,6 +74,9 @@ class Tracker(Protocol):
 
     seconds_between: float
     """How long to gather metrics between two calls while the job runs."""
+
+    takes_files: bool
+    """Whether it has a place for files, see `run_files`."""
 
     def begin(self, state: State) -> None:
         """Make what represents the run, with its parameters."""

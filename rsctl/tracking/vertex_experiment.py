@@ -31,6 +31,7 @@ class VertexExperiment:
     """
 
     seconds_between = 10.0
+    takes_files = False
 
     def __init__(self, planned: PlannedTracker, run: TrackedRun) -> None:
         endpoints = Endpoints.of_environment()

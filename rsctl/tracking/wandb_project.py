@@ -31,6 +31,7 @@ class WandbProject:
     """
 
     seconds_between = 30.0
+    takes_files = True
 
     def __init__(self, location: str, run: TrackedRun) -> None:
         try:
@@ -68,6 +69,8 @@ class WandbProject:
         summary["rsctl/state"] = result.state.value
         with self._session() as session:
             session.summary.update({**result.named_figures, **summary})
+            for file in result.files:
+                session.save(str(file), base_path=str(file.parent), policy="now")
         with self._session(result.state) as session:
             _require(session.summary.get("rsctl/state") == result.state.value, "result")
 

@@ -19,6 +19,8 @@ from rsctl.tracking.sender import Sender
 
 PARAMETERS = {"run.args.lr": 0.1, "workers.count": 2, "run.script": "<b>|train.py\n# x"}
 
+SPEC = "name: job\nrun: {script: train.py, env: {TOKEN: ${TOKEN}}}  # <b>\n"
+
 
 def at(second: float) -> str:
     return f"2026-01-31T12:00:{second:09.6f}Z"
@@ -40,6 +42,7 @@ class TrackedJob:
                 state=JobState.QUEUED,
                 created=at(0),
                 plan={"tracking": msgspec.to_builtins(plan)},
+                spec=SPEC,
                 metrics_spec={"loss": MetricSpec(goal="min", warmup="0 steps")},
             )
         )

@@ -38,7 +38,9 @@ for run in client.search_runs([e.experiment_id for e in client.search_experiment
     for name in data.metrics:
         history = client.get_metric_history(run.info.run_id, name)
         metrics[name] = [[m.step, m.timestamp, repr(m.value)] for m in history]
-    found.append({"name": run.info.run_name, "status": run.info.status, "params": data.params,
+    files = [file.path for file in client.list_artifacts(run.info.run_id)]
+    found.append({"files": files,
+        "name": run.info.run_name, "status": run.info.status, "params": data.params,
         "metrics": metrics, "tags": data.tags, "start": run.info.start_time,
         "end": run.info.end_time,
         "experiment": client.get_experiment(run.info.experiment_id).name})
@@ -122,6 +124,7 @@ def test_parameters_metrics_and_the_result_are_there_once(server: str, read: Rea
     (run,) = [run for run in read() if run["name"] == "job-m1"]
     assert (run["status"], run["experiment"]) == ("FAILED", "job")
     assert run["end"] - run["start"] == 50_000
+    assert run["files"] == ["job.yaml", "report.html", "result.json"]
     assert run["params"]["run.args.lr"] == "0.1"
     assert run["tags"]["rsctl.reason"] == "worker-1 failed"
     loss = sorted(run["metrics"]["loss"])

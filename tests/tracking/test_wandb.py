@@ -3,6 +3,7 @@ own."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import subprocess
@@ -15,7 +16,7 @@ from rsctl.findings import JobState
 from rsctl.runs.home import home
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.cursor import Cursor, CursorFile
-from tests.tracking.conftest import PARAMETERS, TrackedJob
+from tests.tracking.conftest import PARAMETERS, SPEC, TrackedJob
 from tests.tracking.server import free_port
 from tests.tracking.wandb_server import WandbServer
 
@@ -80,6 +81,9 @@ def test_all_is_there_once_and_the_key_nowhere(server: WandbServer, tmp_path: Pa
     assert (stored.values["rsctl/state"], stored.values["run.time"]) == ("failed", 45.0)
     assert stored.values["rsctl/reason"] == "worker-1 failed"
     assert (stored.is_complete, stored.exit_code) == (True, 1)
+    assert stored.files["job.yaml"].decode() == SPEC
+    assert b"<html" in stored.files["report.html"]
+    assert json.loads(stored.files["result.json"])["figures"]["run.time"] == 45.0
     kept = [*home().rglob("*"), *tmp_path.rglob("*")]
     assert not [file for file in kept if file.is_file() and KEY.encode() in file.read_bytes()]
 
