@@ -13,8 +13,8 @@ PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report", "export", "prune"),
     *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
-    *("clients", "advise", "catalog", "spec", "target_info", "known_errors", "findings"),
-    *("installation", "data"),
+    *("clients", "advise", "catalog", "spec", "target_info", "known_errors", "atomic_file"),
+    *("findings", "installation", "data"),
     *("runtime", "transport"),
 )
 """From the top down."""
@@ -23,7 +23,7 @@ ROOMS = (
 COMMANDS_MAY_IMPORT = frozenset(
     {
         *("api", "results", "export", "prune", "report", "tracking", "data"),
-        *("stream", "spec", "target_info", "findings", "installation"),
+        *("stream", "spec", "target_info", "atomic_file", "findings", "installation"),
     }
 )
 """Rooms that the command line is written on, besides `cli` itself: jobs, runs and benches by `api`,

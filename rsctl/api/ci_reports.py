@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
+from rsctl.atomic_file import write_file
 from rsctl.bench.formats import junit
 from rsctl.bench.gate import Gate
 from rsctl.bench.records import Cell
 from rsctl.bench.results import Results
-from rsctl.findings import ExitCode, RsctlError, error
 
 CI_REPORTS = {
     "junit": "JUnit XML",
@@ -44,7 +43,7 @@ def announce_reports(
     for report in reports:
         if report.kind == "junit":
             names = [junit.runs_name(cell) for cell in cells]
-            _write(report.path, junit.before(name, names, checks).encode())
+            write_file(report.path, junit.before(name, names, checks).encode())
 
 
 def write_reports(
@@ -63,19 +62,19 @@ def write_reports(
     for report in reports:
         if report.kind == "junit":
             text = junit.after(name, candidate.cells, gate, allow_inconclusive)
-            _write(report.path, text.encode())
+            write_file(report.path, text.encode())
         elif report.kind == "markdown" and gate is not None:
             from rsctl.bench.formats.markdown import gate_markdown
 
-            _write(report.path, gate_markdown(gate).encode())
+            write_file(report.path, gate_markdown(gate).encode())
         elif report.kind == "metrics":
             from rsctl.bench.formats.openmetrics import openmetrics
 
-            _write(report.path, openmetrics(candidate, metrics).encode())
+            write_file(report.path, openmetrics(candidate, metrics).encode())
         elif report.kind == "bencher":
             from rsctl.bench.formats.trackers import bencher
 
-            _write(report.path, bencher(candidate, metrics))
+            write_file(report.path, bencher(candidate, metrics))
         elif report.kind == "github-benchmark":
             _write_github_benchmark(report.path, candidate, metrics)
 
@@ -104,13 +103,4 @@ def _write_github_benchmark(path: str, candidate: Results, metrics: Sequence[str
         data = github_benchmark(candidate, goal, metrics)
         stem = path.removesuffix(".json")
         if data is not None:
-            _write(f"{stem}.{word}.json", data)
-
-
-def _write(path: str, data: bytes) -> None:
-    try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_bytes(data)
-    except OSError as problem:
-        finding = error("report", f"cannot write {path}: {problem.strerror}")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+            write_file(f"{stem}.{word}.json", data)

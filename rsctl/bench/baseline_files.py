@@ -8,6 +8,7 @@ import subprocess
 from difflib import get_close_matches
 from pathlib import Path
 
+from rsctl.atomic_file import write_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import Bucket, ObjectUrl
 from rsctl.clients.storage.buckets import open_bucket
@@ -59,14 +60,7 @@ def write_bytes(data: bytes, location: str, folder: str) -> str:
         _write_object(location, data)
         return location
     path = Path(folder, location)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.new")
-        beside.write_bytes(data)
-        beside.replace(path)
-    except OSError as problem:
-        message = f"cannot write {path}: {problem.strerror}"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("baseline", message)) from None
+    write_file(path, data)
     return str(path)
 
 

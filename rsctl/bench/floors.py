@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping as Map
-from pathlib import Path
 
 from msgspec.structs import replace
 
+from rsctl.atomic_file import write_file
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.document import Document, read
 from rsctl.spec.yaml_tree import Mapping
@@ -29,13 +28,7 @@ def write_floors(path: str, floors: Map[str, str]) -> None:
         lines = ["gate:", "  max_regression:", *(f"    {n}: {v}" for n, v in wanted.items())]
         message = f"cannot edit {path} without touching other keys"
         raise RsctlError(ExitCode.USAGE, error("gate", message, "write it: " + "\n".join(lines)))
-    beside = Path(f"{path}.new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    except OSError as problem:
-        finding = error("gate", f"cannot write {path}: {problem.strerror}")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    write_file(path, text.encode())
 
 
 def _edited(document: Document, floors: Map[str, str]) -> str | None:

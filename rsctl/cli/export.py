@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Annotated, Optional
@@ -13,12 +12,13 @@ from typing import IO, Annotated, Optional
 import typer
 
 from rsctl.api import Bench, Store
+from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
 from rsctl.export.tables import TABLES, Source, Table, make_table, sources_of
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode
 
 
 def _parse_table(name: str) -> str:
@@ -83,7 +83,7 @@ def command(
         sys.stdout.flush()
     else:
         for path, parts in _files(output, is_folder, made, file_format):
-            _write_file(path, partial(_write, parts, file_format))
+            write_file(path, partial(_write, parts, file_format), "give another -o")
             print_message(f"{path}")
     return int(ExitCode.SUCCEEDED)
 
@@ -123,25 +123,3 @@ def _write(tables: Sequence[Table], file_format: Format, file: IO[bytes]) -> Non
         write_csv(tables[0], file)
     else:
         write_parquet(tables[0], file)
-
-
-def _write_file(path: Path, write: Callable[[IO[bytes]], None]) -> None:
-    """Write a file whole or not at all. Raises RsctlError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it becomes the file
-            dir=path.parent, prefix=f".{path.name}.", delete=False
-        )
-        try:
-            with file:
-                write(file)
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(file.name, 0o666 & ~mask)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    except OSError as problem:
-        finding = error("write", f"cannot write {path}: {problem.strerror}", "give another -o")
-        raise RsctlError(ExitCode.USAGE, finding) from None

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from rsctl.api import Bench, Store, is_baseline, results_of
+from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_message
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode
 from rsctl.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ def command(
     if output == "-":
         sys.stdout.buffer.write(data)
     else:
-        _write(Path(output), data)
+        write_file(output, data, "choose another -o")
         count = f"{len(report.charts)} charts" if len(report.charts) != 1 else "1 chart"
         print_message(f"{output}: {format_bytes(len(data))}, {count}")
     if charts is not None:
@@ -91,24 +90,10 @@ def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) ->
     return store.find(run.id)
 
 
-def _write(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all. Raises RsctlError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(data)
-        beside.replace(path)
-    except OSError as problem:
-        with suppress(OSError):
-            beside.unlink()
-        finding = error("report", f"cannot write {path}: {problem.strerror}", "choose another -o")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-
-
 def _write_charts(folder: Path, charts: Sequence[Chart], form: Literal["svg", "png"]) -> None:
     from rsctl.report.drawing import file_bytes
 
     for number, chart in enumerate(charts, 1):
         name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60]
-        _write(folder / f"{number:02}-{name}.{form}", file_bytes(chart, form))
+        write_file(folder / f"{number:02}-{name}.{form}", file_bytes(chart, form))
     print_message(f"{folder}: {len(charts)} files")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, NamedTuple, Optional
 
-from rsctl.fetch.directory import DiskFull, disk_error
+from rsctl.fetch.directory import DiskFull, disk_error, write_all
 from rsctl.fetch.downloads import Context, Stopped
 from rsctl.fetch.index import Entry
 from rsctl.fetch.names import assign_paths
@@ -171,7 +171,7 @@ def _write(source: IO[bytes], path: str, size: int, version: str, context: Conte
             block = source.read(min(left, _BLOCK))
             if not block:
                 raise EOFError("a member ends early")
-            file.write(block)
+            write_all(file.fileno(), block, path)
             left -= len(block)
     found = context.directory.finish(path)
     return context.index.entry(path, version, found, None)

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from rsctl.atomic_file import FULL
 from rsctl.fetch.names import FileSystem, part_file
 from rsctl.findings import ExitCode, RsctlError, error
 
 INDEX = ".rsctl-get"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Directory:
@@ -128,10 +128,18 @@ def explained(path: str) -> Iterator[None]:
         raise disk_error(path, problem) from None
 
 
+def write_all(file: int, block: bytes, path: str) -> None:
+    """Write a whole block: where space ends in it, the system writes a part and reports nothing."""
+    left = memoryview(block)
+    with explained(path):
+        while left:
+            left = left[os.write(file, left) :]
+
+
 def disk_error(path: str, problem: OSError) -> RsctlError:
     """The error for a file that cannot be written."""
     message = f"cannot write {path[:300]}: {problem.strerror}"
-    if problem.errno in _FULL:
+    if problem.errno in FULL:
         remedy = "make space and run the command again: it goes on where it was"
         return DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
     is_taken = problem.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)

@@ -12,7 +12,7 @@ from rsctl.clients.errors import NoAnswer, no_answer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.clients.storage import ObjectChanged, StoredObject
 from rsctl.fetch.digests import Digest
-from rsctl.fetch.directory import Directory, disk_error, explained
+from rsctl.fetch.directory import Directory, explained, write_all
 from rsctl.fetch.index import Entry, Index
 from rsctl.fetch.sources import Source
 from rsctl.findings import ExitCode, RsctlError, error
@@ -146,7 +146,7 @@ def _receive_rest(task: Task, file: int, position: int, digest: Digest, context:
                 _check(context)
                 if position + len(block) > size:
                     raise ObjectChanged(task.found.name)
-                _write(file, block, task.path)
+                write_all(file, block, task.path)
                 digest.update(block)
                 position += len(block)
                 failures = 0
@@ -158,15 +158,6 @@ def _receive_rest(task: Task, file: int, position: int, digest: Digest, context:
             if failures >= context.retries.tries:
                 raise
             context.retries.before_retry(failures)
-
-
-def _write(file: int, block: bytes, path: str) -> None:
-    view = memoryview(block)
-    try:
-        while view:
-            view = view[os.write(file, view) :]
-    except OSError as problem:
-        raise disk_error(path, problem) from None
 
 
 def _hash_file(file: int, digest: Digest, context: Context) -> bool:

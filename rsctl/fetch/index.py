@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.fetch.directory import INDEX, Directory, explained
+from rsctl.fetch.directory import INDEX, Directory, explained, write_all
 from rsctl.findings import ExitCode, RsctlError, error
 
 
@@ -154,5 +154,5 @@ class Index:
         return None
 
     def _write(self, value: Any) -> None:
-        with self._lock, explained(INDEX):
-            os.write(self._file, msgspec.json.encode(value) + b"\n")
+        with self._lock:
+            write_all(self._file, msgspec.json.encode(value) + b"\n", INDEX)

@@ -237,13 +237,13 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from rsctl.fetch import downloads
-real, left = downloads._write, [int(sys.argv[2])]
+real, left = downloads.write_all, [int(sys.argv[2])]
 def write(file, block, path):
     real(file, block, path)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-downloads._write = write
+downloads.write_all = write
 from tests.fetch.test_buckets import CHOICE, QUICK
 from rsctl.clients.endpoints import Endpoints
 from rsctl.fetch.fetch import fetch

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
 import pytest
 
 from rsctl.runs.database import BUSY_SECONDS
+from tests.kit.disks import fill
+from tests.kit.disks import small_disk as small_disk
 from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl
@@ -158,17 +157,6 @@ def test_a_stray_child_that_keeps_the_pipe_open(rsctl: Rsctl) -> None:
     assert rsctl.processes(run) == []
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    if os.geteuid() != 0:
-        pytest.skip("only root may mount")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], check=True)
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 def test_a_full_disk_costs_log_lines_and_nothing_else(rsctl: Rsctl, small_disk: Path) -> None:
     job = rsctl.write_job(
         bash="yes 'a line that fills the disk' | head -c 20000000; echo end >&2",
@@ -183,11 +171,7 @@ def test_a_full_disk_costs_log_lines_and_nothing_else(rsctl: Rsctl, small_disk: 
 
 def test_a_disk_without_any_space(rsctl: Rsctl, small_disk: Path) -> None:
     job = rsctl.write_job(bash="true")
-    filler = os.open(small_disk / "filler", os.O_WRONLY | os.O_CREAT)
-    with suppress(OSError):
-        while os.write(filler, bytes(4096)):
-            pass
-    os.close(filler)
+    fill(small_disk)
     done = rsctl("submit", job, RSCTL_HOME=str(small_disk))
     assert done.exit_code == 3
     assert "Traceback" not in done.stderr
@@ -198,10 +182,7 @@ def test_runs_are_shown_on_a_full_disk_at_once(rsctl: Rsctl, small_disk: Path) -
     """Also by a command that opens the database twice, as bringing a run up to date does."""
     rsctl.env["RSCTL_HOME"] = str(small_disk)
     run = rsctl("submit", rsctl.write_job(bash="echo hi"), "-o", "json").result["run"]
-    filler = small_disk / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while file.write(bytes(4096)):
-            pass
+    filler = fill(small_disk)
     started = monotonic()
     shown = rsctl("status", run)
     assert (shown.exit_code, shown.stderr) == (0, "")

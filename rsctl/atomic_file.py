@@ -1,0 +1,75 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Union
+
+from rsctl.findings import ExitCode, RsctlError, error
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""The errors of a write for which there is no space, by the disk, a quota or a limit."""
+
+Content = Union[bytes, Callable[[IO[bytes]], object]]
+
+
+def write_file(path: str | Path, content: Content, remedy: str | None = None) -> None:
+    """Write bytes, or what a function writes, to a file: until all is there, the old one stays.
+
+    Folders above it are made. A link stays one; a device or a pipe is written to as it is. A file
+    that was there keeps its permissions. Raises RsctlError; `remedy` is for any cause but a full
+    disk.
+    """
+    try:
+        _write(Path(os.path.realpath(path)), content)
+    except OSError as problem:
+        if problem.errno in FULL:
+            remedy = "make space, and run the command again"
+        message = f"cannot write {path}: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("write", message, remedy)) from None
+
+
+def _write(path: Path, content: Content) -> None:
+    mode = _mode(path)
+    if mode is not None and not stat.S_ISREG(mode):
+        with path.open("wb") as file:
+            _fill(file, content)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it becomes the file
+        dir=path.parent, prefix=f".{path.name[:80]}.", delete=False
+    )
+    try:
+        with beside as file:
+            _fill(file, content)
+        os.chmod(beside.name, _usual_mode() if mode is None else stat.S_IMODE(mode))
+        os.replace(beside.name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside.name)
+        raise
+
+
+def _mode(path: Path) -> int | None:
+    with suppress(FileNotFoundError):
+        return path.stat().st_mode
+    return None
+
+
+def _fill(file: IO[bytes], content: Content) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    else:
+        content(file)
+
+
+def _usual_mode() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
