@@ -58,7 +58,8 @@ def _by_cpu(topology: Topology, cluster: Cluster, total: int, calibration: Calib
         "latency": hops * calibration.alpha_seconds,
         "GPUs' links": node_seconds(cluster, total) if topology == "hierarchical" else 0.0,
     }
-    return make_exchange(topology, sent, 0.0, at_once, in_a_row)
+    # gloo has two all-reduces under way (ProcessGroupGloo's threads).
+    return make_exchange(topology, sent, 0.0, at_once, in_a_row, delay=in_a_row["latency"])
 
 
 def _sent(topology: Topology, members: int, nodes: int, total: int) -> tuple[float, int]:
@@ -94,14 +95,16 @@ def _by_reducers(cluster: Cluster, total: int, calibration: Calibration) -> Exch
     busiest = max(taken, default=0.0)
     bounds = [t / rate for t, rate in zip(taken, links.reducers, strict=True)]
     by_reducers, by_workers = max(bounds, default=0.0), sent / links.worker
-    wire = schedule.seconds(links, total)
+    fill = schedule.fill_seconds(links, total)
+    wire = schedule.seconds(links, total) - fill
     is_narrow = by_reducers > by_workers
     network = {"reducers' network" if is_narrow else "workers' network": wire}
     reducing = calibration.reducer_cpu_seconds_per_gb / GB
     here = max(0.0, cluster.workers * total - sum(taken)) / cluster.workers
     worker_cpu = calibration.worker_cpu_seconds_per_gb * total / GB + reducing * here
     cpu = cpu_parts(cluster, worker_cpu, reducing * busiest, reducing * sum(taken))
-    at_once, in_a_row = {**network, **cpu}, {"latency": 2 * calibration.alpha_seconds}
+    at_once, in_a_row = {**network, **cpu}, {"latency": 2 * calibration.alpha_seconds + fill}
+    delay = in_a_row["latency"]
     if cluster.inside:
         copies = {"PCIe": 2 * total / cluster.ranks / cluster.inside.pcie}
         in_a_row["GPUs' links"] = node_seconds(cluster, total)
@@ -110,8 +113,10 @@ def _by_reducers(cluster: Cluster, total: int, calibration: Calibration) -> Exch
         else:
             at_once |= copies
             ranks = nccl_ranks(cluster, calibration)
-            in_a_row["latency"] = nccl.latency_seconds("collnet-chain", "Simple", ranks)
-    return make_exchange("hybrid" if schedule.hybrid else "pool", sent, busiest, at_once, in_a_row)
+            in_a_row["latency"] = nccl.latency_seconds("collnet-chain", "Simple", ranks) + fill
+            delay = 0.0
+    topology: Topology = "hybrid" if schedule.hybrid else "pool"
+    return make_exchange(topology, sent, busiest, at_once, in_a_row, delay)
 
 
 def _by_servers(

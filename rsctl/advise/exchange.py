@@ -23,6 +23,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     `worker_bytes` is what each worker's card sends, and as much it receives; `reducer_bytes` is
     the same for the busiest reducer. `parts` has in seconds what it is made of: what goes on `at
     once` (cards, cores) counts by its longest, what comes one after the other by its sum.
+    `delay_seconds` is what of its time the next exchange does not wait for, if several can be under
+    way: messages and blocks on their way while the cards are free.
     """
 
     topology: Topology
@@ -30,6 +32,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     worker_bytes: float
     reducer_bytes: float
     parts: dict[str, float]
+    delay_seconds: float = 0.0
 
     @property
     def bottleneck(self) -> str:
@@ -43,12 +46,18 @@ def make_exchange(
     taken: float,
     at_once: Mapping[str, float],
     in_a_row: Mapping[str, float],
+    delay: float = 0.0,
 ) -> Exchange:
     """An exchange of parts in seconds; `sent` by each worker, `taken` by the busiest reducer."""
     seconds = max(at_once.values(), default=0.0) + sum(in_a_row.values())
     parts = {name: part for name, part in {**at_once, **in_a_row}.items() if part}
     return Exchange(
-        topology=topology, seconds=seconds, worker_bytes=sent, reducer_bytes=taken, parts=parts
+        topology=topology,
+        seconds=seconds,
+        worker_bytes=sent,
+        reducer_bytes=taken,
+        parts=parts,
+        delay_seconds=delay,
     )
 
 

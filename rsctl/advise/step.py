@@ -1,7 +1,8 @@
 """One training step with its communication: the overlap with the backward pass, and what bounds it.
 
 DDP starts a bucket's all-reduce as soon as its gradients are there, and one after the other, so
-finish_i = max(ready_i, finish_(i-1)) + T(K_i) (Li et al., "PyTorch Distributed", VLDB 2020).
+finish_i = max(ready_i, finish_(i-1)) + T(K_i) (Li et al., "PyTorch Distributed", VLDB 2020). Where
+several can be under way, the next need not wait for the latency of the one before.
 """
 
 from __future__ import annotations
@@ -51,11 +52,20 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, float]
 
 
-def finish_seconds(buckets: Sequence[Bucket], time_of: Callable[[int], float]) -> float:
-    """When the last bucket has been reduced, from the step's start."""
-    finish = 0.0
+def finish_seconds(
+    buckets: Sequence[Bucket],
+    time_of: Callable[[int], float],
+    delay_of: Callable[[int], float] = lambda _: 0.0,
+) -> float:
+    """When the last bucket has been reduced, from the step's start.
+
+    `delay_of` is what of a bucket's time the next one does not wait for.
+    """
+    free = finish = 0.0
     for bucket in buckets:
-        finish = max(bucket.ready_seconds, finish) + time_of(bucket.bytes)
+        delay = delay_of(bucket.bytes)
+        free = max(bucket.ready_seconds, free) + time_of(bucket.bytes) - delay
+        finish = max(finish, free + delay)
     return finish
 
 
@@ -75,7 +85,11 @@ def predict(
     }
     each = [exchanges[bucket.bytes] for bucket in buckets]
     total = sum(one.seconds for one in each)
-    finish = finish_seconds(buckets, lambda size: exchanges[size].seconds)
+    finish = finish_seconds(
+        buckets,
+        lambda size: exchanges[size].seconds,
+        lambda size: exchanges[size].delay_seconds,
+    )
     hidden = max(0.0, finish - profile.backward_end_seconds) if buckets else 0.0
     exposed = calibration.overlap * hidden + (1 - calibration.overlap) * total
     step = step_seconds(profile, exposed)

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from rsctl.api.job_file import sdk_code as sdk_code
     from rsctl.api.job_file import validate as validate
     from rsctl.api.logs import LogFilter as LogFilter
+    from rsctl.api.measurement import measure as measure
+    from rsctl.api.measurement import profile_of_run as profile_of_run
+    from rsctl.api.measurement import recorded_steps as recorded_steps
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_run as known_run
@@ -138,6 +141,7 @@ _MODULES = {
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
+    "rsctl.api.measurement": ("measure", "profile_of_run", "recorded_steps"),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -51,10 +52,15 @@ def steps_of(store: Store, run: str) -> StepRecord | None:
     query = "SELECT record FROM step_times WHERE run=? ORDER BY part"
     with store.transaction() as db:
         rows = db.execute(query, (run,)).fetchall()
-    parts = [msgspec.json.decode(text, type=StepPart) for (text,) in rows]
-    if not parts:
+    return whole_record([msgspec.json.decode(text, type=StepPart) for (text,) in rows])
+
+
+def whole_record(reported: Iterable[StepPart]) -> StepRecord | None:
+    """The record that parts make, of each number the last; None if one is missing."""
+    latest = {part.part: part for part in reported}
+    if 0 not in latest:
         return None
-    parts = parts[: parts[0].parts]
+    parts = [latest[i] for i in range(latest[0].parts) if i in latest]
     if len(parts) < parts[0].parts or len({part.seconds for part in parts}) > 1:
         return None
     buckets = tuple(bucket for part in parts for bucket in part.buckets)

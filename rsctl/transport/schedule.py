@@ -90,9 +90,14 @@ class Schedule:
         """
         worker, reducers = self.traffic(total)
         busiest = [taken / rate for taken, rate in zip(reducers, links.reducers, strict=True)]
-        row = len(self.slots)
-        first_row = row * min(self.frame, self.chunk_bytes(total)) / links.worker
-        return max([worker / links.worker, *busiest]) + first_row
+        return max([worker / links.worker, *busiest]) + self.fill_seconds(links, total)
+
+    def fill_seconds(self, links: Links, total: int) -> float:
+        """The time of the first row, after which results begin to come back.
+
+        Another operation's blocks can be under way meanwhile.
+        """
+        return len(self.slots) * min(self.frame, self.chunk_bytes(total)) / links.worker
 
     def traffic(self, total: int) -> tuple[float, tuple[float, ...]]:
         """The bytes that a worker sends in an operation, and those that each reducer takes in.

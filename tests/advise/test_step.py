@@ -27,6 +27,13 @@ def test_buckets_are_reduced_one_after_another_from_when_they_are_ready() -> Non
     assert finish_seconds(buckets, lambda size: size * 0.02) == pytest.approx(1.0)
 
 
+def test_the_next_bucket_does_not_wait_for_the_latency_of_the_one_before() -> None:
+    buckets = [Bucket(10, 0.1), Bucket(20, 0.2), Bucket(5, 0.9)]
+    # 0.1 + 0.2, then 0.3 + 0.4; ready at 0.9 with 0.1, and 0.05 more for what is still under way
+    finish = finish_seconds(buckets, lambda size: size * 0.02 + 0.05, lambda _: 0.05)
+    assert finish == pytest.approx(1.05)
+
+
 def test_a_fast_network_hides_behind_the_backward_pass_but_for_the_last_bucket() -> None:
     profile = even_profile(100 * MIB, 0.3)
     step = predict(profile, FAST, "ring", IDEAL)

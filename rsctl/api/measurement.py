@@ -1,0 +1,120 @@
+"""Measures the steps of a job's script: a short run of it, and what its binding records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+from msgspec.structs import replace
+
+from rsctl.advise.measure import MOST_STEPS, STEPS, job_to_measure, measure_findings
+from rsctl.advise.measured import StepRecord, profile_of_record
+from rsctl.advise.profile import Profile
+from rsctl.api.job_file import AnyJob, JobFile, source_of
+from rsctl.api.run_handle import Run
+from rsctl.api.submission import prepare
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.step_times import steps_of
+from rsctl.runs.store import Store
+from rsctl.spec.job import Job
+
+SECONDS = 900.0
+"""How long a script may take for its steps, its start included."""
+
+_CODES = ("measure-gradients", "measure-short")
+
+
+def measure(
+    job: AnyJob,
+    *,
+    on: str | None = None,
+    steps: int = STEPS,
+    seconds: float = SECONDS,
+    on_begin: Callable[[Run], object] = bool,
+) -> Profile:
+    """Run a job's unmodified script for a few steps, and return what a step of it is made of.
+
+    It runs as a process of this machine, on one node and without communication; with a target `on`,
+    on two nodes of that, which exchange gradients. `on_begin` gets the run once it has begun.
+
+    Raises RsctlError: for a script that makes no gradients of a DistributedDataParallel, that ends
+    before it has made enough steps, that fails, or that takes longer than `seconds`.
+    """
+    measured = _job_to_measure(job, steps, on is not None, seconds)
+    run = prepare(measured, on or "process").submit()
+    try:
+        on_begin(run)
+        result = run.wait()
+    except BaseException:
+        run.cancel()
+        raise
+    record = recorded_steps(run)
+    if record is None:
+        raise RsctlError(ExitCode.JOB_FAILED, *_why_nothing(run, result.state, seconds))
+    return profile_of_record(record, _source(record, on))
+
+
+def profile_of_run(run: Run) -> Profile:
+    """What a step of a finished run was made of, by what its workers have recorded.
+
+    Raises RsctlError if they have recorded nothing.
+    """
+    record = recorded_steps(run)
+    if record is None:
+        message = f"{run.id} has recorded no steps"
+        remedy = (
+            "steps are recorded of DistributedDataParallel over reducers, with compression, or "
+            "with run.env: {RSCTL_RECORD_STEPS: 1}; or measure the script: rsctl advise --measure"
+        )
+        raise RsctlError(ExitCode.USAGE, error("no-steps", message, remedy))
+    return profile_of_record(record, f"run {run.id}")
+
+
+def recorded_steps(run: Run) -> StepRecord | None:
+    """The last steps that a run has recorded, if any."""
+    with closing(Store()) as store:
+        return steps_of(store, run.id)
+
+
+def _job_to_measure(job: AnyJob, steps: int, communicates: bool, seconds: float) -> AnyJob:
+    """Raises RsctlError for a job that is wrong, or that cannot be measured."""
+    if not 1 <= steps <= MOST_STEPS:
+        message = f"{steps} steps cannot be measured"
+        finding = error("measure", message, f"measure 1 to {MOST_STEPS} steps")
+        raise RsctlError(ExitCode.USAGE, finding)
+    source, settings = source_of(job)
+    spec = source if isinstance(source, Job) else source.require_job()
+    if problems := measure_findings(spec):
+        if not isinstance(source, Job):
+            source.add(problems)
+            source.require_job()
+        raise RsctlError(ExitCode.USAGE, *problems)
+    changed = job_to_measure(spec, steps, communicates, seconds)
+    if isinstance(source, Job):
+        return changed
+    return JobFile(replace(source, job=changed), settings)
+
+
+def _source(record: StepRecord, on: str | None) -> str:
+    ranks = "1 rank" if record.world == 1 else f"{record.world} ranks"
+    if on is None:
+        return f"measured on this machine: {record.steps} steps of {ranks}, without communication"
+    return f"measured on {on}: {record.steps} steps of {ranks} on two nodes"
+
+
+def _why_nothing(run: Run, state: JobState, seconds: float) -> list[Finding]:
+    """Why a run has recorded no steps."""
+    if known := [finding for finding in run.findings() if finding.code in _CODES]:
+        return known
+    logs = f"see rsctl logs {run.id}"
+    if state is JobState.EXPIRED:
+        message = f"the script has not made its steps within {seconds:g} s"
+        return [error("measure", message, f"measure fewer steps, or smaller ones; {logs}")]
+    if state is JobState.SUCCEEDED:
+        message = "the script ended well, and nothing in it has loaded rsctl's binding to PyTorch"
+        remedy = f"use torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0; {logs}"
+        return [error("measure", message, remedy)]
+    failure = run.record.first_failure
+    last = f": {failure.lines[-1]}" if failure and failure.lines else ""
+    message = f"the script {state.value} before it had made its steps{last}"
+    return [*run.findings(), error("measure", message, logs)]
