@@ -18,7 +18,7 @@ from rsctl.spec.document import Document
 from rsctl.spec.job import Job
 from rsctl.spec.parameters import parameters_of
 from rsctl.spec.tracking import TrackingPlan
-from rsctl.spec.tracking_checks import planned_tracker
+from rsctl.spec.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target, capability_findings
 
@@ -79,12 +79,13 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     """What the job has that its target or its base cannot do."""
     yield from capability_findings(job, target.info)
     yield from check_python(job)
+    yield from check_tracking_on(job, target.info.name)
 
 
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:
     """With all findings, and with what goes to trackers."""
     plan = with_fields(submission.plan, findings=findings)
-    if submission.job.tracking:
+    if any(tracking.given != ["sagemaker"] for tracking in submission.job.tracking):
         plan = with_fields(plan, tracking=_tracking(submission))
     return replace(submission, plan=plan)
 
@@ -102,6 +103,6 @@ def _tracking(submission: Submission) -> TrackingPlan:
         parameters["image.tag"] = plan.image.tag
     parameters["image.transport"] = plan.image.transport
     return TrackingPlan(
-        trackers=[planned_tracker(tracking, job) for tracking in job.tracking],
+        trackers=[planned_tracker(each, job) for each in job.tracking if not each.sagemaker],
         parameters=dict(sorted(parameters.items())),
     )

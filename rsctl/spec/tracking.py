@@ -1,6 +1,7 @@
 """The spec's `tracking:` list: the services that a run's parameters, metrics and result go to."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Optional
 
 import msgspec
@@ -41,6 +42,8 @@ class WandbLocation(str):
 
 ExperimentName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,72}$")]
 
+SageMakerExperiment = Annotated[str, Meta(pattern=r"^[a-zA-Z0-9](-*[a-zA-Z0-9]){0,119}$")]
+
 
 class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One service, by exactly one of these keys. Its credentials come from the environment."""
@@ -76,6 +79,14 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
+    sagemaker: Annotated[
+        Optional[SageMakerExperiment],
+        Meta(
+            description="An experiment of SageMaker that exists, in the job's account and region; "
+            "the job becomes one of its trial components. On the target sagemaker only."
+        ),
+    ] = None
+
     @property
     def given(self) -> list[str]:
         """The keys that are set."""
@@ -92,6 +103,11 @@ class PlannedTracker(msgspec.Struct, kw_only=True, omit_defaults=True):
     location: str
     project: Optional[str] = None
     region: Optional[str] = None
+
+
+def experiment_of(tracking: Iterable[Tracking]) -> Optional[str]:
+    """The experiment of SageMaker that a job is made part of by its request, None without one."""
+    return next((each.sagemaker for each in tracking if each.sagemaker), None)
 
 
 class TrackingPlan(msgspec.Struct, kw_only=True):

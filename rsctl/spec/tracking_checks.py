@@ -9,7 +9,7 @@ import msgspec
 
 from rsctl.findings import SECRET, Finding, error
 from rsctl.spec.job import Job
-from rsctl.spec.tracking import PlannedTracker, Tracking
+from rsctl.spec.tracking import PlannedTracker, Tracking, experiment_of
 
 _CREDENTIALS = {
     "mlflow": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
@@ -38,12 +38,27 @@ def check_tracking(job: Job) -> Iterator[Finding]:
             message = "which project and region the experiment is in is not known"
             remedy = "set targets.vertex.project and targets.vertex.region"
             yield error("tracking", message, remedy, f"{path}.vertex")
+        if tracking.sagemaker and job.targets.sagemaker.experiment:
+            message = "targets.sagemaker.experiment says already what the job is part of"
+            yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
+        if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
+            message = "a job is part of one experiment of SageMaker"
+            yield error("tracking", message, "remove the others", f"{path}.sagemaker")
         planned = planned_tracker(tracking, job)
         key = msgspec.json.encode(planned).decode()
         if key in seen:
             message = f"the same as tracking[{seen[key]}]"
             yield error("tracking", message, "remove one of the two", path)
         seen.setdefault(key, index)
+
+
+def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
+    """Findings about trackers that only some targets have."""
+    for index, tracking in enumerate(job.tracking):
+        if tracking.sagemaker and target != "sagemaker":
+            message = f"target {target}: only jobs of SageMaker can be part of its experiments"
+            remedy = "remove it, or submit with --target sagemaker"
+            yield error("unsupported", message, remedy, f"tracking[{index}].sagemaker")
 
 
 def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:

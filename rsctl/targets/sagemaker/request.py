@@ -16,6 +16,7 @@ from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.spec.job import Job
+from rsctl.spec.tracking import experiment_of
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.sagemaker.channels import (
     PACKAGE_PATH,
@@ -78,6 +79,7 @@ def render_body(
         "RetryStrategy": _without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
         **_network(job),
         **_extras(job),
+        "ExperimentConfig": _experiment(job, run),
         "Tags": _tags(job, run),
     }
     return Rendered(_without_empty(body), findings)
@@ -218,15 +220,6 @@ def _extras(job: Job) -> dict[str, Any]:
             {"EnableSessionTagChaining": options.session_tags or None}
         ),
     }
-    if options.experiment:
-        extras["ExperimentConfig"] = _without_empty(
-            {
-                "ExperimentName": options.experiment.experiment,
-                "TrialName": options.experiment.trial,
-                "TrialComponentDisplayName": options.experiment.component,
-                "RunName": options.experiment.run,
-            }
-        )
     if options.mlflow:
         extras["MlflowConfig"] = _without_empty(
             {
@@ -236,6 +229,22 @@ def _extras(job: Job) -> dict[str, Any]:
             }
         )
     return extras
+
+
+def _experiment(job: Job, run: str) -> dict[str, Any] | None:
+    """What the job is part of; a tracker's experiment shows it by the run's id."""
+    options = job.targets.sagemaker.experiment
+    if options:
+        return _without_empty(
+            {
+                "ExperimentName": options.experiment,
+                "TrialName": options.trial,
+                "TrialComponentDisplayName": options.component,
+                "RunName": options.run,
+            }
+        )
+    tracked = experiment_of(job.tracking)
+    return {"ExperimentName": tracked, "TrialComponentDisplayName": run} if tracked else None
 
 
 def _tags(job: Job, run: str) -> list[dict[str, str]]:
