@@ -64,11 +64,13 @@ class RemoteBuild(NamedTuple):
     """A cloud that builds images.
 
     `builder` is called with the target's options and the endpoints, and makes a `RemoteBuilder`.
-    Each item of `needs` is options of the target of which one at least must be set.
+    Each item of `needs` is options of the target of which one at least must be set. `platforms`
+    are those of its machines.
     """
 
     builder: str
     needs: tuple[tuple[str, ...], ...]
+    platforms: tuple[str, ...] = ("linux/amd64",)
 
 
 class EmulatorInfo(NamedTuple):

@@ -67,7 +67,16 @@ def prepare_image(
         document.add(image_findings(document.job, chosen))
         if document.job.image.uri:
             message = "image.uri is used as it is; there is nothing to build"
-            document.add([error("image", message, "give image.base to build on", "image.uri")])
+            document.add(
+                [
+                    error(
+                        "image",
+                        message,
+                        "give image.base or image.dockerfile to build on",
+                        "image.uri",
+                    )
+                ]
+            )
     recipe, findings = recipe_of(document.require_job(), chosen)
     document.add(findings)
     if is_pushed and not recipe.repository:

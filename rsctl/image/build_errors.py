@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.events import BuildEvent, Output, Step
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.image.events import BuildEvent, Output, Step, one_line
 from rsctl.image.known_errors import KNOWN_ERRORS
+from rsctl.image.recipe import Recipe
 from rsctl.known_errors import find_known_error
 
 _KEPT_LINES = 200
@@ -22,6 +23,7 @@ _MAX_INSTRUCTION = 300  # characters
 _FIELDS = (
     ("FROM |pull |.*load metadata for ", "image.base"),
     ("RUN set -e; ", "image.transport"),  # as the fragments in containers/ begin
+    ("ENV ", "image.env"),
     ("RUN .*apt-get ", "image.apt"),
     ("RUN .* -m pip ", "image.python"),
     ("RUN .*rsctl-launch --check ", "image.transport"),
@@ -48,18 +50,19 @@ class FailureDetails:
         elif event.is_error and len(self.errors) < _MAX_FINDINGS:
             self.errors.append(event)
 
-    def to_error(self, reference: str, base: str, program: str) -> RsctlError:
-        """The error of the build of `reference` on `base` by `program`, which has failed."""
+    def to_error(self, recipe: Recipe, program: str) -> RsctlError:
+        """The error of the build of a recipe by `program`, which has failed."""
+        reference, base = recipe.reference, recipe.base
         step = self._failed or self._last
         lines = [*self._lines[0], *(self._lines[step.number] if step and step.number else ())]
         instruction = step.instruction if step else ""
         failed = f"{program} could not build {reference}{_where(step)}"
+        field = _field_in(recipe, instruction)
         if self.errors:
-            field = field_of(instruction)
             found = [replace(finding, path=finding.path or field) for finding in self.errors]
             return RsctlError(ExitCode.USAGE, *found, error("build", failed, None, field))
         known = explain_failure(lines, instruction, base)
-        return _with_lines(failed, lines, instruction, known)
+        return _with_lines(failed, lines, field, _about(known, field))
 
     def _add_step(self, step: Step) -> None:
         if step.failed:
@@ -81,6 +84,40 @@ def explain_failure(lines: Iterable[str], instruction: str, base: str) -> RsctlE
     return RsctlError(known.exit_code, finding)
 
 
+def of_dockerfile(problem: RsctlError, path: str) -> RsctlError:
+    """The error of the build of the user's Dockerfile at `path`: its findings are about that."""
+
+    def text(given: str | None) -> str | None:
+        return given and re.sub(r"image\.(base|source)\b", "the file", given)
+
+    findings = [
+        replace(
+            finding,
+            message=str(text(finding.message)),
+            remedy=text(finding.remedy),
+            path="image.dockerfile",
+        )
+        for finding in problem.findings
+    ]
+    where = note("dockerfile", f"it is {path} that failed", None, "image.dockerfile")
+    return RsctlError(problem.exit_code, *findings, where)
+
+
+def _field_in(recipe: Recipe, instruction: str) -> str:
+    """The field that an instruction comes from, those of `image.run` among them."""
+    for index, command in enumerate(recipe.commands):
+        if instruction in (f"RUN {one_line(command)}", f"/bin/sh -c {one_line(command)}"):
+            return f"image.run[{index}]"
+    return field_of(instruction)
+
+
+def _about(known: RsctlError | None, field: str) -> RsctlError | None:
+    """A known error of a command of the user's is about that, whatever else it could be about."""
+    if known is None or not field.startswith("image.run"):
+        return known
+    return RsctlError(known.exit_code, *(replace(f, path=field) for f in known.findings))
+
+
 def field_of(instruction: str) -> str:
     """The field of the spec that an instruction comes from."""
     return next((path for pattern, path in _FIELDS if re.match(pattern, instruction)), "image")
@@ -94,10 +131,9 @@ def _where(step: Step | None) -> str:
 
 
 def _with_lines(
-    failed: str, lines: Sequence[str], instruction: str, known: RsctlError | None
+    failed: str, lines: Sequence[str], field: str, known: RsctlError | None
 ) -> RsctlError:
     shown = "".join(f"\n  {line}" for line in lines[-_SHOWN_LINES:])
-    field = field_of(instruction)
     remedy = None if known else f"correct {field}, or check the builder's network and disk"
     build = error("build", failed + (f"; its last lines:{shown}" if shown else ""), remedy, field)
     if known:

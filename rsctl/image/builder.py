@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import IO
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.build_errors import FailureDetails, explain_failure
-from rsctl.image.builder_detection import detect_builder
+from rsctl.image.build_errors import FailureDetails, explain_failure, of_dockerfile
+from rsctl.image.builder_detection import detect_builder, require_local_images
 from rsctl.image.commands import run_streamed
+from rsctl.image.dockerfile_base import DOCKERFILE, DockerfileBase
 from rsctl.image.engine import BaseImage, EngineImage, Layer, find_base, find_image
 from rsctl.image.events import BuildEvent, Output, Show, Step
+from rsctl.image.labels import LABEL
 from rsctl.image.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
 from rsctl.image.recipe import Recipe
 
@@ -60,7 +62,8 @@ class Builder:
         Raises RsctlError if the base is not to be had, for the recipe's platform if it has one.
         """
         base = find_base(self.program, recipe.base)
-        if base is None or not _is_for(base, recipe.platform):
+        is_pulled = recipe.dockerfile_base is None
+        if is_pulled and (base is None or not _is_for(base, recipe.platform)):
             self._pull(recipe, show or _ignore_event)
             base = find_base(self.program, recipe.base)
         if base is None or not _is_for(base, recipe.platform):
@@ -72,7 +75,32 @@ class Builder:
 
         Raises RsctlError, with the known cause if there is one, when the build fails.
         """
+        if recipe.dockerfile_base:
+            self._build_base(recipe, recipe.dockerfile_base, show)
         user = self.base_user(recipe, show)
+        failure = self._run(
+            self.argv(recipe, user), lambda out: recipe.write_context(out, self.cache_mounts), show
+        )
+        if failure:
+            raise failure.to_error(recipe, self.program)
+
+    def _build_base(self, recipe: Recipe, base: DockerfileBase, show: Show) -> None:
+        """Build the user's Dockerfile, unless the engine has what it builds."""
+        if find_base(self.program, base.reference):
+            return
+        require_local_images(self.name)
+        argv = [*self.command, "--file", DOCKERFILE]
+        argv += ["--platform", recipe.platform] if recipe.platform else []
+        # By the label it is known as an image of rsctl's, so that `prune` finds it.
+        argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
+        failure = self._run([*argv, "--tag", base.reference, "-"], base.write_context, show)
+        if failure:
+            raise of_dockerfile(failure.to_error(recipe, self.program), base.path)
+
+    def _run(
+        self, argv: list[str], write: Callable[[IO[bytes]], None], show: Show
+    ) -> FailureDetails | None:
+        """Run a build whose context `write` writes; what is known of its failure if it fails."""
         failure, progress = FailureDetails(), self.progress()
 
         def on_line(line: str | None) -> None:
@@ -80,23 +108,16 @@ class Builder:
                 _report(event, failure, show)
 
         with tempfile.TemporaryFile() as context:
-            self._write_context(recipe, context)
+            _write_context(write, context)
             context.seek(0)
-            code = run_streamed(self.argv(recipe, user), on_line, dict(self.env), context)
+            code = run_streamed(argv, on_line, dict(self.env), context)
         for event in progress.end(failed=code != 0):
             _report(event, failure, show)
         if code:
-            raise failure.to_error(recipe.reference, recipe.base, self.program)
+            return failure
         for finding in failure.errors:
             show(finding)
-
-    def _write_context(self, recipe: Recipe, out: IO[bytes]) -> None:
-        try:
-            recipe.write_context(out, self.cache_mounts)
-        except OSError as problem:
-            message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
-            remedy = "free space there"
-            raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+        return None
 
     def _pull(self, recipe: Recipe, show: Show) -> None:
         """Have the engine fetch the base, for the recipe's platform."""
@@ -162,6 +183,15 @@ def select_builder(wanted: str = "auto") -> Builder:
     return next(builder for builder in BUILDERS if builder.name == name)
 
 
+def _write_context(write: Callable[[IO[bytes]], None], out: IO[bytes]) -> None:
+    try:
+        write(out)
+    except OSError as problem:
+        message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
+        remedy = "free space there"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+
+
 def _ignore_event(_event: BuildEvent) -> None:
     """Shows nothing."""
 
@@ -179,6 +209,12 @@ def _is_for(base: BaseImage, platform: str | None) -> bool:
 
 
 def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
+    if recipe.dockerfile_base:
+        built = f"builds an image for {base.platform}" if base else "has built nothing"
+        message = f"{recipe.dockerfile_base.path} {built}, and {recipe.platform} is needed"
+        remedy = "let its last FROM name an image for that, and no --platform of its own"
+        finding = error("platform", message, remedy, "image.dockerfile")
+        return RsctlError(ExitCode.USAGE, finding)
     has = f"is for {base.platform}, not for {recipe.platform}" if base else "was pulled and is gone"
     remedy = f"take a base for {recipe.platform}" if base else "try again"
     finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")

@@ -39,6 +39,27 @@ def detect_builder(wanted: str) -> str:
     return wanted
 
 
+def require_local_images(builder: str) -> None:
+    """Raise RsctlError if a builder cannot build on images that only the engine has.
+
+    buildx with another driver than `docker` works beside the engine, and knows registries only.
+    """
+    if builder != "buildx":
+        return
+    done = run_command(["docker", "buildx", "inspect"])
+    found = re.search(r"^Driver:\s*(\S+)", done.stdout, re.MULTILINE)
+    if found and found[1] != "docker":
+        name = re.search(r"^Name:\s*(\S+)", done.stdout, re.MULTILINE)
+        message = (
+            f"the builder {name[1] if name else 'of buildx'} has driver {found[1]}, and cannot "
+            "build on what image.dockerfile has built, which only the engine has"
+        )
+        remedy = "choose the engine's own: docker buildx use default, or BUILDX_BUILDER=default"
+        raise RsctlError(
+            ExitCode.ENVIRONMENT, error("builder", message, remedy, "image.dockerfile")
+        )
+
+
 def _first(docker: _Docker) -> str:
     missing = docker.missing_docker()
     if missing is None:

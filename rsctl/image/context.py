@@ -183,13 +183,16 @@ def _hash_content(entry: Entry) -> str:
     return hashed.hexdigest()
 
 
-def source_entries(source: Path, prefix: str) -> tuple[list[Entry], list[LeftOut]]:
+def source_entries(
+    source: Path, prefix: str, ignore: Dockerignore | None = None
+) -> tuple[list[Entry], list[LeftOut]]:
     """The files and folders of a source folder below `prefix`, and what was left out.
 
-    Links are kept as links; sockets and devices are left out. Raises OSError, and RsctlError for
-    a `.dockerignore` that docker would not take.
+    Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
+    own `.dockerignore` that counts. Raises OSError, and RsctlError for one that docker would not
+    take.
     """
-    ignore = Dockerignore.of(source)
+    ignore = ignore or Dockerignore.of(source)
     entries = [Entry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
     for path, relative in _walk(source, "", ignore, left_out):

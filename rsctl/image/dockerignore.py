@@ -39,7 +39,11 @@ class Dockerignore:
     @classmethod
     def of(cls, source: Path) -> Dockerignore:
         """The rules of a folder; without a `.dockerignore` only the built-in ones."""
-        file = source / ".dockerignore"
+        return cls.from_file(source / ".dockerignore")
+
+    @classmethod
+    def from_file(cls, file: Path) -> Dockerignore:
+        """The rules of an ignore file; without it only the built-in ones. Raises OSError."""
         try:
             text = file.read_text(encoding="utf-8-sig", errors="replace")
         except FileNotFoundError:

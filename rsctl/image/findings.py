@@ -21,8 +21,8 @@ def image_findings(job: Job, target: str) -> list[Finding]:
     """Whether there is an image to build or to use, and how its transport is chosen."""
     if job.image.uri:
         return []
-    if not job.image.base:
-        remedy = "give image.base to build on, or image.uri to use as it is"
+    if not job.image.is_built:
+        remedy = "give image.base or image.dockerfile to build on, or image.uri to use as it is"
         return [error("image", f"target {target} needs an image", remedy, "image")]
     return choose_transport(job, target).findings
 
@@ -33,11 +33,23 @@ def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
         recipe = make_recipe(job, target)
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"
-        raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
+        is_dockerfile = str(problem.filename) == job.image.dockerfile
+        path = "image.dockerfile" if is_dockerfile else "image.source"
+        raise RsctlError(ExitCode.USAGE, error("file", message, None, path)) from None
     context = recipe.context
     large = large_file_notes(context.entries, "the image")
     notes = [*left_out_notes(context.left_out, "the image"), *large]
-    return recipe, [*notes, *_core_notes(recipe)]
+    return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
+
+
+def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
+    """What the user's Dockerfile does not find, where its context is not the source itself."""
+    base = recipe.dockerfile_base
+    if base and (
+        base.folder != job.image.source or base.context.left_out != recipe.context.left_out
+    ):
+        where = "the context of image.dockerfile"
+        yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
 
 
 def _core_notes(recipe: Recipe) -> Iterator[Finding]:
@@ -50,7 +62,7 @@ def _core_notes(recipe: Recipe) -> Iterator[Finding]:
 
 
 def left_out_notes(
-    left_out: list[LeftOut], destination: str, remedy: str = _RETURN
+    left_out: list[LeftOut], destination: str, remedy: str = _RETURN, key: str = "image.source"
 ) -> Iterator[Finding]:
     """What of the source is not copied to a destination, one note a reason."""
     by_reason: dict[str, list[str]] = {}
@@ -62,7 +74,7 @@ def left_out_notes(
             "left-out",
             f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
             remedy,
-            "image.source",
+            key,
         )
 
 

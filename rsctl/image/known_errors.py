@@ -219,8 +219,8 @@ KNOWN_ERRORS = (
         r"[Tt]he repository '(\S+(?: \S+)?) +(?:In)?Release' is not signed"
         r"|GPG error: (\S+(?: \S+)?) +(?:In)?Release: The following signatures",
         "{base} brings an apt repository whose signing key is out of date: {names}",
-        "take a newer base; or make one of your own in which that repository's key is renewed, or "
-        "its file in /etc/apt/sources.list.d removed",
+        "take a newer base; or renew that repository's key, or remove its file in "
+        "/etc/apt/sources.list.d, by a command of image.run",
         "image.base",
     ),
     _spec(

@@ -26,11 +26,9 @@ def make_labels(job: Job) -> dict[str, str]:
     `created` is the commit's time, so that one commit gives one set of labels; a tree with
     changes that are not committed has `-dirty` behind its revision. Without git there are fewer.
     """
-    labels = {
-        f"{_PREFIX}.title": job.name,
-        f"{_PREFIX}.base.name": str(job.image.base),
-        LABEL: _spec_hash(job),
-    }
+    labels = {f"{_PREFIX}.title": job.name, LABEL: _spec_hash(job)}
+    if job.image.base:
+        labels[f"{_PREFIX}.base.name"] = job.image.base
     commit = commit_of(Path(job.image.source)) if job.image.source else None
     if commit:
         labels[f"{_PREFIX}.revision"] = commit.revision + ("-dirty" if commit.is_changed else "")
@@ -43,7 +41,7 @@ def make_labels(job: Job) -> dict[str, str]:
 
 def _spec_hash(job: Job) -> str:
     """A hash of the spec, less what differs by machine or is secret: paths and the environment."""
-    image = replace(job.image, source=None, python=None)
+    image = replace(job.image, source=None, python=None, dockerfile=None)
     spec = replace(job, image=image, run=replace(job.run, env={}), inputs={}, outputs=None)
     spec = replace(spec, checkpoints=None)
     return hashlib.sha256(msgspec.json.encode(spec, enc_hook=str)).hexdigest()

@@ -6,13 +6,13 @@ one layer. The proof of the transport is the last command that runs: it needs no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from rsctl.image.context import Context, Entry, changed_error, source_entries
+from rsctl.image.dockerfile_base import DockerfileBase, dockerfile_base
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.runtime_files import runtime_entries
@@ -35,13 +35,14 @@ _LAUNCH = b"""#!/bin/sh
 export PYTHONPATH="${PYTHONPATH:+$PYTHONPATH:}/opt/rsctl"
 exec /usr/local/bin/rsctl-python -m rsctl.runtime.launch "$@"
 """
-_CACHE_MOUNT = re.compile(r"--mount=type=cache,\S+ \\\n\s+")
 
 
 class Contents(NamedTuple):
     """What decides over the text of a Dockerfile."""
 
     base: str
+    env: tuple[tuple[str, str], ...] = ()
+    run: tuple[str, ...] = ()
     apt: tuple[str, ...] = ()
     has_requirements: bool = False
     transport: str = "none"
@@ -61,6 +62,7 @@ class Recipe:
     `digest` is a hash of everything that goes in; the labels do not, so that a commit that
     changes no file of the image does not change its tag. `platform` is None for the engine's own.
     `repository` is where it is pushed, without a tag, or None if it stays on this machine.
+    `dockerfile_base` is what builds the base, where that is a Dockerfile of the user's.
     """
 
     name: str
@@ -70,11 +72,17 @@ class Recipe:
     repository: str | None
     digest: str
     labels: dict[str, str] = field(default_factory=dict)
+    dockerfile_base: DockerfileBase | None = None
 
     @property
     def base(self) -> str:
         """The image that is built on."""
         return self.contents.base
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The user's own commands, in their order."""
+        return self.contents.run
 
     @property
     def transport(self) -> str:
@@ -121,10 +129,14 @@ def make_recipe(job: Job, target: str) -> Recipe:
     a requirements file or a `.dockerignore` is wrong.
     """
     image, context = job.image, Context()
+    platform = image.platform or target_info(target).platform
+    own_base = dockerfile_base(image, platform)
     transport = choose_transport(job, target).transport
     context.entries += requirement_entries(image, "requirements/")
     contents = Contents(
-        base=str(image.base),
+        base=own_base.reference if own_base else str(image.base),
+        env=tuple((name, str(value)) for name, value in image.env.items()),
+        run=tuple(image.run),
         apt=tuple(image.apt),
         has_requirements=bool(context.entries),
         transport=transport,
@@ -135,7 +147,6 @@ def make_recipe(job: Job, target: str) -> Recipe:
     if image.source:
         entries, context.left_out = source_entries(Path(image.source), "source/")
         context.entries += entries
-    platform = target_info(target).platform
     return Recipe(
         name=job.name,
         contents=contents,
@@ -143,6 +154,7 @@ def make_recipe(job: Job, target: str) -> Recipe:
         platform=platform,
         repository=repository_of(job, target),
         digest=context.digest(_inputs(platform, contents)),
+        dockerfile_base=own_base,
     )
 
 
@@ -165,16 +177,16 @@ def repository_of(job: Job, target: str) -> str | None:
 
 def make_dockerfile(contents: Contents, cache_mounts: bool = True) -> str:
     """The Dockerfile as text."""
-    text = "\n".join(_instructions(contents)) + "\n"
-    if cache_mounts:
-        return text
-    text = _CACHE_MOUNT.sub("", text)
-    return text.replace("-m pip install ", "-m pip install --no-cache-dir ")
+    return "\n".join(_instructions(contents, cache_mounts)) + "\n"
 
 
-def _instructions(contents: Contents) -> Iterator[str]:
+def _instructions(contents: Contents, cache_mounts: bool) -> Iterator[str]:
     yield f"FROM {contents.base}"
     yield "USER root"
+    for name, value in contents.env:
+        yield f"ENV {name}={_quoted(value)}"
+    for command in contents.run:
+        yield f"RUN {command.strip()}"
     if contents.apt:
         yield (
             "RUN apt-get update \\\n"
@@ -188,9 +200,10 @@ def _instructions(contents: Contents) -> Iterator[str]:
         yield "COPY rsctl-python /usr/local/bin/"
     if contents.has_requirements:
         yield "COPY requirements/ /opt/rsctl/requirements/"
+        mount = "--mount=type=cache,target=/root/.cache/pip \\\n    " if cache_mounts else ""
+        option = "" if cache_mounts else "--no-cache-dir "
         yield (
-            "RUN --mount=type=cache,target=/root/.cache/pip \\\n"
-            "    PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install "
+            f"RUN {mount}PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install {option}"
             f"-r /opt/rsctl/requirements/{MAIN}"
         )
     if contents.is_launched:
@@ -205,6 +218,13 @@ def _instructions(contents: Contents) -> Iterator[str]:
     if contents.has_source:
         yield "COPY --chown=${BASE_USER} source/ /app/"
     yield "WORKDIR /app"
+
+
+def _quoted(value: str) -> str:
+    """A value of ENV in double quotes, in which these alone are special."""
+    for special in ("\\", '"', "$"):
+        value = value.replace(special, "\\" + special)
+    return f'"{value}"'
 
 
 def _own_entries(contents: Contents) -> list[Entry]:

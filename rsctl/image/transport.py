@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rsctl.data import containers_folder
-from rsctl.findings import Finding, error, note
+from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job
 from rsctl.target_info import TargetInfo, all_targets, target_info
 
@@ -33,10 +33,10 @@ def choose_transport(job: Job, target: str) -> Choice:
     if wanted == "auto":
         transport, why = _automatic(job, target_info(target))
         chosen = note("transport", f"transport {transport}: {why}", None, "image.transport")
-        return Choice(transport, [chosen])
+        return Choice(transport, [chosen, *_unbuilt(job, transport)])
     info = target_info(target)
     if wanted in info.transports:
-        return Choice(wanted, _unproven(job, wanted))
+        return Choice(wanted, [*_unproven(job, wanted), *_unbuilt(job, wanted)])
     only = " and ".join(sorted(i.name for i in all_targets() if wanted in i.transports))
     if not info.is_managed:  # the file is one for a cloud, and is rehearsed here
         unused = f"target {target} builds without {wanted}, which works on {only} only"
@@ -70,6 +70,19 @@ def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
     if job.workers.count == 1:
         return "none", "one node exchanges no gradients"
     return "none", "gradients travel as the base image has it"
+
+
+def _unbuilt(job: Job, transport: str) -> list[Finding]:
+    """Google's packages are for amd64 alone; of AWS's installer for Arm nobody has seen a build."""
+    if job.image.platform != "linux/arm64" or not FRAGMENTS[transport]:
+        return []
+    if transport == "efa":
+        message = "the installation of EFA's software is not tried for linux/arm64"
+        remedy = "see how the build's last check ends, or set image.transport: none"
+        return [warning("arm", message, remedy, "image.transport")]
+    message = f"{transport} is installed from packages for linux/amd64"
+    remedy = "set image.transport: rsctl or none, or image.platform: linux/amd64"
+    return [error("unsupported", message, remedy, "image.transport")]
 
 
 def _unproven(job: Job, transport: str) -> list[Finding]:

@@ -44,7 +44,7 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
-    if job.image.base and not job.image.uri and not repository_of(job, target):
+    if job.image.is_built and not repository_of(job, target):
         repository = emulator.repository.format(region=options.region, name=job.name)
         defaults.append(f"image.repository: {repository}")
         changed = replace(changed, image=_with_repository(changed, target, repository))

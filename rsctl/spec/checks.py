@@ -6,30 +6,14 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from rsctl.findings import SECRET, Finding, error, warning
+from rsctl.findings import Finding, error, warning
 from rsctl.runtime.path_placeholders import placeholder_names
+from rsctl.spec.env_checks import check_run_env
+from rsctl.spec.image_checks import check_image
 from rsctl.spec.job import Image, Job, Run, Workers
 from rsctl.spec.tracking_checks import check_tracking
 
-TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
-"""The prefixes of rsctl's variables that the user may set."""
-
-RESERVED_ENV = frozenset(
-    [
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "GROUP_RANK",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    ]
-)
 # Patterns are compiled when they are first used: most jobs need none of them.
-_HIDDEN_NAME = (
-    r"(?:(?:^|_)(?:TOKEN|SECRETS?|CREDENTIAL|PAT)|PASSWORD|PASSWD|PASSPHRASE"
-    r"|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)$"
-)
 _ATOM = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]])"
 _MANY = rf"{_ATOM}[+*]"
 # A repeated group of one repeated thing, such as (a+)+, tries every way to split what it matches.
@@ -42,9 +26,8 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     `is_broken` is whether the value of a key is not the user's, because of an error.
     """
     yield from _check_what_runs(job.run, job.image)
-    yield from _check_image(job.image)
-    yield from _check_source_of_own_image(job)
-    yield from _check_env(job.run)
+    yield from check_image(job)
+    yield from check_run_env(job.run.env)
     yield from _check_pools(job)
     yield from _check_metrics(job)
     yield from _check_gate(job)
@@ -56,17 +39,6 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
         limits = job.limits
         message = f"retries {limits.retries} and restarts {limits.restarts} limit the same thing"
         yield error("limits", message, "keep one of the two", "limits.restarts")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name is taken for a secret, so that its value is never shown."""
-    return re.search(_HIDDEN_NAME, name.upper()) is not None
-
-
-def without_secret(setting: str) -> str:
-    """The text of a `--set`, without its value if its key is one of a secret."""
-    key, separator, _ = setting.partition("=")
-    return key + separator + "***" if is_secret_name(key.rpartition(".")[2]) else setting
 
 
 def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
@@ -86,47 +58,6 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
             "use run.command, or launcher once",
             f"run.{given[0]}",
         )
-
-
-def _check_image(image: Image) -> Iterator[Finding]:
-    if not image.uri:
-        return
-    for name in ("base", "python", "apt", "repository"):
-        if getattr(image, name):
-            message = f"image.uri is used as it is, so image.{name} has no effect"
-            yield error("image", message, "remove one of the two", f"image.{name}")
-    if image.transport not in ("auto", "none"):
-        yield error(
-            "image",
-            "image.uri is used as it is; no transport is added to it",
-            "build with image.base, or remove image.transport",
-            "image.transport",
-        )
-
-
-def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
-    """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
-    if job.image.uri and job.image.source and job.run.launcher == "none":
-        message = (
-            "launcher none starts nothing of ours, so nothing brings image.source into the image"
-        )
-        remedy = "use launcher once or torchrun, or remove image.source"
-        yield error("image", message, remedy, "image.source")
-
-
-def _check_env(run: Run) -> Iterator[Finding]:
-    for name, value in run.env.items():
-        path = f"run.env.{name}"
-        is_own = name.startswith("RSCTL_") and not name.startswith(TUNING_ENV)
-        if name in RESERVED_ENV or is_own:
-            yield error("env", f"{name} is set by rsctl", "choose another name", path)
-        elif is_secret_name(name) and value and not value.secret:
-            yield warning(
-                SECRET,
-                f"{name} looks like a secret written in the file",
-                f'keep it out of the file: {name}: "${{{name}}}"',
-                path,
-            )
 
 
 def _check_pools(job: Job) -> Iterator[Finding]:
@@ -218,9 +149,11 @@ def _script_remedy(script: str) -> str:
 
 
 def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
-    python, source, script = job.image.python, job.image.source, job.run.script
-    if isinstance(python, str) and not job.image.uri and not os.path.isfile(python):
-        yield error("file", f"no file {python!r}", "correct the path", "image.python")
+    source, script = job.image.source, job.run.script
+    for key in ("python", "dockerfile"):
+        path = getattr(job.image, key)
+        if isinstance(path, str) and not job.image.uri and not os.path.isfile(path):
+            yield error("file", f"no file {path!r}", "correct the path", f"image.{key}")
     if source and not os.path.isdir(source):
         yield error("file", f"no folder {source!r}", "correct the path", "image.source")
     elif source and script and not os.path.isfile(os.path.join(source, script)):

@@ -66,6 +66,25 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[ImageName],
         Meta(description="The image to build on, such as pytorch/pytorch:TAG."),
     ] = None
+    dockerfile: Annotated[
+        Optional[LocalPath],
+        Meta(
+            description="In place of `base`: a Dockerfile of yours, whose image is built on. Its "
+            "context is `source` if it lies in there, else the folder that it is in."
+        ),
+    ] = None
+    env: Annotated[
+        dict[Name, EnvValue],
+        Meta(description="Variables of the image (ENV), literally: `$` stands for itself."),
+    ] = field(default_factory=dict)
+    run: Annotated[
+        list[str],
+        Meta(
+            description="Commands for the image's shell before packages are installed, each a RUN "
+            "of its own, such as the repair of an apt key. Write $${VAR} for a variable of the "
+            "shell in braces."
+        ),
+    ] = field(default_factory=list)
     python: Annotated[
         Union[LocalPath, list[Line], None],
         Meta(description="Python requirements: a requirements file, or a list of requirements."),
@@ -90,6 +109,18 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Union[Word, PerTarget, None],
         Meta(description="Where the image is pushed; one for all targets, or one each."),
     ] = None
+    platform: Annotated[
+        Optional[Literal["linux/amd64", "linux/arm64"]],
+        Meta(
+            description="The processors that the image is for. Absent: those of the target, "
+            "linux/amd64 on the clouds and this machine's on docker compose."
+        ),
+    ] = None
+
+    @property
+    def is_built(self) -> bool:
+        """Whether rsctl builds the image."""
+        return not self.uri and bool(self.base or self.dockerfile)
 
 
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

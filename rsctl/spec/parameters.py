@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from rsctl.spec.checks import is_secret_name
+from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 

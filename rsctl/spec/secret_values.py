@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from rsctl.findings import Finding
-from rsctl.spec.checks import is_secret_name
+from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.yaml_tree import Scalar
 
 # Forms that the issuers document, by which secret scanners know them too.

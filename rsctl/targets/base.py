@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import Finding, JobState, RsctlError, error, note, warning
 from rsctl.image.events import Show
-from rsctl.spec.checks import without_secret
+from rsctl.spec.env_checks import without_secret
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.types import fields_of

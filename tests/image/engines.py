@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rsctl.image.builder import BUILDERS, Builder
+from rsctl.image.dockerfile_base import DockerfileBase
 
 Install = Callable[..., Path]
 
@@ -25,6 +26,8 @@ class Recipe:
     labels: dict[str, str] = field(default_factory=dict)
     reference: str = "rsctl/job:0123"
     problem: OSError | None = None
+    dockerfile_base: DockerfileBase | None = None
+    commands: tuple[str, ...] = ()
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
         if self.problem:

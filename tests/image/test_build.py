@@ -132,6 +132,48 @@ def test_what_is_rebuilt(workshop: Workshop) -> None:
     ]
 
 
+OWN = """\
+# escape=`
+ARG FROM={base}
+FROM ${{FROM}} AS first
+COPY train.py `
+     /copied/
+FROM first
+RUN useradd -m jo
+USER jo
+"""
+
+
+def test_a_dockerfile_of_the_users_with_commands_and_variables(workshop: Workshop) -> None:
+    """Built on as its user left it; built once, and again when what it copies has changed."""
+    (workshop.source / "own.Dockerfile").write_text(OWN.format(base=BASE))
+    keys: dict[str, Any] = {
+        "base": None,
+        "dockerfile": "source/own.Dockerfile",
+        "env": {"GREETING": 'it\'s "$HOME" \\ `id`'},
+        "run": ['echo "$GREETING" > /greeting && chmod a+r /greeting', "id -un >> /greeting"],
+    }
+    first = workshop.build("-o", "json", **keys)
+    assert first.code == 0, first.err
+    seen = ("sh", "-c", 'cat /greeting; echo "$GREETING"; id -un; ls /copied')
+    greeting = 'it\'s "$HOME" \\ `id`'
+    said = workshop.run(first.json["tag"], *seen, entrypoint="").splitlines()
+    assert said == [greeting, "root", greeting, "jo", "train.py"]
+
+    again = workshop.build("-o", "json", **keys)
+    assert (again.json["built"], again.json["tag"]) == (False, first.json["tag"])
+
+    (workshop.source / "train.py").write_text("print('changed')\n")
+    changed = workshop.build("-o", "json", **keys)
+    assert changed.json["tag"] != first.json["tag"]
+    assert "COPY train.py /copied/" in changed.rebuilt
+
+    (workshop.source / "own.Dockerfile").write_text("FROM scratch\nCOPY gone /\n")
+    failed = workshop.build("-o", "json", **keys)
+    assert failed.code == 3
+    assert {finding["path"] for finding in failed.json["findings"]} == {"image.dockerfile"}
+
+
 def test_the_labels_and_the_entrypoint(workshop: Workshop) -> None:
     done = workshop.build()
     assert done.code == 0, done.err

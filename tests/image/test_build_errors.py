@@ -10,6 +10,8 @@ from rsctl.image.events import Output, Step
 from rsctl.image.transport import fragment
 from tests.fixtures import real
 
+from .engines import Recipe
+
 APT = "RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y g++"
 PIP = "RUN PIP_BREAK_SYSTEM_PACKAGES=1 rsctl-python -m pip install -r /opt/rsctl/requirements/x"
 CHECK = "RUN rsctl-launch --check --transport efa --launcher torchrun"
@@ -220,7 +222,7 @@ def follow(*events: object) -> FailureDetails:
 
 
 def end(trail: FailureDetails) -> RsctlError:
-    return trail.to_error("rsctl/job:0123", "BASE", "docker")
+    return trail.to_error(Recipe(base="BASE"), "docker")
 
 
 def test_the_step_that_failed_its_last_lines_and_the_cause() -> None:

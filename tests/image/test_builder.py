@@ -9,6 +9,8 @@ import pytest
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.builder import BUILDERS, EngineImage, Layer
+from rsctl.image.context import Context, Entry
+from rsctl.image.dockerfile_base import DockerfileBase
 from rsctl.image.progress import BuildEvent, Output, Step
 
 from .engines import NO_IMAGE, Install, Recipe, calls, image, named
@@ -86,6 +88,90 @@ def test_a_build(name: str, install: Install) -> None:
         assert dockerfile.read() == (b"no mounts" if name == "classic" else b"mounts")
     env = json.loads((folder / "env").read_text())
     assert dict(builder.env).items() <= env.items()
+
+
+BASE = DockerfileBase(
+    path="/job/Dockerfile",
+    folder="/job",
+    context=Context([Entry(".rsctl-dockerfile", content=b"FROM x"), Entry("a", content=b"A")]),
+    digest="9876",
+)
+OF_DOCKERFILE = Recipe(base=BASE.reference, platform="linux/arm64", dockerfile_base=BASE)
+LOCAL_BUILDX = ("buildx inspect", "Name:   default\nDriver: docker\n", "", 0)
+
+
+@pytest.mark.parametrize("name", ["buildx", "buildkit", "classic", "podman"])
+def test_a_dockerfile_of_the_users_is_built_first(name: str, install: Install) -> None:
+    builder = named(name)
+    start = " ".join(builder.command[1:])
+    folder = install(**{builder.program: [NO_IMAGE, LOCAL_BUILDX, (start, "", "", 0)]})
+    with pytest.raises(RsctlError, match="/job/Dockerfile has built nothing, and linux/arm64 is"):
+        builder.build(OF_DOCKERFILE, lambda _event: None)
+    inspect = f"{builder.program} image inspect rsctl/dockerfile:9876"
+    assert [call for call in calls(folder) if "buildx inspect" not in call] == [
+        inspect,
+        f"{' '.join(builder.command)} --file .rsctl-dockerfile --platform linux/arm64 "
+        "--label dev.rsctl.spec= --tag rsctl/dockerfile:9876 -",
+        inspect,
+    ]
+    with tarfile.open(folder / "context") as tar:
+        assert tar.getnames() == [".rsctl-dockerfile", "a"]
+
+
+def test_what_a_dockerfile_builds_is_built_once_and_built_on(install: Install) -> None:
+    folder = install(docker=[image(Architecture="arm64", user="jo"), ("build", "", "", 0)])
+    named("classic").build(OF_DOCKERFILE, lambda _event: None)
+    assert calls(folder) == [
+        *["docker image inspect rsctl/dockerfile:9876"] * 2,
+        "docker build --force-rm --platform linux/arm64 --build-arg BASE_USER=jo "
+        "--tag rsctl/job:0123 -",
+    ]
+
+
+def test_a_dockerfile_that_builds_for_another_platform_is_refused(install: Install) -> None:
+    install(docker=[image(), ("build", "", "", 0)])
+    with pytest.raises(RsctlError) as caught:
+        named("classic").build(OF_DOCKERFILE, lambda _event: None)
+    [finding] = caught.value.findings
+    assert (finding.code, finding.path, finding.message) == (
+        "platform",
+        "image.dockerfile",
+        "/job/Dockerfile builds an image for linux/amd64, and linux/arm64 is needed",
+    )
+
+
+def test_a_dockerfile_that_fails_is_what_the_error_is_about(install: Install) -> None:
+    said = "Step 1/1 : FROM x\nmanifest for x:latest not found: manifest unknown\n"
+    install(docker=[NO_IMAGE, ("build", said, "", 1)])
+    with pytest.raises(RsctlError) as caught:
+        named("classic").build(OF_DOCKERFILE, lambda _event: None)
+    assert {finding.path for finding in caught.value.findings} == {"image.dockerfile"}
+    assert [finding.code for finding in caught.value.findings] == ["base", "build", "dockerfile"]
+    assert "/job/Dockerfile" in caught.value.findings[-1].message
+
+
+def test_a_builder_that_does_not_see_the_engines_images_is_refused(install: Install) -> None:
+    other = ("buildx inspect", "Name:          ci\nDriver:        docker-container\n", "", 0)
+    folder = install(docker=[NO_IMAGE, other])
+    with pytest.raises(RsctlError) as caught:
+        named("buildx").build(OF_DOCKERFILE, lambda _event: None)
+    [finding] = caught.value.findings
+    assert finding.message.startswith("the builder ci has driver docker-container, and cannot")
+    assert "BUILDX_BUILDER=default" in str(finding.remedy)
+    assert len(calls(folder)) == 2
+
+
+def test_a_command_of_the_users_that_fails_is_named(install: Install) -> None:
+    said = "Step 1/2 : FROM base:1\nStep 2/2 : RUN apt-get  update\n"
+    why = "E: The repository 'http://x Release' is not signed.\n"
+    install(docker=[image(), ("build", said, why, 1)])
+    recipe = Recipe(commands=("true", "apt-get  update"))
+    with pytest.raises(RsctlError) as caught:
+        named("classic").build(recipe, lambda _event: None)
+    assert [(f.code, f.path) for f in caught.value.findings] == [
+        ("apt-key", "image.run[1]"),
+        ("build", "image.run[1]"),
+    ]
 
 
 def test_a_base_that_names_no_user_gets_no_argument(install: Install) -> None:

@@ -40,6 +40,15 @@ DOCKERFILES = {
     "google": (GOOGLE, True),
     "google-fast-socket": (GOOGLE._replace(transport="fast-socket"), False),
     "once": (DEBIAN._replace(launcher="once", has_source=False), True),
+    "own": (
+        DEBIAN._replace(
+            env=(("A", "a b"), ("QUOTES", """'"\\ $HOME `id` #"""), ("EMPTY", "")),
+            run=("rm -f /etc/apt/sources.list.d/cuda.list", '  echo "$A" > "/etc/a b" && [ -s x ]'),
+            apt=("git",),
+            has_requirements=True,
+        ),
+        False,
+    ),
     "foreign": (CONDA._replace(launcher="none"), True),
 }
 
@@ -59,6 +68,8 @@ def test_everything_that_is_copied_is_in_the_context(name: str, tmp_path: Path) 
         "base": contents.base,
         "transport": contents.transport,
         "python": ["numpy"] if contents.has_requirements else [],
+        "env": dict(contents.env),
+        "run": contents.run,
     }
     run = {"command": ["python"], "launcher": contents.launcher}
     text = json.dumps({"name": "job", "run": run, "image": keys})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import tarfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError
+from rsctl.image.findings import recipe_of
 from rsctl.image.recipe import Recipe, make_recipe
 
 from .conftest import ReadJob
@@ -71,6 +73,83 @@ def test_the_tag_depends_on_everything_that_goes_in(job: ReadJob, tmp_path: Path
     tags.append(tag())
     assert len(set(tags)) == len(tags)
     assert all(tag.startswith("rsctl/job:") and len(tag) == len("rsctl/job:") + 16 for tag in tags)
+
+
+@pytest.fixture
+def dockerfile(tmp_path: Path) -> Path:
+    """A Dockerfile beside the job file, in a folder of its own."""
+    path = tmp_path / "docker" / "Dockerfile.gpu"
+    path.parent.mkdir()
+    path.write_text("ARG TAG=1\nFROM base:${TAG} AS last\nCOPY train.py /opt/\n")
+    return path
+
+
+OWN = "dockerfile: docker/Dockerfile.gpu"
+
+
+def test_the_tag_depends_on_the_dockerfile_and_all_that_it_can_copy(
+    job: ReadJob, dockerfile: Path, tmp_path: Path
+) -> None:
+    def tags(*more: str) -> tuple[str, str]:
+        recipe = make_recipe(job("\n  ".join([OWN, "source: src", *more])), "compose")
+        assert recipe.dockerfile_base is not None
+        assert recipe.dockerfile(False).startswith(f"FROM {recipe.dockerfile_base.reference}\n")
+        return recipe.dockerfile_base.reference, recipe.reference
+
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").touch()
+    found = [tags()]
+    dockerfile.write_text(f"# escape=`\n{dockerfile.read_text()}")
+    found.append(tags())
+    (dockerfile.parent / "key.asc").write_text("key")
+    found.append(tags())
+    found.append(tags("platform: linux/arm64"))
+    assert len({base for base, _ in found}) == len({tag for _, tag in found}) == len(found)
+    assert all(re.fullmatch(r"rsctl/dockerfile:[0-9a-f]{16}", base) for base, _ in found)
+    both = [tags("env: {A: b}"), tags('run: ["true"]'), tags("run: [date]")]
+    assert {base for base, _ in both} == {found[2][0]}
+    assert len({tag for _, tag in [*both, *found]}) == 7
+
+
+def test_the_context_of_a_dockerfile_in_the_source_is_the_source(
+    job: ReadJob, dockerfile: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("TOKEN=1")
+    base = make_recipe(job(OWN), "compose").dockerfile_base
+    assert base is not None
+    names = [entry.name for entry in base.context.entries]
+    assert names == [
+        ".rsctl-dockerfile",
+        *("docker", "docker/Dockerfile.gpu", "job.yaml", "requirements.txt", "train.py"),
+    ]
+
+
+def test_another_dockerfiles_context_is_its_own_folder_with_its_own_ignore_file(
+    job: ReadJob, dockerfile: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "train.py").touch()
+    (dockerfile.parent / "Dockerfile.gpu.dockerignore").write_text("*.txt\n")
+    for name in ("a.txt", "b.sh"):
+        (dockerfile.parent / name).touch()
+    recipe, findings = recipe_of(job(f"{OWN}\n  source: src"), "compose")
+    assert recipe.dockerfile_base is not None
+    names = [entry.name for entry in recipe.dockerfile_base.context.entries]
+    assert names == [".rsctl-dockerfile", "Dockerfile.gpu", "Dockerfile.gpu.dockerignore", "b.sh"]
+    assert [(f.path, f.message) for f in findings] == [
+        (
+            "image.dockerfile",
+            "not in the context of image.dockerfile: a.txt (named in .dockerignore)",
+        )
+    ]
+
+
+def test_the_registries_of_a_dockerfile_are_logged_in_to(job: ReadJob, dockerfile: Path) -> None:
+    host = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
+    dockerfile.write_text(f"FROM --platform=linux/amd64 {host}/a:1\nCOPY --from={host}/b:1 / /\n")
+    base = make_recipe(job(OWN), "sagemaker").dockerfile_base
+    assert base is not None
+    assert base.registries == {host}
 
 
 def test_the_same_inputs_have_the_same_tag(job: ReadJob, tmp_path: Path) -> None:

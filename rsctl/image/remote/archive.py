@@ -1,5 +1,7 @@
 """The build context as an upload for a cloud: a ZIP with the context's tar inside.
 
+Where the base is a Dockerfile of the user's, the tar of its context is beside it.
+
 Both services unpack a ZIP. The tar stays packed until docker reads it, so that names, modes and
 links reach docker as they were, whatever a service's unpacking makes of them.
 """
@@ -10,7 +12,7 @@ import hashlib
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
@@ -19,6 +21,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.recipe import Recipe
 
 CONTEXT = "context.tar"
+BASE_CONTEXT = "base.tar"
 _BLOCK = 1 << 20
 
 
@@ -42,16 +45,23 @@ def pack_context(recipe: Recipe) -> Iterator[Upload]:
 
 
 def _write_zip(recipe: Recipe, out: IO[bytes]) -> None:
-    with tempfile.TemporaryFile() as tar:
+    with zipfile.ZipFile(out, "w") as archive:
         # A builder in the cloud starts empty: cache mounts would keep nothing there.
-        recipe.write_context(tar, cache_mounts=False)
-        member = zipfile.ZipInfo(CONTEXT)
+        _add_tar(archive, CONTEXT, lambda tar: recipe.write_context(tar, cache_mounts=False))
+        if recipe.dockerfile_base:
+            _add_tar(archive, BASE_CONTEXT, recipe.dockerfile_base.write_context)
+    out.seek(0, 2)
+
+
+def _add_tar(archive: zipfile.ZipFile, name: str, write: Callable[[IO[bytes]], None]) -> None:
+    with tempfile.TemporaryFile() as tar:
+        write(tar)
+        member = zipfile.ZipInfo(name)
         member.file_size = tar.tell()
         member.compress_type = zipfile.ZIP_DEFLATED
         tar.seek(0)
-        with zipfile.ZipFile(out, "w") as archive, archive.open(member, "w") as packed_tar:
+        with archive.open(member, "w") as packed_tar:
             shutil.copyfileobj(tar, packed_tar, _BLOCK)
-    out.seek(0, 2)
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -36,6 +36,11 @@ def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder
         remedy = "build with Docker or Podman: leave out --builder cloud"
         raise RsctlError(ExitCode.USAGE, error("builder", message, remedy, "target"))
     missing = _missing(job, target, remote_build.needs)
+    platform = job.image.platform
+    if platform and platform not in remote_build.platforms:
+        message = f"the cloud of target {target} builds for {' and '.join(remote_build.platforms)}"
+        remedy = f"build on a machine for {platform}: leave out --builder cloud"
+        missing.append(error("unsupported", message, remedy, "image.platform"))
     if missing:
         raise RsctlError(ExitCode.USAGE, *missing)
     make: Callable[[Any, Endpoints], RemoteBuilder] = import_object(remote_build.builder)

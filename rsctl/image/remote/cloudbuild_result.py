@@ -28,4 +28,4 @@ def build_error(build: dict[str, Any], recipe: Recipe, log: BuildLog) -> RsctlEr
     info = build.get("failureInfo") or {}
     detail = str(info.get("detail") or build.get("statusDetail") or status)[:1000]
     known = service_error(f"Cloud Build: {detail}", status, str(info.get("type")))
-    return known or log.failure.to_error(recipe.reference, recipe.base, f"Cloud Build ({detail})")
+    return known or log.to_error(recipe, f"Cloud Build ({detail})")

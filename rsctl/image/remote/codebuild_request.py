@@ -42,22 +42,30 @@ phases:
 """
 """Constant text. The arguments come as base64, each with a zero byte at its end."""
 
-_IMAGE = "aws/codebuild/standard:7.0"
-_COMPUTE = "BUILD_GENERAL1_MEDIUM"  # 4 cores, 7 GB, 128 GB of disk
+_MACHINES: dict[str | None, tuple[str, str, str]] = {
+    "linux/amd64": ("LINUX_CONTAINER", "aws/codebuild/standard:7.0", "BUILD_GENERAL1_MEDIUM"),
+    "linux/arm64": (
+        "ARM_CONTAINER",
+        "aws/codebuild/amazonlinux2-aarch64-standard:3.0",
+        "BUILD_GENERAL1_LARGE",  # Arm has SMALL and LARGE only, by AWS's CDK
+    ),
+}
+"""What builds for a platform: the kind of machine, the image with docker, and its size."""
 _MINUTES = 120
 
 
 def project_request(options: SageMakerOptions) -> dict[str, Any]:
     """The parameters of CreateProject."""
+    kind, image, size = _MACHINES["linux/amd64"]
     return {
         "name": PROJECT,
         "description": "Builds training images for rsctl; every build brings its own steps.",
         "source": {"type": "NO_SOURCE", "buildspec": BUILDSPEC},
         "artifacts": {"type": "NO_ARTIFACTS"},
         "environment": {
-            "type": "LINUX_CONTAINER",
-            "image": _IMAGE,
-            "computeType": _COMPUTE,
+            "type": kind,
+            "image": image,
+            "computeType": size,
             "privilegedMode": True,
         },
         "serviceRole": build_role(options),
@@ -80,13 +88,15 @@ def build_request(
         "RSCTL_ARGUMENTS": base64.b64encode(encoded).decode(),
         "RSCTL_SCRIPT": SCRIPT,
     }
+    kind, image, size = _MACHINES[recipe.platform or "linux/amd64"]
     return {
         "projectName": PROJECT,
         "sourceTypeOverride": "S3",
         "sourceLocationOverride": location,
         "buildspecOverride": BUILDSPEC,
-        "imageOverride": _IMAGE,
-        "computeTypeOverride": _COMPUTE,
+        "environmentTypeOverride": kind,
+        "imageOverride": image,
+        "computeTypeOverride": size,
         "privilegedModeOverride": True,
         "serviceRoleOverride": build_role(options),
         "timeoutInMinutesOverride": _MINUTES,
@@ -99,8 +109,9 @@ def build_request(
 
 
 def _registries(recipe: Recipe) -> list[str]:
-    """The hosts of the base, if it names one, and of the repository."""
-    return sorted({name.partition("/")[0] for name in (recipe.base, recipe.repository or "")})
+    """The hosts of the base, of those that a Dockerfile names, and of the repository."""
+    names = {name.partition("/")[0] for name in (recipe.base, recipe.repository or "")}
+    return sorted(names | (recipe.dockerfile_base.registries if recipe.dockerfile_base else set()))
 
 
 def build_role(options: SageMakerOptions) -> str:

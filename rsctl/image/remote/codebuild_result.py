@@ -32,7 +32,7 @@ def build_error(build: dict[str, Any], recipe: Recipe, log: BuildLog) -> RsctlEr
         return known
     if phase != "BUILD":
         return RsctlError(ExitCode.REFUSED, error("cloud", message, "run the command again"))
-    return log.failure.to_error(recipe.reference, recipe.base, f"CodeBuild ({detail})")
+    return log.to_error(recipe, f"CodeBuild ({detail})")
 
 
 def _failed_phase(build: dict[str, Any]) -> tuple[str, str]:

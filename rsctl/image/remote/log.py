@@ -6,9 +6,11 @@ import codecs
 import re
 from collections.abc import Callable, Iterator
 
-from rsctl.image.build_errors import FailureDetails
+from rsctl.findings import RsctlError
+from rsctl.image.build_errors import FailureDetails, of_dockerfile
 from rsctl.image.events import BuildEvent, Output, output_or_finding
 from rsctl.image.progress import CLASSIC, BuildKitProgress, Progress, StepwiseProgress
+from rsctl.image.recipe import Recipe
 
 _LONGEST_LINE = 64 << 10
 _STEP_PREFIX = re.compile(r'Step #\d+(?: - "[^"]*")?: ?')  # Cloud Build's own, where it has steps
@@ -18,6 +20,8 @@ _CLASSIC = re.compile(
     r"DEPRECATED: The legacy builder |Sending build context to Docker|Step 1/\d{1,6} : "
 )
 _BUILT = re.compile(r"Successfully tagged \S+$")  # the classic builder's last line
+BASE_BUILT = "rsctl: the Dockerfile is built"
+"""What the build's script says between the build of the user's Dockerfile and that on top."""
 
 
 class BuildLog:
@@ -30,7 +34,8 @@ class BuildLog:
         self._progress: Progress | None = None
         self._cache: str | None = None
         self._last = ""
-        self.failure = FailureDetails()
+        self._is_base_built = False
+        self._failure = FailureDetails()
 
     def add_line(self, line: str) -> None:
         """Show a line of rsctl's own, which is not part of the log."""
@@ -52,6 +57,12 @@ class BuildLog:
             self._rest = ""
         self._close(failed=True)
 
+    def to_error(self, recipe: Recipe, program: str) -> RsctlError:
+        """The error of the build of a recipe by `program`, which has failed."""
+        problem = self._failure.to_error(recipe, program)
+        base = recipe.dockerfile_base
+        return of_dockerfile(problem, base.path) if base and not self._is_base_built else problem
+
     def ends_with(self, starts: tuple[str, ...]) -> bool:
         """Whether the last line that is not blank starts with one of these."""
         return (self._rest.strip() or self._last).startswith(starts)
@@ -60,6 +71,9 @@ class BuildLog:
         line = _STEP_PREFIX.sub("", line.rstrip("\r")[:_LONGEST_LINE], count=1)
         if line.strip():
             self._last = line.strip()
+        if line == BASE_BUILT and not self._is_base_built:
+            self._close(failed=False)
+            self._is_base_built, self._failure = True, FailureDetails()
         for event in self._events(line):
             self._add(event)
         if _BUILT.match(line):
@@ -87,5 +101,5 @@ class BuildLog:
             self._progress = None
 
     def _add(self, event: BuildEvent) -> None:
-        self.failure.add(event)
+        self._failure.add(event)
         self._show(event)

@@ -16,6 +16,18 @@ SCRIPT = """\
 set -eu
 base=$1 platform=$2 image=$3 repository=$4 push=$5
 shift 5
+# From client 23 on, BuildKit is a plugin, which may not be installed.
+client=$(docker version --format '{{.Client.Version}}')
+export DOCKER_BUILDKIT=0 BUILDKIT_PROGRESS=plain
+if docker buildx version >/dev/null 2>&1 || [ "${client%%.*}" -lt 23 ]; then
+  DOCKER_BUILDKIT=1
+fi
+# The user's Dockerfile, where it is what the base is made of.
+if [ -e base.tar ]; then
+  docker build ${platform:+--platform "$platform"} --file .rsctl-dockerfile --tag "$base" - \
+    < base.tar
+  echo 'rsctl: the Dockerfile is built'
+fi
 if ! docker image inspect "$base" >/dev/null 2>&1; then
   if ! docker pull --quiet ${platform:+--platform "$platform"} "$base"; then
     echo '{"rsctl": "finding", "severity": "error", "code": "base-pull",\
@@ -24,13 +36,15 @@ if ! docker image inspect "$base" >/dev/null 2>&1; then
     exit 1
   fi
 fi
+is=$(docker image inspect --format '{{.Os}}/{{.Architecture}}' "$base")
+case "$is" in ''|"$platform"*) ;; *)
+  printf '{"rsctl": "finding", "severity": "error", "code": "platform", "message": "the base is \
+for %s, not for %s", "remedy": "take a base for that"}\n' "$is" "$platform"
+  exit 1 ;;
+esac
 user=$(docker image inspect --format '{{.Config.User}}' "$base")
 if [ -n "$user" ]; then set -- --build-arg "BASE_USER=$user" "$@"; fi
-# From client 23 on, BuildKit is a plugin, which may not be installed.
-client=$(docker version --format '{{.Client.Version}}')
-export DOCKER_BUILDKIT=0 BUILDKIT_PROGRESS=plain
-if docker buildx version >/dev/null 2>&1 || [ "${client%%.*}" -lt 23 ]; then
-  DOCKER_BUILDKIT=1
+if [ "$DOCKER_BUILDKIT" = 1 ]; then
   set -- --cache-from "$repository:rsctl-cache" --build-arg BUILDKIT_INLINE_CACHE=1 "$@"
 else
   set -- --force-rm "$@"

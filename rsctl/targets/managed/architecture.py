@@ -11,17 +11,26 @@ from rsctl.spec.job import Job
 
 _FOR_ARM = re.compile(r"arm64|aarch64|graviton", re.IGNORECASE)
 _FOR_OTHERS = re.compile(r"amd64|x86[_-]?64", re.IGNORECASE)
-_REMEDY = "build one for linux/arm64 and give it as image.uri, or take another machine"
+_ARM = "linux/arm64"
+_BUILD = f"set image.platform: {_ARM}, or take another machine"
+_BRING = f"build one for {_ARM} and give it as image.uri, or take another machine"
 
 
 def architecture_findings(
-    job: Job, worker: Machine | None, own_reducers: Machine | None, platform: str | None
+    job: Job, worker: Machine | None, own_reducers: Machine | None, usual: str | None
 ) -> Iterator[Finding]:
     """What the workers' image cannot be; `own_reducers` is the machine of rsctl's reducers.
 
-    They run the workers' image, which has one architecture.
+    They run the workers' image, which has one architecture; `usual` is the target's platform.
     """
-    if worker is None or not worker.arm:
+    if worker is None:
+        return
+    platform = job.image.platform or usual
+    if not worker.arm:
+        if platform == _ARM and not job.image.uri:
+            message = f"{worker.name} has no Arm processors, and the image is for {_ARM}"
+            remedy = "remove image.platform, or take a machine with Arm processors"
+            yield error("arm", message, remedy, "image.platform")
         return
     has = f"{worker.name} has Arm processors"
     if own_reducers is not None and not own_reducers.arm:
@@ -29,10 +38,11 @@ def architecture_findings(
         yield error("arm", message, "set reducers.count: 0", "reducers.machine")
     uri = job.image.uri
     if not uri:
-        message = f"{has}, and rsctl builds images for {platform}"
-        yield error("arm", message, _REMEDY, "image")
+        if platform != _ARM:
+            message = f"{has}, and the image is for {platform}"
+            yield error("arm", message, _BUILD, "image.platform")
     elif _FOR_OTHERS.search(uri):
-        yield error("arm", f"{has}, and {uri} is not for them by its name", _REMEDY, "image.uri")
+        yield error("arm", f"{has}, and {uri} is not for them by its name", _BRING, "image.uri")
     elif not _FOR_ARM.search(uri):
         message = f"{has}: the image must be for linux/arm64, which its name does not show"
-        yield warning("arm", message, _REMEDY, "image.uri")
+        yield warning("arm", message, _BRING, "image.uri")

@@ -66,7 +66,7 @@ def _image_findings(job: Job) -> Iterator[Finding]:
         yield from problem.findings
         return
     if repository is None:
-        if not job.image.uri and job.image.base:
+        if job.image.is_built:
             message = "SageMaker pulls the image from ECR, so it must be pushed there"
             remedy = "name it: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
             yield error("image", message, remedy, "image.repository")

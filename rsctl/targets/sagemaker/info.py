@@ -28,6 +28,7 @@ INFO = TargetInfo(
     remote_build=RemoteBuild(
         "rsctl.image.remote.codebuild:CodeBuild",
         (("region",), ("staging",), ("build_role", "role")),
+        ("linux/amd64", "linux/arm64"),
     ),
     log_in_check="rsctl.doctor.aws:signed_in",
     job_checks=("rsctl.doctor.aws:aws_checks", "rsctl.doctor.registry:registry_checks"),

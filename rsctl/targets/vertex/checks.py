@@ -44,7 +44,7 @@ def disk_gb(job: Job) -> Optional[int]:
 def _image(job: Job) -> Iterator[Finding]:
     yield from image_findings(job, "vertex")
     yield from package_findings(job, "vertex")
-    if job.image.uri or not job.image.base:
+    if not job.image.is_built:
         return
     try:
         repository = repository_of(job, "vertex")

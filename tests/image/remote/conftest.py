@@ -18,6 +18,7 @@ import pytest
 
 from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import RsctlError
+from rsctl.image.dockerfile_base import DockerfileBase
 from rsctl.image.events import BuildEvent, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
@@ -54,6 +55,8 @@ class Tiny:
     transport: str = "none"
     platform: str | None = "linux/amd64"
     digest: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    dockerfile_base: DockerfileBase | None = None
+    commands: tuple[str, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
 
     @property

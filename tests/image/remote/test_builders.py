@@ -118,6 +118,25 @@ def test_the_request_to_cloud_build_is_what_googles_proto_has() -> None:
     }
 
 
+def test_each_cloud_builds_for_the_platforms_of_its_machines(job: Callable[[str], Job]) -> None:
+    for_arm = job(COMPLETE.replace("base: base,", "base: base, platform: linux/arm64,"))
+    assert isinstance(remote_builder(for_arm, "sagemaker", Endpoints.of_environment()), CodeBuild)
+    with pytest.raises(RsctlError) as caught:
+        remote_builder(for_arm, "vertex", Endpoints.of_environment())
+    [finding] = caught.value.findings
+    assert (finding.path, finding.message) == (
+        "image.platform",
+        "the cloud of target vertex builds for linux/amd64",
+    )
+    request = codebuild_request.build_request(
+        Tiny(platform="linux/arm64"), SageMakerOptions(role=ROLE), "bucket/key", "token"
+    )
+    assert (request["environmentTypeOverride"], request["computeTypeOverride"]) == (
+        "ARM_CONTAINER",
+        "BUILD_GENERAL1_LARGE",
+    )
+
+
 def test_the_requests_to_codebuild_are_what_botocores_model_has() -> None:
     options = SageMakerOptions(region="us-east-1", staging="s3://bucket", role=ROLE)
     model = service_model("codebuild")

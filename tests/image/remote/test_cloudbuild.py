@@ -11,6 +11,8 @@ import pytest
 
 from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
+from rsctl.image.context import Context, Entry
+from rsctl.image.dockerfile_base import DockerfileBase
 from rsctl.image.events import BuildEvent, Output, Step
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
@@ -50,6 +52,49 @@ def test_what_is_uploaded(google: CloudBuildEmulator, docker: FakeDocker, screen
     archive = zipfile.ZipFile(io.BytesIO(content))
     assert archive.namelist() == ["context.tar"]
     assert archive.read("context.tar") == expected.getvalue()
+
+
+DOCKERFILE = DockerfileBase(
+    path="/job/Dockerfile",
+    folder="/job",
+    context=Context([Entry(".rsctl-dockerfile", content=b"FROM x")]),
+    digest="9876",
+)
+
+
+def test_a_dockerfile_of_the_users_is_built_first(
+    google: CloudBuildEmulator, docker: FakeDocker, screen: Screen
+) -> None:
+    recipe = Tiny(base=DOCKERFILE.reference, dockerfile_base=DOCKERFILE)
+    assert cloud_build().build(recipe, screen) == DIGEST
+    [name] = [n for n in google.storage.names("staging") if n.endswith(".zip")]
+    archive = zipfile.ZipFile(io.BytesIO(google.storage.content("staging", name) or b""))
+    assert archive.namelist() == ["context.tar", "base.tar"]
+    assert [call for call in docker.calls if call.startswith(("build ", "pull "))] == [
+        "build --platform linux/amd64 --file .rsctl-dockerfile --tag rsctl/dockerfile:9876 -",
+        f"build --cache-from {recipe.repository}:rsctl-cache "
+        "--build-arg BUILDKIT_INLINE_CACHE=1 --platform linux/amd64 "
+        f"--tag {recipe.reference} -",
+    ]
+    step = Step(1, 1, "RUN echo built")
+    assert screen.events.count(step) == 2
+
+
+@pytest.mark.parametrize(("count", "path"), [(1, "image.dockerfile"), (2, "image")])
+def test_which_of_the_two_builds_has_failed(
+    count: int,
+    path: str,
+    google: CloudBuildEmulator,
+    docker: FakeDocker,
+    screen: Screen,
+) -> None:
+    docker.build(
+        f"echo '#1 [1/1] RUN x'; [ $(grep -c '^build ' {docker.folder}/calls) -lt {count} ] || "
+        "{ echo '#1 ERROR: process x did not complete'; exit 1; }"
+    )
+    with pytest.raises(RsctlError) as caught:
+        cloud_build().build(Tiny(base="b", dockerfile_base=DOCKERFILE), screen)
+    assert {finding.path for finding in caught.value.findings} == {path}
 
 
 def test_an_unchanged_context_is_uploaded_once(

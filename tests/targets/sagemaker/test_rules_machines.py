@@ -187,8 +187,37 @@ ARM = {
     "an image that is built here": (
         {**GB200, "image": {"uri": None, "base": "b", "repository": f"{REGISTRY}/job"}},
         [
-            "error image: ml.p6e-gb200.36xlarge has Arm processors, and rsctl builds images for "
-            f"linux/amd64 -> {ELSEWHERE}"
+            "error image.platform: ml.p6e-gb200.36xlarge has Arm processors, and the image is for "
+            "linux/amd64 -> set image.platform: linux/arm64, or take another machine"
+        ],
+    ),
+    "an image that is built for Arm": (
+        {
+            **GB200,
+            "image": {
+                "uri": None,
+                "base": "b",
+                "repository": f"{REGISTRY}/job",
+                "platform": "linux/arm64",
+            },
+        },
+        [
+            "warning image.transport: the installation of EFA's software is not tried for "
+            "linux/arm64 -> see how the build's last check ends, or set image.transport: none"
+        ],
+    ),
+    "an image that is built for Arm, and other machines": (
+        {
+            "image": {
+                "uri": None,
+                "base": "b",
+                "repository": f"{REGISTRY}/job",
+                "platform": "linux/arm64",
+            }
+        },
+        [
+            "error image.platform: ml.m5.xlarge has no Arm processors, and the image is for "
+            "linux/arm64 -> remove image.platform, or take a machine with Arm processors"
         ],
     ),
     "reducers beside Arm workers": (
