@@ -72,13 +72,13 @@ def _check_command(command: str, path: str) -> Iterator[Finding]:
     """What would not end with its line, or would be no command at all."""
     if not command.strip() or not command.replace("\t", " ").isprintable():
         message = "expected a command on one line, without control characters"
-        yield error("run", message, "write each command as an item of its own", path)
+        yield error("command", message, "write each command as an item of its own", path)
     elif command.rstrip().endswith("\\"):
         message = "a backslash at its end would take the next instruction into the command"
-        yield error("run", message, "remove it, or write the command on one line", path)
+        yield error("command", message, "remove it, or write the command on one line", path)
     elif re.search(r"(?<!<)<<(?!<)", command):
         message = "a here-document (<<) would take the next instructions for its text"
-        yield error("run", message, f"use printf, or {_OWN_FILE}", path)
+        yield error("command", message, f"use printf, or {_OWN_FILE}", path)
     elif command.lstrip().startswith("--"):
         message = "options of RUN are not for every builder, and this is no command"
-        yield error("run", message, f"begin with the command, or {_OWN_FILE}", path)
+        yield error("command", message, f"begin with the command, or {_OWN_FILE}", path)

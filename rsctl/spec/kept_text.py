@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from rsctl.findings import Finding
-from rsctl.spec.checks import is_secret_name
+from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.file_text import YamlError
 from rsctl.spec.secret_values import FORMATS
 from rsctl.spec.yaml_parser import parse
