@@ -139,6 +139,8 @@ def _settle_output() -> None:
             stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        except ValueError:  # whoever wrote to it has closed it, as that reader had gone
+            continue
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ import pytest
 from rsctl import __version__
 from rsctl.cli.app import COMMANDS, PANELS
 from rsctl.runs.store import Store
+from rsctl.stream.events import MetricEvent
 
-from .conftest import Cli, MadeRun
+from .conftest import Cli, MadeRun, at
 
 JOB = "name: job\nrun: {script: train.py}\nimage: {source: src}\n"
 
@@ -159,6 +160,10 @@ def test_a_reader_that_has_seen_enough_is_no_problem(
     done = rsctl.shell("rsctl logs @last -o json | head -1")
     assert (done.code, len(done.events), done.err) == (0, 1, "")
     assert rsctl.shell("rsctl --help | true").code == 0
+    value = MetricEvent(time=at(3), replica="worker-0", name="loss", value=0.5)
+    made.store.add_metrics(made.run, [value] * 5000)
+    done = rsctl.shell("rsctl export @last --table metrics | head -1")
+    assert (done.code, done.out[:4], done.err) == (0, "run,", "")
 
 
 @pytest.mark.parametrize("command", ["list", "list -o json", "logs @last", "schema"])
