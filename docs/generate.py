@@ -22,6 +22,8 @@ import variables
 
 from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
+from rsctl.costs.billing import PlanCost, PoolPrice
+from rsctl.costs.run_cost import RunCost
 from rsctl.doctor import Check
 from rsctl.fetch.fetch import FetchedFile
 from rsctl.findings import ExitCode, Finding
@@ -119,7 +121,8 @@ DOCUMENTS = (
     ("status, cancel", "one run: `run`, `name`, `target`, `url`, `state`, `created`, `reason`, "
      "`exit_code`, `attempt`, `started`, `ended`, `first_failure`, `attempts`, `replicas`, "
      "`settings` (what --set laid over the file), `facts` (what only this target knows), "
-     "`metrics` (last values), `rehearsed`, `results`; status has `spec` (the job file as written, "
+     "`metrics` (last values), `rehearsed`, `results`, `cost` (a RunCost, null where "
+     "nothing is billed); status has `spec` (the job file as written, "
      "without secrets; null if there was none) and `gradients` too."),
     ("metrics", "NDJSON: one `metric` event a line; those of the nodes (`node.`, `cloud.`) with "
      "`--nodes` or by `--name` only, as in the text."),
@@ -140,7 +143,8 @@ EVENTS = (
     events.LogEvent, events.StateEvent, events.MetricEvent, events.FindingEvent, events.ResultEvent
 )  # fmt: skip
 PARTS = (
-    Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, TrackingPlan,
+    Finding, events.Failure, events.Attempt, Replica, Plan, ImagePlan, Pool, PlanCost, PoolPrice,
+    RunCost, TrackingPlan,
     PlannedTracker, Check, CellSummary, CellFigure, Item, FetchedFile,
 )  # fmt: skip
 
@@ -178,7 +182,8 @@ def _struct(struct: type[msgspec.Struct], title: str) -> Iterator[str]:
 def _type(hint: Any) -> str:
     text = hint.__name__ if isinstance(hint, type) and not hasattr(hint, "__args__") else str(hint)
     for old, new in (("typing.", ""), ("rsctl.findings.", ""), ("rsctl.stream.events.", ""),
-                     ("rsctl.targets.base.", ""), ("rsctl.bench.summary.", ""),
+                     ("rsctl.targets.base.", ""), ("rsctl.costs.billing.", ""),
+                     ("rsctl.bench.summary.", ""),
                      ("NoneType", "None"), ("|", "or")):  # fmt: skip
         text = text.replace(old, new)
     return f"`{text}`"

@@ -12,6 +12,8 @@ from dataclasses import replace
 from msgspec.structs import replace as with_fields
 
 from rsctl.catalog.images import check_python
+from rsctl.costs.billing import billing_of, plan_cost
+from rsctl.costs.limit import cost_findings
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
@@ -48,7 +50,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(_job_findings(source.job, target))
     job = source.job if source.job is not None and is_sound else source.require_job()
     try:
-        submission = target.render(job, run)
+        submission = _priced(target.render(job, run), target)
     except RsctlError as problem:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
@@ -66,7 +68,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     """The submission of a job that was read or made elsewhere; its findings have no lines."""
     findings = list(_job_findings(job, target))
     try:
-        submission = target.render(job, run)
+        submission = _priced(target.render(job, run), target)
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings
@@ -80,6 +82,17 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from capability_findings(job, target.info)
     yield from check_python(job)
     yield from check_tracking_on(job, target.info.name)
+
+
+def _priced(submission: Submission, target: Target) -> Submission:
+    """With what it costs, and whether it may."""
+    plan, limits, info = submission.plan, submission.job.limits, target.info
+    billing = billing_of(info, plan.request)
+    if billing is None or info.catalog is None:
+        return submission
+    cost = plan_cost(info.catalog, plan.pools, billing, limits)
+    plan = with_fields(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
+    return replace(submission, plan=plan)
 
 
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:

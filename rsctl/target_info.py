@@ -111,6 +111,9 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether machines are paid for by the hour."""
     catalog: Optional[str] = None
     """The catalogue of rsctl with its machines and prices."""
+    billing: Optional[str] = None
+    """How a request is billed: a function of the request that returns a
+    `rsctl.costs.billing.Billing`."""
     quota: Optional[Quota] = None
     """How fast a bench may submit and poll."""
 

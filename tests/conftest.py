@@ -39,6 +39,7 @@ def rsctl_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """RSCTL_HOME of this test; it does not exist yet."""
     home = tmp_path / "rsctl-home"
     monkeypatch.setenv("RSCTL_HOME", str(home))
+    monkeypatch.setenv("RSCTL_CONFIG", str(tmp_path / "rsctl-config"))
     monkeypatch.setenv("COLUMNS", "80")
     for name in ("CI", "NO_COLOR", "FORCE_COLOR", "RSCTL_DEBUG", "RSCTL_BASE"):
         monkeypatch.delenv(name, raising=False)

@@ -12,9 +12,9 @@ import rsctl
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report", "export", "prune"),
-    *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "image", "runs", "stream"),
-    *("clients", "advise", "catalog", "spec", "target_info", "known_errors", "atomic_file"),
-    *("findings", "installation", "data"),
+    *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "costs", "image", "runs"),
+    *("stream", "clients", "advise", "catalog", "spec", "target_info", "known_errors"),
+    *("atomic_file", "findings", "installation", "data"),
     *("runtime", "transport"),
 )
 """From the top down."""

@@ -76,7 +76,6 @@ if TYPE_CHECKING:
     from rsctl.bench.calibrate import Calibration as Calibration
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
-    from rsctl.bench.cost import cost_of as cost_of
     from rsctl.bench.figures import Figure as Figure
     from rsctl.bench.floors import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
@@ -93,6 +92,11 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import cell_figures as cell_figures
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
+    from rsctl.costs.billing import PlanCost as PlanCost
+    from rsctl.costs.billing import PoolPrice as PoolPrice
+    from rsctl.costs.limit import dollars as dollars
+    from rsctl.costs.run_cost import RunCost as RunCost
+    from rsctl.costs.run_cost import cost_of as cost_of
     from rsctl.doctor import Check as Check
     from rsctl.emulators.faults import Fault as Fault
     from rsctl.fetch.fetch import Fetched as Fetched
@@ -147,7 +151,6 @@ _MODULES = {
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
-    "rsctl.bench.cost": ("cost_of",),
     "rsctl.bench.figures": ("Figure",),
     "rsctl.bench.floors": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),
@@ -158,6 +161,9 @@ _MODULES = {
     "rsctl.bench.run": ("Stop",),
     "rsctl.bench.summary": ("CellFigure", "CellSummary", "cell_figures", "format_cell"),
     "rsctl.bench.verdict": ("Verdict",),
+    "rsctl.costs.billing": ("PlanCost", "PoolPrice"),
+    "rsctl.costs.limit": ("dollars",),
+    "rsctl.costs.run_cost": ("RunCost", "cost_of"),
     "rsctl.doctor": ("Check",),
     "rsctl.emulators.faults": ("Fault",),
     "rsctl.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from rsctl.api.results import result_locations
+from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.records import RunRecord
@@ -68,4 +71,5 @@ def make_result(
         metrics=metrics,
         url=known.url if known else None,
         results=result_locations(known) if known else {},
+        cost=msgspec.to_builtins(run_cost(known)) if known else None,
     )

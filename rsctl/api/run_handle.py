@@ -17,6 +17,7 @@ from rsctl.api.metrics import metric_events
 from rsctl.api.outdated import latest, refreshed
 from rsctl.api.pages import pages_of
 from rsctl.api.results import result_locations
+from rsctl.costs.run_cost import RunCost, run_cost
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
@@ -240,6 +241,13 @@ class Run:
             exit_code = int(state.exit_code if state.is_final else ExitCode.JOB_FAILED)
         return make_result(self.id, self.record, metrics or {}, exit_code)
 
+    def cost(self) -> RunCost | None:
+        """What it has cost by what was known of it when it was last asked for.
+
+        None where nothing is billed: on machines of one's own, and of a rehearsal.
+        """
+        return run_cost(self.record)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as `rsctl list -o json` prints it: without plan and spec, which are
         long."""
@@ -249,6 +257,7 @@ class Run:
         fields["rehearsed"] = self.is_rehearsed
         fields["results"] = self.locations()
         fields["facts"] = {fact.name: fact.value for fact in self.record.facts}
+        fields["cost"] = msgspec.to_builtins(self.cost())
         return fields
 
     def ask_to_end(self) -> None:

@@ -12,9 +12,9 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.bench.cost import cost_of
 from rsctl.bench.phases import phases_of, step_seconds
 from rsctl.bench.steady import steady
+from rsctl.costs.run_cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import MetricEvent

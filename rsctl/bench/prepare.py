@@ -141,7 +141,8 @@ def digest_of(submission: Submission) -> str:
     """A digest of a plan but for the id of its run; where there is no image, of the code too."""
     plan, job = submission.plan, submission.job
     shown: dict[str, Any] = {**msgspec.to_builtins(plan), "findings": [], "image": plan.image.tag}
-    shown.pop("tracking", None)  # where figures go does not change them
+    for name in ("tracking", "cost"):  # where figures go and what they cost does not change them
+        shown.pop(name, None)
     shown["metrics"] = metric_specs(job)
     shown["limits"] = [job.limits.timeout, job.limits.retries]
     text = msgspec.json.encode(shown, order="sorted", enc_hook=str).replace(

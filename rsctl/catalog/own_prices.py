@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rsctl.catalog.price_tables import OwnPrices, PriceTable
+from rsctl.catalog.price_table import OwnPrices, PriceTable
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.spec.decode import Decoder, TooMany
 from rsctl.spec.file_text import YamlError, read_text

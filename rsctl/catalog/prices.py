@@ -8,7 +8,8 @@ from typing import NamedTuple, Optional
 import msgspec
 
 from rsctl import catalog
-from rsctl.catalog.price_tables import ANY, PriceTable, Rates, price_tables
+from rsctl.catalog.price_table import ANY, PriceTable, Rates
+from rsctl.catalog.price_tables import price_tables
 from rsctl.spec.units import Accelerator
 
 _NONE = Rates()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rsctl.api import Finding, Run, RunRecord, runs
+from rsctl.api import Finding, Run, RunRecord, dollars, runs
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.run_text import state_on
@@ -26,7 +26,8 @@ _MAX_METRICS = 3
 def command(
     limit: options.Limit = 20,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also what each run takes on the disk.")
+        bool,
+        typer.Option("--verbose", "-v", help="Also what each run has cost and takes on the disk."),
     ] = False,
     output: options.Output = "text",
 ) -> int:
@@ -58,7 +59,7 @@ def _disk(run: Run, sizes: dict[str, int]) -> dict[str, int]:
 def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
     width = max(len(run.id) for run in found)
     beside = max(8, *(len(run.record.target) for run in found))
-    disk = "      DISK" if sizes else ""
+    disk = "        COST      DISK" if sizes else ""
     head = f"{'RUN':<{width}}  {'TARGET':<{beside}}  {'STATE':<10}  EXIT  {'CREATED (UTC)':<16}"
     typer.echo(f"{head}     TIME{disk}  OVERRIDES AND METRICS")
     for each in found:
@@ -69,8 +70,14 @@ def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
         code = "" if run.exit_code is None else run.exit_code
         details = _details(run, each.last_values())
         start = f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {code:>4}  {created}"
-        disk = f"  {format_bytes(sizes[run.run]):>8}" if sizes else ""
+        disk = f"  {_cost(each):>10}  {format_bytes(sizes[run.run]):>8}" if sizes else ""
         typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
+
+
+def _cost(run: Run) -> str:
+    """What it has cost, as `12.30 USD`; nothing where no price is known."""
+    cost = run.cost()
+    return dollars(cost.dollars) if cost and cost.dollars is not None else ""
 
 
 def _details(run: RunRecord, values: dict[str, float]) -> str:

@@ -12,6 +12,7 @@ import yaml
 from rsctl.api import Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
+from rsctl.cli.cost_text import format_plan_cost
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode
 from rsctl.stream.sanitize import sanitize
@@ -64,6 +65,9 @@ def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
         *((f"{pool.role}s", _pool(pool)) for pool in plan.pools),
         ("world size", str(plan.world_size)),
     ]
+    if plan.cost:
+        cost = format_plan_cost(plan.cost)
+        head += [("cost", cost[0]), *(("", line) for line in cost[1:])]
     lines = [f"{name:<12}{value}" for name, value in head]
     if cells:
         lines.append(f"{'matrix':<12}{len(cells)} cells")

@@ -10,6 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from rsctl.api import Run, RunRecord
+from rsctl.cli.cost_text import format_run_cost
 from rsctl.cli.output import in_color
 from rsctl.cli.results import is_empty
 from rsctl.cli.show import format_finding, remedy_line, styled
@@ -85,6 +86,8 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
         lines.append(f"  {name} {format_metric(figures)}")
     kept = [(name, at) for name, at in result.results.items() if not is_empty(at)]
     lines += [f"  {name}: {sanitize_line(at)}" for name, at in kept]
+    if cost := found.cost():
+        lines.append(f"  cost: {format_run_cost(cost, has_ended=True)[0]}")
     if run.plan.get("image", {}).get("transport") == "rsctl":
         travel = found.gradients()
         lines += [f"  gradients: {travel.format()}"] if travel else []

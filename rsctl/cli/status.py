@@ -9,6 +9,7 @@ import typer
 from rsctl.api import Gradients, Replica, Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
+from rsctl.cli.cost_text import format_run_cost
 from rsctl.cli.results import format_location
 from rsctl.cli.run_text import failure_block, format_attempt, state_on
 from rsctl.cli.runs import find_run
@@ -58,6 +59,9 @@ def _lines(found: Run, travel: Gradients | None) -> list[str]:
     table = [(replica.replica, _replica(replica)) for replica in run.replicas]
     table += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
     table += [(name, format_location(location)) for name, location in found.locations().items()]
+    if cost := found.cost():
+        money = format_run_cost(cost, run.state.is_final)
+        table += [("cost", money[0]), *(("", line) for line in money[1:])]
     table += [("gradients", travel.format())] if travel else []
     table += [(f"attempt {each.attempt}", format_attempt(each)) for each in run.attempts]
     width = max([12, *(len(name) + 2 for name, _ in table)])

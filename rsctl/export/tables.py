@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
 
-from rsctl.bench.cost import cost_of
 from rsctl.bench.figures import figures
 from rsctl.bench.records import Bench, Cell
+from rsctl.costs.run_cost import cost_of
 from rsctl.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import seconds_between

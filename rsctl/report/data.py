@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsctl.bench.cost import cost_of
 from rsctl.bench.figures import Figure, figures
 from rsctl.bench.fingerprint import run_print
 from rsctl.bench.phases import Measured, phases_of
+from rsctl.costs.run_cost import cost_of
 from rsctl.findings import Finding
 from rsctl.runs.findings import findings_of
 from rsctl.runs.folder import RunFolder

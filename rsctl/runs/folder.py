@@ -42,12 +42,22 @@ class RestartLimit(NamedTuple):
     is_spot: bool
 
 
+class CostLimit(msgspec.Struct, frozen=True):
+    """The US dollars that a job may cost, what it costs an hour, and whether its own time limit is
+    what they pay for.
+    """
+
+    dollars: float
+    per_hour: float
+    ends_at_limit: bool
+
+
 class RunDescription(msgspec.Struct, kw_only=True):
     """What a supervisor runs, written down in `submission.json`. Times in seconds.
 
     With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `queue`
     is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
-    restarted too often, if the service does not see to that itself.
+    restarted too often, if the service does not see to that itself; `cost` is what it may cost.
     """
 
     run: str
@@ -60,6 +70,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     may_lose_reducers: bool = False
     queue: Optional[float] = None
     restarts: Optional[RestartLimit] = None
+    cost: Optional[CostLimit] = None
 
 
 class RunFolder:

@@ -28,6 +28,7 @@ from rsctl.spec.units import (
     EnvValue,
     LocalPath,
     Location,
+    Money,
     RelativePath,
     Size,
 )
@@ -217,6 +218,14 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
+    cost: Annotated[
+        Optional[Money],
+        Meta(
+            description="The most that the job may cost, such as 50 USD, by the prices of its "
+            "machines. A plan that can cost more by its limits.timeout is refused; without one the "
+            "job is ended when it has cost that."
+        ),
+    ] = None
 
     @property
     def most_restarts(self) -> Optional[int]:

@@ -172,6 +172,27 @@ class Warmup(str):
         return None if self == "auto" or self.steps is not None else float(Duration.parse(self))
 
 
+class Money(float):
+    """US dollars, written `50 USD` or `0.5USD`."""
+
+    expected: ClassVar[str] = "an amount of US dollars such as 50 USD"
+    pattern: ClassVar[str] = rf"^{_NUMBER} ?USD$"
+
+    @classmethod
+    def parse(cls, text: str) -> Money:
+        """Raises ValueError if the text is no amount, or nothing."""
+        if not re.fullmatch(cls.pattern, text):
+            raise ValueError(cls.expected)
+        amount = float(text.removesuffix("USD"))
+        if not amount:
+            raise ValueError(cls.expected, "it is zero")
+        return cls(amount)
+
+    def __str__(self) -> str:
+        """`50 USD`."""
+        return f"{_decimal(self)} USD"
+
+
 class Regression(str):
     """How much worse a metric may become: `5%` of the baseline, or an amount in its unit."""
 

@@ -102,8 +102,8 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     """The last event: how the run ended, as far as the one who watched it knows.
 
     `run` is None if it did not come to a run. `results` are the locations of its outputs, its
-    checkpoints and, on clouds, its model. `attempts` are the starts before the last one, whose
-    number is `attempt`.
+    checkpoints and, on clouds, its model. `cost` is a RunCost where machines are billed.
+    `attempts` are the starts before the last one, whose number is `attempt`.
     """
 
     time: str
@@ -116,6 +116,7 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     results: dict[str, str] = {}
     attempt: int = 1
     attempts: list[Attempt] = []
+    cost: Optional[dict[str, Any]] = None
 
 
 Event = Union[LogEvent, StateEvent, MetricEvent, FindingEvent, ResultEvent]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.costs.billing import PlanCost
 from rsctl.findings import Finding, JobState, RsctlError, error, note, warning
 from rsctl.image.events import Show
 from rsctl.spec.env_checks import without_secret
@@ -65,7 +66,8 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     """All that a submission will do; what `rsctl plan -o json` prints.
 
     `env` is what the script finds in its environment; a None value is a secret that is taken from
-    the submitter's environment and shown nowhere. `tracking` is there where the job has any.
+    the submitter's environment and shown nowhere. `cost` is there where machines are billed,
+    `tracking` where the job has any.
     """
 
     run: str
@@ -76,6 +78,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     env: dict[str, Optional[str]]
     request: dict[str, Any]
     findings: list[Finding] = []
+    cost: Union[PlanCost, msgspec.UnsetType] = msgspec.UNSET
     tracking: Union[TrackingPlan, msgspec.UnsetType] = msgspec.UNSET
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.catalog.price_tables import PriceTable, Rates
+from rsctl.catalog.price_table import PriceTable, Rates
 from rsctl.catalog.prices import NoPrice, Price, price_of
 from rsctl.spec.units import Accelerator
 

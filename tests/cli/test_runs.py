@@ -18,7 +18,7 @@ Make = Callable[..., MadeRun]
 RUN_KEYS = [
     *("run", "name", "target", "url", "state", "created", "reason", "exit_code", "attempt"),
     *("started", "ended", "first_failure", "attempts", "replicas"),
-    *("settings", "facts", "metrics", "rehearsed", "results"),
+    *("settings", "facts", "metrics", "rehearsed", "results", "cost"),
 ]
 FAILURE = Failure(
     replica="worker-1",

@@ -7,7 +7,8 @@ from rsctl.target_info import TargetInfo, Unsupported
 _REFUSED = {
     "comm.backend": Unsupported(
         "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
-    )
+    ),
+    "limits.cost": Unsupported("machines of one's own have no price", "remove limits.cost"),
 }
 _UNUSED = {
     "workers.machine": "it runs on this machine",

@@ -20,7 +20,8 @@ class Progress(msgspec.Struct, kw_only=True):
     cut off and read again. `state`, `attempt` and `reason` are those recorded last, `failures` the
     exits that ranks have reported in this attempt, `measured` until when the cloud's measurements
     have been fetched. `waiting_since` is since when the job waits for capacity, and
-    `waited_too_long` that it was cancelled for that.
+    `waited_too_long` that it was cancelled for that. `running_since` is since when it costs, and
+    `cost_too_much` that it was cancelled for what it had cost.
 
     `attempt` counts from 1, `attempts` are those before it. `restarts` is how often the job was
     being started after it had run, `starts` how often each replica's container has begun, and
@@ -41,6 +42,8 @@ class Progress(msgspec.Struct, kw_only=True):
     measured: Optional[str] = None
     waiting_since: Optional[str] = None
     waited_too_long: bool = msgspec.field(default=False, name="gave_up")
+    running_since: Optional[str] = None
+    cost_too_much: bool = False
     restarts: int = 0
     starts: dict[str, int] = {}
     attempts: list[Attempt] = []

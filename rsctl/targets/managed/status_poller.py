@@ -1,11 +1,13 @@
-"""Polls a job's status, and cancels one that waits longer for capacity than it may."""
+"""Polls a job's status, and cancels one that waits for capacity or costs more than it may."""
 
 from __future__ import annotations
 
 import msgspec
 
+from rsctl.costs.billing import HOUR
+from rsctl.costs.limit import dollars
 from rsctl.findings import JobState
-from rsctl.runs.folder import RunFolder
+from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.stream.events import now, parse_time, seconds_between
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
@@ -14,20 +16,21 @@ _WAITING = (JobState.QUEUED, JobState.STARTING)
 
 
 class StatusPoller:
-    """Asks how the job is; one that waits for longer than it may is cancelled, and has expired."""
+    """Asks how the job is; one that is cancelled for a limit of its own has expired."""
 
     def __init__(self, folder: RunFolder, job: CloudJob, progress: Progress) -> None:
         self._job, self._progress = job, progress
-        self._limit = _longest_wait(folder)
+        description = _description(folder)
+        self._longest_wait = description.queue if description else None
+        self._cost = description.cost if description else None
 
     def status(self) -> JobStatus:
         """How the job is now. Raises Unreachable and RsctlError."""
         status = self._job.status()
-        self._limit_wait(status)
-        if self._progress.waited_too_long and status.state is JobState.CANCELLED:
-            why = f"it waited longer than limits.queue of {self._limit:g} s"
-            return msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
-        return status
+        if not status.state.is_final:
+            self._limit_wait(status)
+            self._limit_cost(status)
+        return self._with_limits(status)
 
     def _limit_wait(self, status: JobStatus) -> None:
         progress = self._progress
@@ -36,9 +39,40 @@ class StatusPoller:
             return
         progress.waiting_since = progress.waiting_since or stamped(status.time)
         waited = seconds_between(progress.waiting_since, now())
-        if self._limit is not None and waited > self._limit and not progress.waited_too_long:
+        limit = self._longest_wait
+        if limit is not None and waited > limit and not progress.waited_too_long:
             self._job.cancel()
             progress.waited_too_long = True
+
+    def _limit_cost(self, status: JobStatus) -> None:
+        """All time since it first ran counts: its machines may stay while it is restarted."""
+        progress = self._progress
+        if status.state is JobState.RUNNING:
+            progress.running_since = progress.running_since or stamped(status.time)
+        if self._cost is None or progress.running_since is None or progress.cost_too_much:
+            return
+        if _spent(self._cost, progress.running_since) > self._cost.dollars:
+            self._job.cancel()
+            progress.cost_too_much = True
+
+    def _with_limits(self, status: JobStatus) -> JobStatus:
+        """The status, expired and with the reason if a limit of ours has ended the job."""
+        why = self._reason(status.state)
+        if why is None:
+            return status
+        return msgspec.structs.replace(status, state=JobState.EXPIRED, reason=why)
+
+    def _reason(self, state: JobState) -> str | None:
+        is_cancelled, cost = state is JobState.CANCELLED, self._cost
+        if self._progress.waited_too_long and is_cancelled:
+            return f"it waited longer than limits.queue of {self._longest_wait:g} s"
+        if cost is None:
+            return None
+        if self._progress.cost_too_much and is_cancelled:
+            return f"it has cost its limits.cost of {dollars(cost.dollars)}: ended by rsctl"
+        if cost.ends_at_limit and state is JobState.EXPIRED:
+            return f"it has run for as long as its limits.cost of {dollars(cost.dollars)} pays"
+        return None
 
 
 def stamped(time: str) -> str:
@@ -50,9 +84,12 @@ def stamped(time: str) -> str:
     return time
 
 
-def _longest_wait(folder: RunFolder) -> float | None:
-    """Seconds; None where the job may wait for ever."""
+def _spent(cost: CostLimit, since: str) -> float:
+    return cost.per_hour * seconds_between(since, now()) / HOUR
+
+
+def _description(folder: RunFolder) -> RunDescription | None:
     try:
-        return folder.description().queue
+        return folder.description()
     except (OSError, msgspec.DecodeError):
         return None

@@ -18,7 +18,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
 from rsctl.runs import emulator
-from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
+from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.target_info import TargetInfo
@@ -245,7 +245,15 @@ def _description(submission: Submission, restarts: RestartLimit | None) -> RunDe
         metrics=metric_specs(job),
         queue=float(job.limits.queue) if job.limits.queue else None,
         restarts=restarts,
+        cost=_cost_limit(plan),
     )
+
+
+def _cost_limit(plan: Plan) -> CostLimit | None:
+    cost = plan.cost or None
+    if cost is None or cost.limit is None or cost.per_hour is None:
+        return None
+    return CostLimit(cost.limit, cost.per_hour, cost.ends_at_limit)
 
 
 def _reached(call: Callable[[], T]) -> T:

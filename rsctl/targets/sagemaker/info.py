@@ -15,6 +15,7 @@ INFO = TargetInfo(
     is_managed=True,
     is_billed=True,
     catalog="sagemaker",
+    billing="rsctl.targets.sagemaker.billing:billing_of",
     # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is
     # throttled. These are ours, to stay out of that.
     quota=Quota(60, 120.0),

@@ -28,6 +28,7 @@ from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.comm_checks import comm_findings
+from rsctl.targets.sagemaker.cost_limit import limited_by_cost
 from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
@@ -52,6 +53,8 @@ class SageMakerTarget(ManagedTarget):
     def render(self, job: Job, run: str) -> Submission:
         """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
         resolved = resolve_pools(job)
+        if job.limits.cost is not None:
+            resolved = resolve_pools(limited_by_cost(job, resolved))
         findings = [
             *image_findings(resolved.job, self.info.name),
             *package_findings(resolved.job, self.info.name),

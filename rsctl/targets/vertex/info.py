@@ -19,6 +19,7 @@ INFO = TargetInfo(
     is_managed=True,
     is_billed=True,
     catalog="vertex",
+    billing="rsctl.targets.vertex.billing:billing_of",
     # https://cloud.google.com/vertex-ai/docs/quotas: 60 job submissions a minute for each project
     # and region, creates and deletes; 600 reads and writes of resources. A submission reads once.
     quota=Quota(60, 400.0),

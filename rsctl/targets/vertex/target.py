@@ -20,6 +20,7 @@ from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import plan_image
+from rsctl.targets.vertex.cost_limit import limited_by_cost
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.overlay_checks import (
@@ -47,6 +48,9 @@ class VertexTarget(ManagedTarget):
     def render(self, job: Job, run: str) -> Submission:
         """The CustomJob. Raises RsctlError with all that is wrong with the job."""
         resolved, findings = resolve_pools(job)
+        if resolved is not None and job.limits.cost is not None:
+            job = limited_by_cost(job, resolved)
+            resolved, findings = resolve_pools(job)
         if resolved is None:
             raise RsctlError(ExitCode.USAGE, *findings)
         transport = resolved.reducers.transport if resolved.reducers else "none"

@@ -10,11 +10,12 @@ import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.final_state import with_final_state
-from rsctl.runs.folder import RunFolder
+from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.stream.events import Failure, now
 from rsctl.stream.journal import JournalCopy
+from rsctl.targets.managed.service import JobStatus
 
 from .conftest import (
     FakeCloud,
@@ -123,6 +124,73 @@ def test_a_job_that_waits_too_long_is_cancelled_and_has_expired(
     assert reported(rest)[-1] == "job expired (it waited longer than limits.queue of 60 s)"
     known = stored(run)
     assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+@pytest.fixture
+def dear(run: str) -> str:
+    """A run that costs 360 dollars an hour, and may cost 5."""
+    folder = RunFolder(run)
+    limit = CostLimit(dollars=5.0, per_hour=360.0, ends_at_limit=False)
+    folder.create(msgspec.structs.replace(folder.description(), cost=limit))
+    return run
+
+
+def test_a_job_that_costs_too_much_is_cancelled_and_has_expired(
+    cloud: FakeCloud, target: FakeTarget, dear: str
+) -> None:
+    events = target.events(dear, {}, follow=True)
+    next(events)
+    assert not cloud.cancelled  # what it waits for does not cost
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(0))  # since a day that has passed
+    target.poll(dear)
+    while not cloud.cancelled:
+        next(events)
+    cloud.end(JobState.CANCELLED)
+    rest = [event for batch in events for event in batch]
+    assert reported(rest)[-1] == (
+        "job expired (it has cost its limits.cost of 5.00 USD: ended by rsctl)"
+    )
+    assert cloud.calls.count("cancel") == 1
+    known = stored(dear)
+    assert (known.state, known.exit_code) == (JobState.EXPIRED, 6)
+
+
+def test_the_time_before_a_restart_costs_too(
+    cloud: FakeCloud, target: FakeTarget, dear: str
+) -> None:
+    """Its machines may stay. Here the job runs, is started again, and is still being started."""
+    folder = RunFolder(dear)
+    limit = CostLimit(dollars=5.0, per_hour=0.000001, ends_at_limit=False)
+    folder.create(msgspec.structs.replace(folder.description(), cost=limit))
+    cloud.status = JobStatus(state=JobState.RUNNING, time=at(0))
+    target.poll(dear)
+    target.release(dear)
+    assert not cloud.cancelled  # it is cheap so far
+    folder.create(
+        msgspec.structs.replace(
+            folder.description(), cost=msgspec.structs.replace(limit, per_hour=360.0)
+        )
+    )
+    cloud.status = JobStatus(state=JobState.STARTING, time=at(40))
+    target.poll(dear)
+    assert cloud.cancelled
+
+
+def test_a_user_cancels_a_job_with_a_limit(cloud: FakeCloud, target: FakeTarget, dear: str) -> None:
+    cloud.end(JobState.CANCELLED)
+    assert reported(followed(target, dear))[-1] == "job cancelled"
+
+
+def test_a_time_limit_that_is_what_the_cost_pays_for_says_so(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    folder = RunFolder(run)
+    limit = CostLimit(dollars=5.0, per_hour=360.0, ends_at_limit=True)
+    folder.create(msgspec.structs.replace(folder.description(), cost=limit))
+    cloud.end(JobState.EXPIRED, reason="it ran longer than 50s")
+    assert reported(followed(target, run))[-1] == (
+        "job expired (it has run for as long as its limits.cost of 5.00 USD pays)"
+    )
 
 
 class _Gone:

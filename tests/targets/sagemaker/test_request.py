@@ -89,6 +89,8 @@ def test_four_nodes_with_gpus(tmp_path: Path) -> None:
     chosen = "workers on ml.p4d.24xlarge, the smallest with a100-40gb:8"
     assert reported(plan) == [finding("note", "machine", chosen, None, "workers.machine")]
     del plan["findings"]
+    cost = plan.pop("cost")
+    assert (cost["per_hour"], cost["seconds"]) == (pytest.approx(101.005, abs=0.01), 7200)
     assert plan == {
         "run": RUN,
         "target": "sagemaker",

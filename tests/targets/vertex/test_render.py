@@ -72,7 +72,8 @@ def test_the_documentations_first_example(tmp_path: Path) -> None:
         "acceleratorCount": 8,
     }
     pools = [worker(1, machine, 8), worker(4, machine, 8), google_reducers(16)]
-    findings = plan.pop("findings")
+    findings, cost = plan.pop("findings"), plan.pop("cost")
+    assert cost["per_hour"] == pytest.approx(5 * 29.35 + 16 * 0.652, rel=0.01)
     assert plan == {
         "run": RUN,
         "target": "vertex",

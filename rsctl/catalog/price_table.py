@@ -1,0 +1,64 @@
+"""One table of prices: what machines cost an hour, with its source and date; see docs/costs.md.
+
+A table is quoted, never made up: what no table has, has no price.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import msgspec
+from msgspec import Meta
+
+ANY = "any"
+"""In the place of a region: the price holds in all that have none of their own."""
+
+_Dollars = Annotated[float, Meta(ge=0)]
+
+
+class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """US dollars an hour, on demand and as spot; None where it is not known."""
+
+    on_demand: Annotated[Optional[_Dollars], Meta(description="US dollars an hour on demand.")] = (
+        None
+    )
+    spot: Annotated[Optional[_Dollars], Meta(description="US dollars an hour as spot.")] = None
+
+
+class PriceTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Prices of one source, in US dollars an hour by name and region.
+
+    Those of `machines` are with their accelerators, unless these are attached to the machine:
+    then each costs what `accelerators` says.
+    """
+
+    source: Annotated[str, Meta(description="Where the prices are from.")]
+    as_of: Annotated[str, Meta(description="The date on which they were so.")]
+    estimate: Annotated[Optional[str], Meta(description="Why they are estimates, if they are.")] = (
+        None
+    )
+    fee: Annotated[
+        _Dollars,
+        Meta(description="A part of the on-demand price that each price here is to be raised by."),
+    ] = 0.0
+    elsewhere: Annotated[
+        Optional[str],
+        Meta(description="The region whose prices are estimates for regions that have none."),
+    ] = None
+    machines: Annotated[
+        dict[str, dict[str, Rates]],
+        Meta(description="Prices of machines by name, then by region; `any` is every region."),
+    ] = {}
+    accelerators: Annotated[
+        dict[str, dict[str, Rates]],
+        Meta(description="Prices of one accelerator that is attached to a machine, likewise."),
+    ] = {}
+
+
+class OwnPrices(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The user's `prices.yaml`."""
+
+    vertex: Annotated[Optional[PriceTable], Meta(description="Prices of Vertex AI.")] = None
+    sagemaker: Annotated[Optional[PriceTable], Meta(description="Prices of SageMaker.")] = None

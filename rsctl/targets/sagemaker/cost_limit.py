@@ -1,0 +1,22 @@
+"""The running time that `limits.cost` leaves a job on SageMaker. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsctl.costs.limit import limit_time
+from rsctl.spec.job import Job
+from rsctl.targets.base import Pool
+from rsctl.targets.sagemaker.billing import billing_of
+from rsctl.targets.sagemaker.machines import ResolvedPools
+
+
+def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
+    """The job with a time limit that keeps it below its cost, where it has none."""
+    counts = (("worker", job.workers.count), ("reducer", resolved.reducers))
+    pools = [
+        Pool(role=role, count=count, machine=machine.name)
+        for (role, count), machine in zip(counts, resolved.machines, strict=False)
+    ]
+    request: dict[str, Any] = {"region": job.targets.sagemaker.region, "body": {}}
+    return limit_time(job, "sagemaker", pools, billing_of(request))
