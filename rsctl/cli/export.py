@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Annotated, Optional
+from typing import IO, Annotated, Optional, get_args
 
 import typer
 
@@ -66,6 +66,11 @@ def command(
     Figures are one number a run and metric. Runs of a bench have the values of their cells as
     columns. In CSV a text that a spreadsheet could take for a formula begins with a '.
     """
+    other = _other_format(output, file_format)
+    if other:
+        context.fail(
+            f"{output} is named as {other}, and {file_format} is written: --format {other}"
+        )
     names = [name for name in TABLES if name in tables] or list(TABLES)
     is_folder = output is not None and _is_folder(output, file_format, len(names))
     if not is_folder and len(names) > 1 and file_format != "json":
@@ -86,6 +91,14 @@ def command(
             write_file(path, partial(_write, parts, file_format), "give another -o")
             print_message(f"{path}")
     return int(ExitCode.SUCCEEDED)
+
+
+def _other_format(path: str | None, file_format: Format) -> str | None:
+    """Another format that a file's name says it has."""
+    if path is None or os.path.isdir(path):
+        return None
+    ending = path.rpartition(".")[2]
+    return ending if ending in get_args(Format) and ending != file_format else None
 
 
 def _is_folder(path: str, file_format: Format, count: int) -> bool:

@@ -233,3 +233,14 @@ def test_a_frame_is_a_data_frame_where_pandas_is() -> None:
         "value": "float64", "unit": "string",
     }  # fmt: skip
     assert frame("b-run-0", table="runs").attrs["units"] == {"duration_s": "s", "cost_usd": "USD"}
+
+
+def test_a_file_named_as_another_format_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_run("job-a")
+    file = tmp_path / "x.parquet"
+    assert run_command(["export", "job-a", "-o", str(file)]) == ExitCode.USAGE
+    said = " ".join(capsys.readouterr().err.split())
+    assert "x.parquet is named as parquet, and csv is written: --format parquet" in said
+    assert not file.exists()
