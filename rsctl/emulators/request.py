@@ -16,7 +16,10 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 class Request(NamedTuple):
-    """A call. `path` is as it was sent, `parts` what the route found in it, decoded."""
+    """A call. `path` is as it was sent, `parts` what the route found in it, decoded.
+
+    `query` has the last value of each name, `queries` all of them.
+    """
 
     method: str
     path: str
@@ -24,6 +27,7 @@ class Request(NamedTuple):
     headers: dict[str, str]
     body: bytes
     parts: dict[str, str] = {}
+    queries: dict[str, list[str]] = {}
 
     def json(self) -> Any:
         """The body as JSON, {} if it is empty.
@@ -81,4 +85,5 @@ def read_head(method: str, target: str, headers: Message) -> tuple[int, Request]
         {name: values[-1] for name, values in query.items()},
         {name.lower(): value for name, value in headers.items()},
         b"",
+        queries=query,
     )

@@ -2,7 +2,7 @@
 
 An experiment is a context `system.Experiment` of the project's default metadata store, a run a
 context `system.ExperimentRun` below it, whose metadata hold parameters, the last value of each
-metric, and a state. Values over time are what a TensorBoard is for.
+metric, and a state. Values over time go to the experiment's TensorBoard, if it has one.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rsctl.findings import JobState
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.stream.metrics import MACHINES
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError
+from rsctl.tracking.vertex_series import BACKING, VertexSeries
 
 _VERSION = "0.0.1"
 _LONGEST_VALUE = 500
@@ -47,7 +48,7 @@ class VertexExperiment:
     def begin(self, state: State) -> None:
         """See Tracker."""
         self._have_store()
-        self._have_context(
+        experiment = self._have_context(
             self._experiment,
             self._experiment,
             "system.Experiment",
@@ -60,10 +61,16 @@ class VertexExperiment:
         path = f"{self._stores}/default/contexts/{self._experiment}:addContextChildren"
         self._call("POST", path, json={"childContexts": [child]})
         state["metrics"] = {}
+        state["board"] = (experiment.get("metadata") or {}).get(BACKING)
+        if series := self._series(state):
+            series.begin(child)
 
     def send(self, points: Sequence[Point], state: State) -> None:
         """See Tracker."""
-        chief = [p for p in points if not p.tag.startswith(MACHINES) and "/worker-" not in p.tag]
+        logged = [p for p in points if not p.tag.startswith(MACHINES)]
+        if series := self._series(state):
+            series.send(logged, state)
+        chief = [p for p in logged if "/worker-" not in p.tag]
         fresh = {p.tag: p.value for p in chief}
         state["metrics"] = {**state.get("metrics", {}), **_finite(fresh)}
         self._update(state["metrics"], "RUNNING")
@@ -72,6 +79,13 @@ class VertexExperiment:
         """See Tracker."""
         metrics = {**state.get("metrics", {}), **_finite(result.named_figures)}
         self._update(metrics, _STATES.get(result.state, "FAILED"), result.texts)
+
+    def _series(self, state: State) -> VertexSeries | None:
+        """The run in the experiment's TensorBoard; None if it had none as the run began."""
+        board = state.get("board")
+        if not board:
+            return None
+        return VertexSeries(self._call, self._base, board, self._experiment, self._run.run.run)
 
     def _parameters(self) -> dict[str, Any]:
         """Numbers and texts, which is all that the SDK takes."""
@@ -105,7 +119,10 @@ class VertexExperiment:
             sleep(self._pause)
         raise TrackerError("Vertex AI does not make the project's default metadata store")
 
-    def _have_context(self, name: str, shown: str, schema: str, metadata: dict[str, Any]) -> None:
+    def _have_context(
+        self, name: str, shown: str, schema: str, metadata: dict[str, Any]
+    ) -> dict[str, Any]:
+        """The context, made unless it is there."""
         body = {
             "displayName": shown,
             "schemaTitle": schema,
@@ -114,10 +131,12 @@ class VertexExperiment:
         }
         path = f"{self._stores}/default/contexts"
         made = self._call("POST", path, ok=(200, 409), params={"contextId": name}, json=body)
-        if made.status_code == 409:
-            found = body_of(self._call("GET", f"{path}/{name}"))
-            if found.get("schemaTitle") != schema:
-                raise TrackerError(f"{name} is a {found.get('schemaTitle')} there, no {schema}")
+        if made.status_code != 409:
+            return body_of(made)
+        found = body_of(self._call("GET", f"{path}/{name}"))
+        if found.get("schemaTitle") != schema:
+            raise TrackerError(f"{name} is a {found.get('schemaTitle')} there, no {schema}")
+        return found
 
     def _call(self, method: str, path: str, ok: tuple[int, ...] = (200,), **options: Any) -> Any:
         return self._google.request(method, self._base + path, ok=ok, path="tracking", **options)

@@ -15,6 +15,7 @@ from rsctl.emulators.faults import Fault
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.findings import JobState, RsctlError
 from rsctl.spec.tracking import PlannedTracker
+from rsctl.tracking.cursor import CursorFile
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.tracking.conftest import TrackedJob
@@ -107,3 +108,34 @@ def test_a_name_that_is_something_else_there_is_refused(sdk: Any) -> None:
     )
     with pytest.raises(Exception, match=r"system\.ExperimentRun there, no system\.Experiment"):
         TrackedJob(other, "job-b").send()
+
+
+def test_values_over_time_are_read_back_by_the_sdk(sdk: Any) -> None:
+    board = sdk.Tensorboard.create("boards")
+    sdk.init(experiment="bert", experiment_tensorboard=board)
+    job = TrackedJob(TRACKER)
+    job.log([4.0, math.nan, 2.0], step=7)
+    job.log([9.0], replica="worker-1")
+    job.send()
+    before = CursorFile(job.run, 0).read()
+    # Killed after it has sent more, and before that was written down.
+    job.log([1.0], step=10)
+    job.send()
+    CursorFile(job.run, 0).write(before)
+    job.end()
+    job.send()
+    frame = sdk.ExperimentRun("job-a", experiment="bert").get_time_series_data_frame()
+    loss = frame.dropna(subset=["loss"])
+    assert [*zip(loss["step"], loss["loss"], strict=True)] == [(7, 4.0), (9, 2.0), (10, 1.0)]
+    assert frame["wall_time"].iloc[1].second == 11
+    assert [*frame["loss/worker-1"].dropna()] == [9.0]
+    assert 8 in [*frame["step"]]  # of which pandas takes the value for none, since it is no number
+    shown = sdk.get_experiment_df("bert")
+    assert shown["time_series_metric.loss"].tolist() == [1.0]
+
+
+def test_without_a_tensorboard_there_are_no_values_over_time(sdk: Any) -> None:
+    job = TrackedJob(TRACKER)
+    job.log([4.0])
+    job.send()
+    assert sdk.ExperimentRun("job-a", experiment="bert").get_time_series_data_frame().empty

@@ -24,6 +24,7 @@ from rsctl.emulators.vertex.metadata import Metadata
 from rsctl.emulators.vertex.monitoring import Monitoring
 from rsctl.emulators.vertex.reduction_server import Kind, choose_stand_in
 from rsctl.emulators.vertex.samples import Machine, Samples
+from rsctl.emulators.vertex.tensorboards import Tensorboards
 
 PROJECT_NUMBER = "123456789012"
 """What the service calls the project in the names that it gives."""
@@ -69,7 +70,8 @@ class VertexEmulator(GoogleEmulator):
             self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
         )
         metadata = Metadata(self, PROJECT_NUMBER, region)
-        for part in (self.storage, self.jobs, logging, monitoring, metadata, Control(self)):
+        boards = Tensorboards(self, PROJECT_NUMBER, region)
+        for part in (self.storage, self.jobs, logging, monitoring, metadata, boards, Control(self)):
             self.routes += part.routes()
 
     def environment(self) -> dict[str, str]:

@@ -12,17 +12,19 @@ from rsctl.emulators.vertex.log_store import utc_now
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _FIELDS = frozenset(
     {"name", "displayName", "schemaTitle", "schemaVersion", "metadata", "description", "labels"}
-    | {"etag", "createTime", "updateTime", "parentContexts"}
+    | {"etag", "createTime", "updateTime", "parentContexts", "uri", "state"}
 )
 _SCHEMA = re.compile(r'schema_title="([^"]*)"')
 _PARENT = re.compile(r'parent_contexts:((?:"[^"]*",?)+)')
+_TENSORBOARD_RUN = "google.VertexTensorboardRun"
 _SCHEMAS = ("system.Experiment", "system.ExperimentRun")
 
 
 class Metadata:
     """The default metadata store of one project in one region; it is there once it was created.
 
-    Filters are those that google-cloud-aiplatform sends. There are no executions and artifacts.
+    Filters are those that google-cloud-aiplatform sends. There are no executions, and artifacts
+    are those that name a run of a TensorBoard.
     """
 
     def __init__(self, emulator: GoogleEmulator, number: str, region: str) -> None:
@@ -31,6 +33,7 @@ class Metadata:
         self._store = f"{self._location}/metadataStores/default"
         self._has_store = False
         self.contexts: dict[str, dict[str, Any]] = {}
+        self._artifacts: dict[str, dict[str, Any]] = {}
 
     def routes(self) -> list[Route]:
         """What it answers."""
@@ -52,7 +55,14 @@ class Metadata:
             ),
             route(name + "listExecutions", "GET", store + "/executions", self._no_executions),
             route(name + "getExecution", "GET", store + "/executions/{id}", self._missing),
-            route(name + "getArtifact", "GET", store + "/artifacts/{id}", self._missing),
+            route(name + "createArtifact", "POST", store + "/artifacts", self._create_artifact),
+            route(name + "getArtifact", "GET", store + "/artifacts/{id}", self._get_artifact),
+            route(
+                name + "addContextArtifactsAndExecutions",
+                "POST",
+                contexts + "/{context}:addContextArtifactsAndExecutions",
+                self._add_artifacts,
+            ),
         ]
 
     def _create_store(self, request: Request) -> Reply:
@@ -134,6 +144,31 @@ class Metadata:
             and (above is None or above & set(map(_short, context["parentContexts"])))
         ]
         return Reply.of({"contexts": found})
+
+    def _create_artifact(self, request: Request) -> Reply:
+        self._need_store(request)
+        body = self._body(request)
+        if body.get("schemaTitle") != _TENSORBOARD_RUN:
+            message = f"MetadataSchema {body.get('schemaTitle')!r} is not emulated."
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+        identity = request.query.get("artifactId", "")
+        name = f"{self._store}/artifacts/{identity}"
+        if identity in self._artifacts:
+            raise self._emulator.refuse(409, "ALREADY_EXISTS", f"Artifact {name} already exists")
+        now = utc_now()
+        self._artifacts[identity] = {**body, "name": name, "createTime": now, "updateTime": now}
+        return Reply.of(self._artifacts[identity])
+
+    def _get_artifact(self, request: Request) -> Reply:
+        found = self._artifacts.get(request.parts["id"])
+        return Reply.of(found) if found else self._missing(request)
+
+    def _add_artifacts(self, request: Request) -> Reply:
+        self._context(request)
+        for name in request.json().get("artifacts", []):
+            if name.rpartition("/")[2] not in self._artifacts:
+                raise self._emulator.refuse(404, "NOT_FOUND", f"{name} was not found.")
+        return Reply.of({})
 
     def _no_executions(self, request: Request) -> Reply:
         self._need_store(request)
