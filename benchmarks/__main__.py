@@ -16,7 +16,7 @@ from benchmarks.measure import Failed
 from benchmarks.report import Report
 
 _NAMES = ("startup", "submit", "stream", "intake", "clouds")
-_MORE = ("image", "quota")  # by name only: they need more than a Python, or minutes
+_MORE = ("image", "quota", "advise")  # by name only: they need more than a Python, or minutes
 
 
 def main() -> int:
