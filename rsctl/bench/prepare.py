@@ -144,7 +144,7 @@ def digest_of(submission: Submission) -> str:
     for name in ("tracking", "cost"):  # where figures go and what they cost does not change them
         shown.pop(name, None)
     shown["metrics"] = metric_specs(job)
-    shown["limits"] = [job.limits.timeout, job.limits.retries]
+    shown["limits"] = [job.limits.timeout, job.limits.most_restarts]
     text = msgspec.json.encode(shown, order="sorted", enc_hook=str).replace(
         plan.run.encode(), b"RUN"
     )

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from rsctl.findings import Finding, error, warning
+from rsctl.findings import Finding, error, note, warning
 from rsctl.runtime.path_placeholders import placeholder_names
-from rsctl.spec.env_checks import check_run_env
+from rsctl.spec.env_checks import check_run_env, check_visible_env
 from rsctl.spec.image_checks import check_image
 from rsctl.spec.job import Image, Job, Run, Workers
 from rsctl.spec.tracking_checks import check_tracking
@@ -62,7 +62,11 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
 
 def _check_pools(job: Job) -> Iterator[Finding]:
     yield from _check_processes(job.workers)
+    yield from check_visible_env(job.reducers.env, "reducers.env", "in the plan")
     reducers, transport = job.reducers.count, job.image.transport
+    for key in ("disk", "env"):
+        if reducers == 0 and getattr(job.reducers, key) and "reducers.count" not in job.matrix:
+            yield note("unused", "there are no reducers", "set reducers.count", f"reducers.{key}")
     if reducers == "auto" or reducers == 0:
         return
     if job.workers.count == 1 and "workers.count" not in job.matrix:

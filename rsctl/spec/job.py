@@ -193,6 +193,13 @@ class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Union[Word, PerTarget],
         Meta(description="Machine type, one each target. auto: the catalogue's choice."),
     ] = "auto"
+    disk: Annotated[
+        Optional[Size], Meta(description="Boot disk of each reducer. Absent: the target's default.")
+    ] = None
+    env: Annotated[
+        dict[Name, EnvValue],
+        Meta(description="Variables of the reducers, which have none of run.env's own."),
+    ] = field(default_factory=dict)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """The block `targets.sagemaker` of the spec."""
 
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal, Optional, Union
 
 import msgspec
 from msgspec import Meta, field
@@ -134,11 +134,32 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_alive: Annotated[
         Optional[Duration], Meta(description="Keep the machines warm for this long.")
     ] = None
+    instance_preferences: Annotated[
+        list[Text],
+        Meta(
+            description="Machines to take where there is no capacity of workers.machine, in this "
+            "order; 4 at most, each with as many accelerators."
+        ),
+    ] = field(default_factory=list)
     training_plan: Annotated[
         Optional[Text], Meta(description="ARN of the training plan that the machines belong to.")
     ] = None
     placement: Annotated[
         Optional[Placement], Meta(description="Where the machines stand (UltraServers only).")
+    ] = None
+    checkpoint_path: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^/[^\s]*$")]],
+        Meta(
+            description="The folder in the containers that is kept in `checkpoints`; "
+            "RSCTL_CHECKPOINT_DIR in the script. Absent: /opt/ml/checkpoints."
+        ),
+    ] = None
+    profiler: Annotated[
+        Union[bool, Duration, None],
+        Meta(
+            description="SageMaker's profiler of the machines: true, false, or how often it looks, "
+            "such as 500ms. Absent: SageMaker's default."
+        ),
     ] = None
     infra_check: Annotated[
         bool, Meta(description="Check the machines' health before the start.")

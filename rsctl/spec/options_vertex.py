@@ -86,6 +86,13 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "flex-start waits up to limits.queue for all of them at once."
         ),
     ] = None
+    restart: Annotated[
+        Optional[Literal["job", "worker"]],
+        Meta(
+            description="What is restarted when a worker fails: the whole job, or that worker "
+            "alone. Absent: the job where limits has a number, else as Vertex AI does."
+        ),
+    ] = None
     reservation: Annotated[
         Union[Literal["any", "none"], list[Text], None],
         Meta(

@@ -88,9 +88,10 @@ def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) 
 
 def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
     """Neither the script's environment nor its data are a reducer's affair."""
+    env = {**rendering.reducer_env(job), **_network_env(job)}
     return {
         **_service(job, run, image, share, "reducer", index),
-        "environment": {**_network_env(job), **_identity(job, run, "reducer", index)},
+        "environment": {**env, **_identity(job, run, "reducer", index)},
         "volumes": [_ready(run)],
     }
 
@@ -123,6 +124,8 @@ def _service(
         "restart": "no",
         "logging": {"driver": "local", "options": _LOG_OPTIONS},
     }
+    if job.image.platform:
+        service["platform"] = job.image.platform
     if options.cpus:
         service["cpus"] = options.cpus
     if options.memory:

@@ -14,6 +14,7 @@ _UNUSED = {
     "workers.machine": "it runs on this machine",
     "workers.disk": "it runs on this machine",
     "reducers.machine": "it runs on this machine",
+    "reducers.disk": "it runs on this machine",
     "limits.queue": "nothing queues on this machine",
     "limits.spot": "this machine is not preempted",
     "image.repository": "nothing is pushed",

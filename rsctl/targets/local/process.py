@@ -81,7 +81,7 @@ class ProcessTarget(LocalTarget):
             "role": "reducer",
             "argv": self._argv(job, share),
             "cwd": str(run_directory(run) / f"reducer-{index}"),
-            "env": self._place(job, run, "reducer", index),
+            "env": {**rendering.reducer_env(job), **self._place(job, run, "reducer", index)},
         }
 
     def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:

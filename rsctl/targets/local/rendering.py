@@ -129,6 +129,11 @@ def secrets_of(job: Job) -> tuple[str, ...]:
     return secret_names(job, bool(reducer_count(job)))
 
 
+def reducer_env(job: Job) -> dict[str, Optional[str]]:
+    """The spec's own variables of the reducers, of which none is secret."""
+    return {name: str(value) for name, value in job.reducers.env.items()}
+
+
 def identity_env(
     job: Job, run: str, target: str, role: str, replica: str
 ) -> dict[str, Optional[str]]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from rsctl.target_info import AutomaticTransport, EmulatorInfo, Quota, RemoteBuild, TargetInfo
+from rsctl.target_info import (
+    AutomaticTransport,
+    EmulatorInfo,
+    Quota,
+    RemoteBuild,
+    TargetInfo,
+    Unsupported,
+)
 
 _ACCOUNT = "123456789012"
 """The account of rehearsals."""
@@ -20,6 +27,14 @@ INFO = TargetInfo(
     # throttled. These are ours, to stay out of that.
     quota=Quota(60, 120.0),
     schemes=frozenset({"s3"}),
+    refused={
+        "reducers.disk": Unsupported(
+            "SageMaker gives all machines of a job volumes of one size", "set workers.disk"
+        ),
+        "reducers.env": Unsupported(
+            "SageMaker gives all machines of a job the same variables", "set run.env"
+        ),
+    },
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),
     transport_with_accelerators=AutomaticTransport(

@@ -8,14 +8,22 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
+from rsctl.spec.units import Duration
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
-from rsctl.targets.sagemaker.request import DEFAULT_SPOT_WAIT, DEFAULT_TIMEOUT, JOB_TAG, RUN_TAG
+from rsctl.targets.sagemaker.request import (
+    DEFAULT_SPOT_WAIT,
+    DEFAULT_TIMEOUT,
+    JOB_TAG,
+    RUN_TAG,
+    milliseconds,
+)
 from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
+_INTERVALS = (100, 200, 500, 1000, 5000, 60_000)  # milliseconds
 _SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the job's role"
 
 
@@ -26,6 +34,8 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from secret_findings(resolved.job, _SECRETS)
     yield from _machines_together(resolved)
     yield from _options(resolved.job.targets.sagemaker)
+    yield from _checkpoints(resolved.job)
+    yield from _profiler(resolved.job.targets.sagemaker)
 
 
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
@@ -37,6 +47,24 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
         message = "the default quota of machines that are kept warm is 0 for each type"
         remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
+
+
+def _checkpoints(job: Job) -> Iterator[Finding]:
+    path = job.targets.sagemaker.checkpoint_path
+    if path and not job.checkpoints:
+        message = "it is the folder that is kept in checkpoints, and there are none"
+        remedy = "set checkpoints: s3://BUCKET/FOLDER"
+        yield error("checkpoints", message, remedy, f"{_OPTIONS}.checkpoint_path")
+
+
+def _profiler(options: SageMakerOptions) -> Iterator[Finding]:
+    """The intervals that AWS's documentation of ProfilerConfig lists."""
+    profiler = options.profiler
+    if profiler is None or isinstance(profiler, bool) or milliseconds(profiler) in _INTERVALS:
+        return
+    names = ", ".join(str(Duration(each / 1000)) for each in _INTERVALS)
+    message = f"SageMaker's profiler does not look every {profiler}"
+    yield error("profiler", message, f"take one of {names}", f"{_OPTIONS}.profiler")
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:

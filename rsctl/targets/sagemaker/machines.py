@@ -13,6 +13,7 @@ from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job, PerTarget
 
+_PREFERENCES = "targets.sagemaker.instance_preferences"
 _EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
 
 
@@ -49,7 +50,8 @@ def resolve_pools(job: Job) -> ResolvedPools:
     count, sizing = _count(job, catalog, worker, machine)
     settled = replace(job, reducers=replace(job.reducers, count=count))
     resolved = ResolvedPools(settled, worker, machine if count else None, findings + sizing)
-    return resolved._replace(findings=[*resolved.findings, *_disk_findings(resolved)])
+    more = [*_disk_findings(resolved), *_preference_findings(resolved)]
+    return resolved._replace(findings=[*resolved.findings, *more])
 
 
 def named_machine(value: str | PerTarget | None, key: str) -> tuple[str | None, str]:
@@ -151,6 +153,34 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
         f"use: to be as fast over TCP, {job.workers.count} x {worker.gbps:g} / {best.gbps:g} = "
         f"{needed} machines {best.name} would be needed"
     )
+
+
+def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
+    """Machines in place of the workers': as many ranks start on each, whichever it becomes."""
+    names, path = resolved.job.targets.sagemaker.instance_preferences, _PREFERENCES
+    if names and resolved.reducers:
+        message = "SageMaker chooses among machines for jobs without reducers only"
+        yield error("machine", message, "remove it, or set reducers.count: 0", path)
+    catalog, worker = load("sagemaker"), resolved.worker
+    before = [worker.name] if worker else []
+    for index, name in enumerate(names):
+        machine, place = catalog.machines.get(name), f"{path}[{index}]"
+        if machine is None:
+            yield _no_such_machine(name, place, catalog)
+        elif name in before:
+            message = f"{name} is in the list already, or is what workers.machine is"
+            yield error("machine", message, "remove it", place)
+        elif worker and machine.accelerators[:1] != worker.accelerators[:1]:
+            message = (
+                f"{name} has {_accelerators(machine)}, and {worker.name} {_accelerators(worker)}"
+            )
+            remedy = "take machines with as many, since as many ranks start on each"
+            yield error("machine", message, remedy, place)
+        before.append(name)
+
+
+def _accelerators(machine: Machine) -> str:
+    return f"{machine.accelerators[0]} accelerators" if machine.accelerators else "no accelerators"
 
 
 def _disk_findings(resolved: ResolvedPools) -> Iterator[Finding]:

@@ -72,13 +72,14 @@ def render_body(
         "Environment": environment(resolved, run),
         "InputDataConfig": channels(job, bool(resolved.reducers), package),
         "OutputDataConfig": _outputs(job, run),
-        "CheckpointConfig": _without_empty({"S3Uri": _text(job.checkpoints)}),
+        "CheckpointConfig": _checkpoints(job),
         "ResourceConfig": _resources(resolved),
         "StoppingCondition": _stopping(resolved),
         "EnableManagedSpotTraining": job.limits.spot or None,
         "RetryStrategy": _without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
         **_network(job),
         **_extras(job),
+        "ProfilerConfig": _profiler(job, run),
         "ExperimentConfig": _experiment(job, run),
         "Tags": _tags(job, run),
     }
@@ -94,7 +95,8 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     env: Env = {**user_env(job), **comm_env(job, has_reducers)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
-    env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": CHECKPOINT_DIR}
+    checkpoints = job.targets.sagemaker.checkpoint_path or CHECKPOINT_DIR
+    env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": checkpoints}
     if has_reducers:
         env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
     return env
@@ -145,6 +147,30 @@ def _outputs(job: Job, run: str) -> dict[str, Any]:
     return _without_empty(outputs)
 
 
+def _checkpoints(job: Job) -> dict[str, Any]:
+    if not job.checkpoints:
+        return {}
+    local = job.targets.sagemaker.checkpoint_path
+    return _without_empty({"S3Uri": str(job.checkpoints), "LocalPath": local})
+
+
+def _profiler(job: Job, run: str) -> dict[str, Any]:
+    """What it measures goes where the outputs go."""
+    profiler = job.targets.sagemaker.profiler
+    if profiler is None or profiler is False:
+        return {} if profiler is None else {"DisableProfiler": True}
+    interval = (
+        {} if profiler is True else {"ProfilingIntervalInMilliseconds": milliseconds(profiler)}
+    )
+    location = _outputs(job, run).get("S3OutputPath")
+    return _without_empty({"DisableProfiler": False, "S3OutputPath": location, **interval})
+
+
+def milliseconds(duration: float) -> int:
+    """Whole milliseconds of a duration in seconds."""
+    return round(duration * 1000)
+
+
 def _resources(resolved: ResolvedPools) -> dict[str, Any]:
     job, options = resolved.job, resolved.job.targets.sagemaker
     worker = resolved.worker.name if resolved.worker else None
@@ -153,6 +179,10 @@ def _resources(resolved: ResolvedPools) -> dict[str, Any]:
         groups = [_group(WORKERS, worker, job.workers.count)]
         groups += [_group(REDUCERS, resolved.reducer.name, resolved.reducers)]
         resources = {"InstanceGroups": groups}
+    elif options.instance_preferences:
+        names = [worker, *options.instance_preferences]
+        preferences = [{"InstanceType": name} for name in names]
+        resources = {"InstancePreferences": preferences, "InstanceCount": job.workers.count}
     resources |= {
         "VolumeSizeInGB": _volume(resolved),
         "VolumeKmsKeyId": options.volume_kms_key,

@@ -44,6 +44,11 @@ _FIELDS: dict[str, SpecKey] = {
     "OutputDataConfig": SpecKey("outputs", f"give s3://BUCKET/FOLDER, or {OPTIONS}.staging"),
     "OutputDataConfig.KmsKeyId": SpecKey(f"{OPTIONS}.output_kms_key", _CORRECT),
     "CheckpointConfig": SpecKey("checkpoints", _CORRECT),
+    "CheckpointConfig.LocalPath": SpecKey(f"{OPTIONS}.checkpoint_path", _CORRECT),
+    "ProfilerConfig": SpecKey(f"{OPTIONS}.profiler", _CORRECT),
+    "ResourceConfig.InstancePreferences": SpecKey(
+        f"{OPTIONS}.instance_preferences", "at most 4 of them, and workers.machine"
+    ),
     "ResourceConfig": SpecKey("workers", _CORRECT),
     "ResourceConfig.InstanceType": SpecKey("workers.machine", "take another machine"),
     "ResourceConfig.InstanceCount": SpecKey("workers.count", _CORRECT),
@@ -79,6 +84,9 @@ def spec_key_of(path: Path, body: dict[str, Any], job: Job) -> SpecKey:
     names = [part for part in path if isinstance(part, str)]
     for end in range(len(names), 0, -1):
         found = _FIELDS.get(".".join(names[:end]))
+        if found is not None and found.path == "limits.retries":
+            is_own = job.limits.restarts is None
+            return found if is_own else found._replace(path="limits.restarts")
         if found is not None:
             return _below(found, names[end:], job)
     return SpecKey(OVERLAY, _CORRECT)

@@ -129,7 +129,7 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     """Whether an error that is known already is why a field of the request is wrong or missing."""
     path = finding.path or ""
     known = [each.path for each in earlier if each.is_error and each.path]
-    return any(each == path or each.startswith(f"{path}.") for each in known)
+    return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in known)
 
 
 def _package(job: Job) -> tuple[Package | None, list[Finding]]:

@@ -12,6 +12,7 @@ from rsctl.image.findings import image_findings
 from rsctl.image.package import package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
+from rsctl.spec.units import Size
 from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.environment import container_env
@@ -36,9 +37,9 @@ def size_findings(job: Job, worker: Machine, reducers: Optional[Reducers]) -> It
     yield from _quota(job, worker, reducers)
 
 
-def disk_gb(job: Job) -> Optional[int]:
-    """The workers' boot disk in the GB of the API, none less than what was asked for."""
-    return -(-int(job.workers.disk) // _GB) if job.workers.disk else None
+def disk_gb(size: Size) -> int:
+    """A boot disk in the GB of the API, none less than what was asked for."""
+    return -(-int(size) // _GB)
 
 
 def _image(job: Job) -> Iterator[Finding]:
@@ -75,10 +76,11 @@ def _disk(job: Job) -> Iterator[Finding]:
         remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
         yield error("outputs", message, remedy, "outputs")
     low, high = rules().disk_gb
-    size = disk_gb(job)
-    if size is not None and not low <= size <= high:
-        message = f"a boot disk has from {low} to {high} GB, not {size}"
-        yield error("disk", message, f"set workers.disk: {low}GB", "workers.disk")
+    for key, wanted in (("workers.disk", job.workers.disk), ("reducers.disk", job.reducers.disk)):
+        size = disk_gb(wanted) if wanted else low
+        if not low <= size <= high:
+            message = f"a boot disk has from {low} to {high} GB, not {size}"
+            yield error("disk", message, f"set {key}: {low}GB", key)
 
 
 def _mounts(job: Job) -> Iterator[Finding]:
@@ -99,9 +101,10 @@ def _mounts(job: Job) -> Iterator[Finding]:
 def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
     has_own = reducers is not None and reducers.kind == "rsctl"
     count = len(container_env(job, "run", has_own))
-    for name in (name for name in rules().own_env if name in job.run.env):
-        message = f"{name} is set by Vertex AI, and identifies a replica"
-        yield error("env", message, "choose another name", f"run.env.{name}")
+    for key, variables in (("run.env", job.run.env), ("reducers.env", job.reducers.env)):
+        for name in (name for name in rules().own_env if name in variables):
+            message = f"{name} is set by Vertex AI, and identifies a replica"
+            yield error("env", message, "choose another name", f"{key}.{name}")
     if count > rules().most_env:
         yield error(
             "env",

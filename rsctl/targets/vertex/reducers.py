@@ -148,6 +148,9 @@ def _reduction_server_rules(job: Job) -> Iterator[Finding]:
         None,
         _COUNT,
     )
+    if job.reducers.env:
+        message = "no variable of Reduction Server is documented: these may have no effect"
+        yield note("reduction-server", message, None, "reducers.env")
     advised = rules().bucket_mb
     if job.comm.bucket_mb == "auto" and job.run.launcher != "none":
         message = "Reduction Server gains by large buckets, and DDP's are 25 MB by default"

@@ -119,14 +119,22 @@ def _worker_pool(
 
 
 def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> dict[str, Any]:
-    """Neither disks nor mounts nor reservations are a reducer's affair."""
+    """Neither mounts nor reservations are a reducer's affair."""
+    own = [{"name": name, "value": str(value)} for name, value in job.reducers.env.items()]
     if reducers.kind == "google":
         container = {"imageUri": rules().reducer_image(str(job.targets.vertex.region))}
-    return {
+    env = [
+        *(each for each in container.get("env", []) if each["name"] not in job.reducers.env),
+        *own,
+    ]
+    pool = {
         "machineSpec": {"machineType": reducers.machine.name},
         "replicaCount": str(reducers.count),
-        "containerSpec": container,
+        "containerSpec": {**container, "env": env} if env else container,
     }
+    if job.reducers.disk:
+        pool["diskSpec"] = {"bootDiskSizeGb": disk_gb(job.reducers.disk)}
+    return pool
 
 
 def _container(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
@@ -173,7 +181,7 @@ def _disk_spec(job: Job) -> dict[str, Any]:
     if job.targets.vertex.boot_disk:
         spec["bootDiskType"] = job.targets.vertex.boot_disk
     if job.workers.disk:
-        spec["bootDiskSizeGb"] = disk_gb(job)
+        spec["bootDiskSizeGb"] = disk_gb(job.workers.disk)
     return spec
 
 

@@ -20,6 +20,7 @@ _MOST_RESTARTS = 23
 """Of a job one of whose workers always fails: 5 and 1 in each of its 4 starts, less the last."""
 
 _CAPACITY = "targets.vertex.capacity"
+_RESTART = "targets.vertex.restart"
 _STRATEGIES = {"standard": "STANDARD", "spot": "SPOT", "flex-start": "FLEX_START"}
 
 
@@ -41,15 +42,20 @@ def scheduling(job: Job) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if limits.timeout:
         fields["timeout"] = seconds(limits.timeout)
-    if limits.most_restarts:
-        fields["restartJobOnWorkerRestart"] = True
-    elif limits.most_restarts == 0:
+    if limits.most_restarts == 0:
         fields["disableRetries"] = True
+    elif _restarts_job(job):
+        fields["restartJobOnWorkerRestart"] = True
     if strategy:
         fields["strategy"] = strategy
     if strategy == "FLEX_START" and limits.queue:
         fields["maxWaitDuration"] = seconds(limits.queue)
     return fields
+
+
+def _restarts_job(job: Job) -> bool:
+    restart = job.targets.vertex.restart
+    return restart == "job" or (restart is None and bool(job.limits.most_restarts))
 
 
 def seconds(duration: Duration) -> str:
@@ -109,12 +115,24 @@ def _spot(job: Job) -> Iterator[Finding]:
 
 def _restarts(job: Job) -> Iterator[Finding]:
     """Who holds the job to the number of restarts: its API has a switch and no number."""
-    most = job.limits.most_restarts
+    most, restart = job.limits.most_restarts, job.targets.vertex.restart
     path = "limits.retries" if job.limits.restarts is None else "limits.restarts"
-    if most is None:
+    if restart and most == 0:
+        message = "nothing is restarted, so there is no choice of what"
+        yield error("restarts", message, "set limits.restarts: platform, or a number", _RESTART)
+    elif restart == "worker" and job.workers.count > 1 and job.run.launcher != "none":
+        message = "rsctl's ranks cannot join a job that has begun: a worker that starts alone fails"
+        yield warning("restarts", message, f"set {_RESTART}: job", _RESTART)
+    if most is None and restart != "job":
         message = (
             "Vertex AI's own default: a worker that fails is restarted up to 5 times, alone, and "
             "then the job up to 3 times; rsctl's ranks cannot join a job that has begun"
+        )
+        yield note("restarts", message, None, path)
+    elif most is None:
+        message = (
+            "Vertex AI's own default: a worker that fails is restarted up to 5 times, here with "
+            "the whole job, and then the job up to 3 times"
         )
         yield note("restarts", message, None, path)
     elif most:

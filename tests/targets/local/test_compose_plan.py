@@ -169,6 +169,19 @@ def services(shown: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def test_reducers_have_variables_of_their_own_and_the_platform_is_the_images(plan: Render) -> None:
+    text = (
+        "name: job\nimage: {base: b, source: ., platform: linux/arm64}\nworkers: {count: 2}\n"
+        "run: {command: [a], launcher: once, env: {A: worker}}\n"
+        "reducers: {count: 1, env: {A: reducer $x}, disk: 10GB}\ncomm: {backend: rsctl}\n"
+    )
+    shown = plan(text)
+    found = services(shown)
+    assert found["reducer-0"]["environment"]["A"] == "reducer $$x"
+    assert found["worker-1"]["environment"]["A"] == "worker"
+    assert {service["platform"] for service in found.values()} == {"linux/arm64"}
+
+
 def test_a_secret_is_named_but_not_given(plan: Render) -> None:
     assert "s3cret" not in json.dumps(plan(FULL))
 

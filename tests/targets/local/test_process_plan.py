@@ -89,6 +89,15 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
     }
 
 
+def test_reducers_have_variables_of_their_own(plan: Render) -> None:
+    text = (
+        "name: job\nrun: {command: [a], launcher: once, env: {A: worker}}\nworkers: {count: 2}\n"
+        "reducers: {count: 1, env: {A: reducer}}\ncomm: {backend: rsctl}\n"
+    )
+    commands = plan(text, ProcessTarget(a_host()))["request"]["commands"]
+    assert [command["env"]["A"] for command in commands] == ["worker", "worker", "reducer"]
+
+
 def test_without_locations_the_runs_folder_has_them(plan: Render) -> None:
     assert plan(JOB)["env"] == {
         "OMP_NUM_THREADS": "16",

@@ -115,6 +115,58 @@ def test_four_nodes_with_gpus(tmp_path: Path) -> None:
     }
 
 
+def test_other_machines_where_there_is_no_capacity(tmp_path: Path) -> None:
+    changes = {
+        "workers": {"count": 2, "accelerator": "a100-40gb:8"},
+        "limits": {"timeout": "2h", "restarts": 3},
+        "checkpoints": "s3://bucket/ckpt",
+        **sagemaker(
+            instance_preferences=["ml.p4de.24xlarge", "ml.p5.48xlarge"],
+            checkpoint_path="/workspace/ckpt",
+            profiler="500ms",
+        ),
+    }
+    plan = render(tmp_path, changes)
+    assert plan["request"]["body"] == body(
+        AlgorithmSpecification={"ContainerArguments": launch(8)},
+        Environment={**ENV, "RSCTL_CHECKPOINT_DIR": "/workspace/ckpt"},
+        CheckpointConfig={"S3Uri": "s3://bucket/ckpt", "LocalPath": "/workspace/ckpt"},
+        ProfilerConfig={
+            "DisableProfiler": False,
+            "S3OutputPath": "s3://bucket/runs",
+            "ProfilingIntervalInMilliseconds": 500,
+        },
+        ResourceConfig={
+            "InstancePreferences": [
+                {"InstanceType": "ml.p4d.24xlarge"},
+                {"InstanceType": "ml.p4de.24xlarge"},
+                {"InstanceType": "ml.p5.48xlarge"},
+            ],
+            "InstanceCount": 2,
+        },
+        RetryStrategy={"MaximumRetryAttempts": 3},
+    )
+    assert [(pool["machine"], pool["count"]) for pool in plan["pools"]] == [
+        ("ml.p4d.24xlarge, ml.p4de.24xlarge, ml.p5.48xlarge", 2)
+    ]
+    assert plan["world_size"] == 16
+
+
+@pytest.mark.parametrize(
+    ("profiler", "config"),
+    [
+        (None, None),
+        (False, {"DisableProfiler": True}),
+        (True, {"DisableProfiler": False, "S3OutputPath": "s3://bucket/runs"}),
+    ],
+)
+def test_the_profiler_is_off_or_on(
+    tmp_path: Path, profiler: bool | None, config: dict[str, Any] | None
+) -> None:
+    rendered = render(tmp_path, sagemaker(profiler=profiler))["request"]["body"]
+    assert rendered.get("ProfilerConfig") == config
+
+
 def test_workers_and_reducers(tmp_path: Path) -> None:
     (tmp_path / "train.py").touch()
     changes = {

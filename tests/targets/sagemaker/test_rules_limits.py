@@ -41,6 +41,30 @@ LIMITS = {
             "SageMaker takes at most 30 -> from 0 to 30",
         ],
     ),
+    "restarts": (
+        {"limits": {"restarts": 31}},
+        [
+            "warning limits.restarts: SageMaker starts a job again only after an internal error of "
+            "its own, never after a failure of what runs in it -> let the pipeline submit again, "
+            "with checkpoints",
+            "error limits.restarts: SageMaker's RetryStrategy.MaximumRetryAttempts: it is 31, and "
+            "SageMaker takes at most 30 -> from 0 to 30",
+        ],
+    ),
+    "a checkpoint path without checkpoints": (
+        sagemaker(checkpoint_path="/ckpt"),
+        [
+            "error targets.sagemaker.checkpoint_path: it is the folder that is kept in "
+            "checkpoints, and there are none -> set checkpoints: s3://BUCKET/FOLDER"
+        ],
+    ),
+    "a profiler that looks when AWS's does not": (
+        sagemaker(profiler="300ms"),
+        [
+            "error targets.sagemaker.profiler: SageMaker's profiler does not look every 300ms -> "
+            "take one of 100ms, 200ms, 500ms, 1s, 5s, 1m"
+        ],
+    ),
     "spot without checkpoints": (
         {"limits": {"spot": True, "queue": "1h"}},
         [

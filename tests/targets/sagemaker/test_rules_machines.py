@@ -26,6 +26,50 @@ MACHINES = {
             "write ml.g5.12xlarge"
         ],
     ),
+    "preferred machines that are none, twice there, or of another size": (
+        {
+            **workers(1, "a10g:4", machine="ml.g5.12xlarge"),
+            **sagemaker(
+                instance_preferences=["ml.g5.12xlagre", "ml.g5.12xlarge", "ml.g5.48xlarge"]
+            ),
+        },
+        [
+            "error targets.sagemaker.instance_preferences[0]: SageMaker training has no machine "
+            "'ml.g5.12xlagre' -> did you mean ml.g5.12xlarge?",
+            "error targets.sagemaker.instance_preferences[1]: ml.g5.12xlarge is in the list "
+            "already, or is what workers.machine is -> remove it",
+            "error targets.sagemaker.instance_preferences[2]: ml.g5.48xlarge has 8 accelerators, "
+            "and ml.g5.12xlarge 4 accelerators -> take machines with as many, since as many ranks "
+            "start on each",
+        ],
+    ),
+    "preferred machines and reducers": (
+        {
+            **workers(2, machine="ml.m5.large"),
+            "reducers": {"count": 1},
+            "image": {"transport": "auto"},
+            **sagemaker(instance_preferences=["ml.m5.xlarge"]),
+        },
+        [
+            "error targets.sagemaker.instance_preferences: SageMaker chooses among machines for "
+            "jobs without reducers only -> remove it, or set reducers.count: 0"
+        ],
+    ),
+    "too many preferred machines, on spot": (
+        {
+            **workers(1, machine="ml.m5.large"),
+            "limits": {"spot": True, "queue": "1h"},
+            "checkpoints": "s3://bucket/c",
+            **sagemaker(instance_preferences=[f"ml.m5.{n}xlarge" for n in ("", 2, 4, 12, 24)]),
+        },
+        [
+            "error targets.sagemaker.instance_preferences: SageMaker's "
+            "ResourceConfig.InstancePreferences: it has 6 items, and SageMaker takes at most 5 -> "
+            "at most 4 of them, and workers.machine",
+            "error limits.spot: SageMaker's EnableManagedSpotTraining: it excludes "
+            "InstancePreferences -> correct it",
+        ],
+    ),
     "reducers on what is EC2's only": (
         reducers(2, **{"reducers": {"count": 2, "machine": "ml.c6in.32xlarge"}}),
         [

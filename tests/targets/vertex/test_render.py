@@ -182,6 +182,66 @@ def test_cpu_nodes_with_our_reducers_in_an_image_that_is_built(tmp_path: Path) -
     }
 
 
+def test_reducers_have_disks_and_variables_of_their_own(tmp_path: Path) -> None:
+    changes = {
+        "workers": {"count": 2},
+        "run": {"env": {"OMP_NUM_THREADS": "1", "A": "b"}},
+        "reducers": {"count": 1, "disk": "150GB", "env": {"OMP_NUM_THREADS": "8"}},
+        "image": {"transport": "none"},
+        "comm": {"backend": "rsctl"},
+    }
+    body = render(tmp_path, changes)["request"]["body"]
+    chief, _, reducers = body["jobSpec"]["workerPoolSpecs"]
+    own = [v for v in chief["containerSpec"]["env"] if v["name"] != "OMP_NUM_THREADS"]
+    assert {"name": "OMP_NUM_THREADS", "value": "1"} in chief["containerSpec"]["env"]
+    assert reducers == {
+        "machineSpec": {"machineType": "n1-highcpu-16"},
+        "replicaCount": "1",
+        "containerSpec": {
+            **chief["containerSpec"],
+            "env": [*own, {"name": "OMP_NUM_THREADS", "value": "8"}],
+        },
+        "diskSpec": {"bootDiskSizeGb": 150},
+    }
+
+
+def test_googles_reducers_have_disks_and_variables_too(tmp_path: Path) -> None:
+    changes = {
+        "workers": {"count": 2, "accelerator": "a100-40gb:8"},
+        "reducers": {"count": 4, "disk": "100GB", "env": {"NCCL_DEBUG": "INFO"}},
+    }
+    plan = render(tmp_path, changes)
+    assert plan["request"]["body"]["jobSpec"]["workerPoolSpecs"][2] == {
+        "machineSpec": {"machineType": "n1-highcpu-16"},
+        "replicaCount": "4",
+        "containerSpec": {
+            "imageUri": GOOGLE_REDUCERS,
+            "env": [{"name": "NCCL_DEBUG", "value": "INFO"}],
+        },
+        "diskSpec": {"bootDiskSizeGb": 100},
+    }
+    assert "reducers.env" in [finding["path"] for finding in plan["findings"]]
+
+
+@pytest.mark.parametrize(
+    ("limits", "restart", "scheduling"),
+    [
+        ({}, None, {"disableRetries": True}),
+        ({"restarts": "never"}, None, {"disableRetries": True}),
+        ({"restarts": 2}, None, {"restartJobOnWorkerRestart": True}),
+        ({"restarts": 2}, "worker", {}),
+        ({"restarts": "platform"}, None, {}),
+        ({"restarts": "platform"}, "job", {"restartJobOnWorkerRestart": True}),
+    ],
+)
+def test_who_restarts_what(
+    tmp_path: Path, limits: dict[str, Any], restart: str | None, scheduling: dict[str, Any]
+) -> None:
+    changes = {"limits": {"timeout": "1h", **limits}, "targets": {"vertex": {"restart": restart}}}
+    spec = render(tmp_path, changes)["request"]["body"]["jobSpec"]
+    assert spec["scheduling"] == {"timeout": "3600s", **scheduling}
+
+
 def test_nothing_of_ours_in_a_foreign_container(tmp_path: Path) -> None:
     changes = {
         "run": {"launcher": "none", "command": None},

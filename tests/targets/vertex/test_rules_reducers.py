@@ -175,6 +175,17 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
         {"limits": {"restarts": "platform"}},
         ["note limits.restarts: own default: ... up to 5 times, alone, and then the job up to 3"],
     ),
+    "the whole job restarts as often as Vertex AI likes": (
+        {"limits": {"restarts": "platform"}, **vertex(restart="job")},
+        ["note limits.restarts: up to 5 times, here with the whole job, and then the job up to 3"],
+    ),
+    "a worker that is restarted alone": (
+        {**workers(2), "limits": {"restarts": "platform"}, **vertex(restart="worker")},
+        [
+            "warning targets.vertex.restart: rsctl's ranks cannot join ... restart: job",
+            "note limits.restarts: own default",
+        ],
+    ),
     "spot with checkpoints": (
         {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"},
         ["note limits.spot: up to 6 times, whatever limits.retries is"],
