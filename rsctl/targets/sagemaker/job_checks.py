@@ -54,7 +54,7 @@ def _checkpoints(job: Job) -> Iterator[Finding]:
     if path and not job.checkpoints:
         message = "it is the folder that is kept in checkpoints, and there are none"
         remedy = "set checkpoints: s3://BUCKET/FOLDER"
-        yield error("checkpoints", message, remedy, f"{_OPTIONS}.checkpoint_path")
+        yield error("missing-key", message, remedy, f"{_OPTIONS}.checkpoint_path")
 
 
 def _profiler(options: SageMakerOptions) -> Iterator[Finding]:
@@ -64,7 +64,7 @@ def _profiler(options: SageMakerOptions) -> Iterator[Finding]:
         return
     names = ", ".join(str(Duration(each / 1000)) for each in _INTERVALS)
     message = f"SageMaker's profiler does not look every {profiler}"
-    yield error("profiler", message, f"take one of {names}", f"{_OPTIONS}.profiler")
+    yield error("unsupported", message, f"take one of {names}", f"{_OPTIONS}.profiler")
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:
