@@ -6,7 +6,7 @@ It prints the medians over the last steps as `steps` lines, a part of the bucket
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Optional
 
 import msgspec
 from msgspec import Meta
@@ -26,8 +26,8 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     `seconds` is a step, `low` and `high` its quartiles; `compute` is the step less the time in
     which it did nothing but wait for gradients, `data` what it waited for input. `prefetches` says
     that a DataLoader with workers of its own prepares the input. `communicates` is false where
-    gradients were not exchanged. `buckets` have bytes, and when they are ready and reduced, from
-    the step's start.
+    gradients were not exchanged. `bucket_mb` is the script's own `bucket_cap_mb`, in MiB, if it
+    asks for one. `buckets` have bytes, and when they are ready and reduced, from the step's start.
     """
 
     steps: _Count
@@ -40,6 +40,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     prefetches: bool
     communicates: bool
     buckets: _Buckets
+    bucket_mb: Optional[Annotated[float, Meta(gt=0, le=1e6)]] = None
 
     @property
     def gradient_bytes(self) -> int:
@@ -68,6 +69,7 @@ def profile_of_record(record: StepRecord, source: str) -> Profile:
         ),
         data_seconds=min(record.data, record.compute),
         data_overlaps=record.prefetches,
+        bucket_mb=record.bucket_mb,
         source=source,
         assumed=tuple(assumed),
     )

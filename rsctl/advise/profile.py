@@ -43,7 +43,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     `data_overlaps` says that the next input is prepared meanwhile (a DataLoader with workers of its
     own), so that a step that takes longer waits less for it. `buckets` are in the order of the
     backward pass; when recorded by a small `bucket_cap_mb` they can be regrouped into any larger
-    one. `source` is `spec`, `run RUN` or `measured ...`; `assumed` has what was not known.
+    one. `bucket_mb` is the script's own `bucket_cap_mb`, in MiB, None if it asks for none. `source`
+    is `spec`, `run RUN` or `measured ...`; `assumed` has what was not known.
     """
 
     gradient_bytes: int
@@ -51,6 +52,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     buckets: tuple[Bucket, ...]
     data_seconds: float = 0.0
     data_overlaps: bool = True
+    bucket_mb: float | None = None
     source: str = "spec"
     assumed: tuple[str, ...] = ()
 
@@ -96,7 +98,9 @@ def even_profile(
     )
 
 
-def regroup(pieces: Sequence[Bucket], cap_mb: int | None, scale: float = 1.0) -> tuple[Bucket, ...]:
+def regroup(
+    pieces: Sequence[Bucket], cap_mb: float | None, scale: float = 1.0
+) -> tuple[Bucket, ...]:
     """DDP's buckets of gradients that are recorded in smaller ones.
 
     `cap_mb` is `bucket_cap_mb` in MiB; None is DDP's default, with its small first bucket. `scale`
@@ -104,7 +108,7 @@ def regroup(pieces: Sequence[Bucket], cap_mb: int | None, scale: float = 1.0) ->
     Limits count before that, as in DDP.
     """
     limit = (cap_mb or DEFAULT_BUCKET_MB) * MIB
-    limits = [FIRST_BUCKET_BYTES] if cap_mb is None else [limit]
+    limits: list[float] = [FIRST_BUCKET_BYTES] if cap_mb is None else [limit]
     buckets: list[Bucket] = []
     size = 0
     for i, piece in enumerate(pieces):

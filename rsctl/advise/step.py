@@ -78,7 +78,8 @@ def predict(
 ) -> Prediction:
     """The step of a profile on a cluster."""
     is_reduced = topology in ("pool", "hybrid")
-    cap = settings.bucket_mb or (REDUCER_BUCKET_MB if is_reduced and cluster.shares_work else None)
+    default = REDUCER_BUCKET_MB if is_reduced and cluster.shares_work else None
+    cap = settings.bucket_mb or profile.bucket_mb or default
     buckets = regroup(profile.buckets, cap, settings.sent_part)
     exchanges = {
         size: exchange(topology, cluster, size, calibration) for size in {b.bytes for b in buckets}

@@ -103,3 +103,14 @@ def test_large_buckets_send_less_often() -> None:
         for size in (10, 100)
     )
     assert small.parts["latency"] == pytest.approx(10 * large.parts["latency"])
+
+
+def test_the_size_of_buckets_is_the_specs_then_the_scripts_then_the_default() -> None:
+    script = replace(even_profile(40 * MIB, 0.1), bucket_mb=20.0)
+    kinds = {
+        "spec": predict(script, SLOW, "pool", IDEAL, Settings(bucket_mb=40)),
+        "script": predict(script, SLOW, "pool", IDEAL),
+        "default": predict(replace(script, bucket_mb=None), SLOW, "pool", IDEAL),
+    }
+    times = {name: one.step_seconds for name, one in kinds.items()}
+    assert times["script"] < times["spec"] == times["default"]

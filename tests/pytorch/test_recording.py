@@ -126,6 +126,17 @@ def test_a_run_over_reducers_tells_its_steps_at_its_end(
     assert (steps["steps"], steps["communicates"]) == (12 - WARM_UP_STEPS, True)
     model = sum(p.numel() for i in range(4) for p in torch.nn.Linear(64 + i, 65 + i).parameters())
     assert sum(bucket[0] for bucket in steps["buckets"]) == 4 * model
+    assert steps["bucket_mb"] is None
+
+
+def test_the_size_of_buckets_that_a_script_asks_for_is_known_also_where_smaller_are_measured(
+    alone: Callable[..., Ended],
+) -> None:
+    script = str(SCRIPTS / "train.py")
+    asks = ("--backend", "gloo", "--steps", "99", "--width", "700", "--bucket", "3")
+    ended = alone(script, *asks, **MEASURE, RSCTL_COMM_BUCKET_MB="1")
+    (steps,) = ended.printed("steps")
+    assert (steps["bucket_mb"], len(steps["buckets"])) == (3.0, 4)
 
 
 def test_a_variable_that_is_no_number_ends_the_script_with_a_finding(

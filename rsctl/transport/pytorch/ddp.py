@@ -11,6 +11,7 @@ from torch._C._distributed_c10d import BuiltinCommHookType
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+from rsctl.transport.pytorch import recording
 from rsctl.transport.pytorch.hook import CommHook, dispatch
 from rsctl.transport.pytorch.hook_selection import select_hook
 from rsctl.transport.pytorch.report import print_line
@@ -81,6 +82,7 @@ def _set_bucket_size(
     own = arguments.get("bucket_cap_mb", default)
     listed = arguments.get("bucket_cap_mb_list")
     is_own = bool(listed) or own not in (default, None)
+    recording.note_bucket_size(own if is_own and not listed else None)
     if comm.bucket_mb is not None:
         arguments.pop("bucket_cap_mb_list", None)
         arguments["bucket_cap_mb"] = comm.bucket_mb

@@ -39,13 +39,17 @@ _FEWEST_STEPS = 3
 
 
 class Recording:
-    """The steps of this process. `measure` is how many to take, None for an ordinary run."""
+    """The steps of this process. `measure` is how many to take, None for an ordinary run.
+
+    `own_bucket_mb` is the `bucket_cap_mb` that the script itself asks for, if it does.
+    """
 
     def __init__(self, measure: MeasureSettings | None) -> None:
         self.measure = measure
         self._times: StepTimes | None = None
         self._model: object = None
         self._prefetches = False
+        self.own_bucket_mb: float | None = None
         self._next_report = _FIRST_REPORT_STEPS
         self._is_over = False
 
@@ -125,6 +129,7 @@ class Recording:
         for number, part in enumerate(parts):
             fields = {"part": number, "parts": len(parts), **summary(steps)}
             fields |= {"prefetches": self._prefetches, "world": int(os.environ["WORLD_SIZE"])}
+            fields["bucket_mb"] = self.own_bucket_mb
             fields["communicates"] = self.measure is None or self.measure.communicates
             emit("steps", {**fields, "buckets": part})
 
@@ -151,6 +156,12 @@ def needs_hook() -> bool:
     if _recording is None:
         return False
     return _recording.measure is not None or os.environ.get("RSCTL_RECORD_STEPS") == "1"
+
+
+def note_bucket_size(own_mb: float | None) -> None:
+    """Note the size of buckets that a script asks for, in MiB."""
+    if _recording is not None and own_mb is not None:
+        _recording.own_bucket_mb = own_mb
 
 
 def end() -> None:
