@@ -17,6 +17,7 @@ os.environ["COLUMNS"] = "80"
 import finding_codes
 import msgspec
 import python_api
+import request_fields
 import typer
 import variables
 
@@ -78,15 +79,25 @@ def job_keys() -> str:
 
 
 def _rows(spec_type: SpecType, prefix: str) -> Iterator[str]:
+    for path, field in _keys(spec_type, prefix):
+        cells = (f"`{path}`", _value(field.type), _default(field), _about(field))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def job_key_paths() -> Iterator[str]:
+    """The path of every key of the job file."""
+    return (path for path, _ in _keys(SpecType(Job), ""))
+
+
+def _keys(spec_type: SpecType, prefix: str) -> Iterator[tuple[str, Field]]:
     for choice in spec_type.choices:
         if choice.kind is dict:
-            yield from _rows(choice.arguments[1], join_path(prefix, "NAME"))
+            yield from _keys(choice.arguments[1], join_path(prefix, "NAME"))
         elif choice.is_struct:
             for field in fields_of(choice.kind).values():
                 path = join_path(prefix, field.name)
-                cells = (f"`{path}`", _value(field.type), _default(field), _about(field))
-                yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-                yield from _rows(field.type, path)
+                yield path, field
+                yield from _keys(field.type, path)
 
 
 def _value(spec_type: SpecType) -> str:
@@ -224,6 +235,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "findings.md": lambda: finding_codes.page(ROOT),
     "environment.md": lambda: variables.page(ROOT),
     "exit-codes.md": exit_codes,
+    "request-fields.md": lambda: request_fields.page(set(job_key_paths())),
     "python.md": python_api.page,
 }
 
