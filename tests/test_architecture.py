@@ -23,7 +23,7 @@ ROOMS = (
 COMMANDS_MAY_IMPORT = frozenset(
     {
         *("api", "results", "export", "prune", "report", "tracking", "data"),
-        *("stream", "spec", "target_info", "atomic_file", "findings", "installation"),
+        *("advise", "stream", "spec", "target_info", "atomic_file", "findings", "installation"),
     }
 )
 """Rooms that the command line is written on, besides `cli` itself: jobs, runs and benches by `api`,

@@ -6,6 +6,7 @@ Units: seconds; CPU seconds for each GB (10^9 bytes) of a gradient; parts of 1.
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,13 +32,18 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     fitted_from: tuple[str, ...] = ()
     median_error: float | None = None
 
+    @property
+    def error(self) -> float:
+        """The part of a step's time that a prediction may be off by."""
+        return UNCALIBRATED_ERROR if self.median_error is None else self.median_error
+
 
 UNCALIBRATED = Calibration(
     alpha_seconds=100e-6,
     bandwidth_fraction=0.98,
     worker_cpu_seconds_per_gb=0.77,
     reducer_cpu_seconds_per_gb=0.56,
-    ring_cpu_seconds_per_gb=1.6,
+    ring_cpu_seconds_per_gb=0.7,
     overlap=1.0,
 )
 """The constants where nothing was measured.
@@ -45,6 +51,27 @@ UNCALIBRATED = Calibration(
 `bandwidth_fraction`: exchanges of 25 MB on shaped links took 1.01 to 1.03 of what the wires need
 (docs/transport.md, "Measured"). CPU of worker and reducer: the middle of the C++ core's ranges,
 0.63 to 0.90 and 0.48 to 0.64 on loopback (docs/transport.md, "What it costs"); real networks cost
-more. CPU of a ring: gloo took 30 to 48 ms for 25 MB. `alpha_seconds`: half a round trip of 0.2 ms,
-the transport's own assumption (rsctl/transport/schedule.py). `overlap`: DDP's design, all of it.
+more. CPU of a ring: gloo took 67 to 71 ms for 100 MB between two processes on two cores.
+`alpha_seconds`: half a round trip of 0.2 ms, the transport's own assumption
+(rsctl/transport/schedule.py). `overlap`: DDP's design, all of it.
 """
+
+UNCALIBRATED_BRIDGE = replace(
+    UNCALIBRATED,
+    worker_cpu_seconds_per_gb=2.5,
+    reducer_cpu_seconds_per_gb=1.8,
+    ring_cpu_seconds_per_gb=1.6,
+)
+"""The same for containers on a bridge of this machine, whose packets of 1500 bytes are all handled
+by its cores. On 2 cores and without a limit on the network 4 workers took 0.216 s for 25 MB over 4
+reducers and 0.081 s in a ring (docs/transport.md, "Measured"); a reducer took 1.77 CPU seconds for
+a GB over such links."""
+
+UNCALIBRATED_ERROR = 0.15
+"""What to reckon with where nothing was measured: published models of whole steps are 5 to 15 % off
+on networks to which they were not fitted."""
+
+
+def uncalibrated(target: str) -> Calibration:
+    """The constants for a target where nothing was measured."""
+    return UNCALIBRATED_BRIDGE if target == "compose" else UNCALIBRATED

@@ -21,16 +21,19 @@ REDUCER_BUCKET_MB = 64
 """DDP's bucket over rsctl's reducers where nobody asks for another, in MiB
 (`rsctl.transport.pytorch.settings`)."""
 COMPUTATION, INPUT = "computation", "input data"
-_NOTICED = 0.05
-_DATA_BOUND = 0.2
+NOTICED = 0.05
+"""What part of a step communication must add to be named as its bottleneck."""
+DATA_BOUND = 0.2
+"""What part of a step must wait for input for this to be named."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How gradients travel: DDP's `bucket_mb` in MiB, None for its default; and what of their bytes
-    is sent, 0.5 for `compression: bf16` of fp32."""
+    is sent, 0.5 for `compression: bf16` of fp32. `may_compress` says that they could be halved."""
 
     bucket_mb: int | None = None
     sent_part: float = 1.0
+    may_compress: bool = False
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +134,7 @@ def _bottleneck(profile: Profile, step: float, parts: dict[str, float]) -> str:
 
     Communication that adds less than a twentieth to the step is not what limits it.
     """
-    if step - profile.step_seconds > _NOTICED * step and parts:
+    if step - profile.step_seconds > NOTICED * step and parts:
         return max(parts, key=parts.__getitem__)
-    waits = profile.data_seconds > _DATA_BOUND * profile.step_seconds
+    waits = profile.data_seconds > DATA_BOUND * profile.step_seconds
     return INPUT if waits else COMPUTATION

@@ -17,6 +17,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rsctl.advise.advice import Advice as Advice
+    from rsctl.api.advice import SweptAdvice as SweptAdvice
+    from rsctl.api.advice import advise as advise
+    from rsctl.api.advice import advise_sweep as advise_sweep
+    from rsctl.api.advice import write_recommendation as write_recommendation
     from rsctl.api.bench_handle import Bench as Bench
     from rsctl.api.bench_list import bench as bench
     from rsctl.api.bench_list import benches as benches
@@ -127,6 +132,8 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Pool as Pool
 
 _MODULES = {
+    "rsctl.advise.advice": ("Advice",),
+    "rsctl.api.advice": ("SweptAdvice", "advise", "advise_sweep", "write_recommendation"),
     "rsctl.api.bench_handle": ("Bench",),
     "rsctl.api.bench_list": ("bench", "benches", "find"),
     "rsctl.api.bench_run": ("PreparedBench", "prepare_bench", "run_bench"),

@@ -21,6 +21,7 @@ PANELS = {
         "init": "Start a job from a template.",
         "validate": "Show every mistake in job files.",
         "plan": "Show what a job would run, exactly; send nothing.",
+        "advise": "Say how many reducers a job should have, and what that costs.",
         "submit": "Run a job and watch it to its end.",
         "build-image": "Build a job's image, and push it if asked.",
     },

@@ -21,8 +21,8 @@ _MARGIN = 24  # columns that the labels of the axes take
 _TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
 _MAX_POINTS = 2000
 _MAX_VALUE = 1e300  # plotille's own arithmetic overflows beyond
-_MARKERS = "abcdefghijklmnopqrstuvwxyz"
-_COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+MARKERS = "abcdefghijklmnopqrstuvwxyz"
+COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 
 
 def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]) -> None:
@@ -47,7 +47,7 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     figure.with_colors = in_color(sys.stdout)
     figure.x_label = "step" if by_step else "seconds"
     figure.y_label = unit or ""
-    figure.register_label_formatter(float, _label)
+    figure.register_label_formatter(float, format_tick)
     ends = [_position(event, events[0].time, by_step) for event in events]
     low, high = round_limits(min(0.0, *ends), max(ends), figure.width // _TICK)
     figure.set_x_limits(low, high)
@@ -57,9 +57,9 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     for index, replica in enumerate(replicas):
         points = [event for event in events if event.replica == replica]
         x = [_position(event, events[0].time, by_step) for event in points]
-        style = {"lc": _COLORS[index % len(_COLORS)]}
+        style = {"lc": COLORS[index % len(COLORS)]}
         if not figure.with_colors:
-            style = {"marker": _MARKERS[index % len(_MARKERS)]} if len(replicas) > 1 else {}
+            style = {"marker": MARKERS[index % len(MARKERS)]} if len(replicas) > 1 else {}
         figure.plot(x, [event.value for event in points], label=replica, **style)
     chart = figure.show(legend=len(replicas) > 1)
     return f"{sanitize_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
@@ -83,7 +83,7 @@ def _position(event: MetricEvent, start: str, by_step: bool) -> float:
     return float(event.step or 0) if by_step else seconds_between(start, event.time)
 
 
-def _label(value: float, chars: int, delta: float, left: bool = False) -> str:
+def format_tick(value: float, chars: int, delta: float, left: bool = False) -> str:
     """An axis label as wide as plotille wants it."""
     text = format_number(value)
     return f"{text:<{chars}}" if left else f"{text:>{chars}}"

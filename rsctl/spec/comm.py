@@ -44,3 +44,9 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="How long one step takes on one rank without any communication, in seconds."
         ),
     ] = None
+    batch: Annotated[
+        Optional[Annotated[int, Meta(ge=1)]], Meta(description="Samples of one rank in a step.")
+    ] = None
+    steps: Annotated[
+        Optional[Count], Meta(description="Steps of the whole run, such as 50K, for its price.")
+    ] = None

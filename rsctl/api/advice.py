@@ -1,0 +1,152 @@
+"""Advice on a job: its plans, prices and profile, as `rsctl.advise` wants them. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+import msgspec
+
+from rsctl.advise.advice import Advice, make_advice
+from rsctl.advise.calibration import Calibration, uncalibrated
+from rsctl.advise.measured import profile_of_record
+from rsctl.advise.profile import Profile, profile_of_model
+from rsctl.advise.situation import Situation
+from rsctl.api.advice_situation import make_situation
+from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.plan import make_plan, name_of
+from rsctl.runs.ids import placeholder
+from rsctl.runs.step_times import steps_of
+from rsctl.runs.store import Store
+from rsctl.spec.edit import write_values
+from rsctl.spec.job import Job
+
+_MODEL = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.4}"
+
+
+class SweptAdvice(msgspec.Struct, frozen=True, kw_only=True):
+    """Advice for each value of one key."""
+
+    key: str
+    values: list[object]
+    advice: list[Advice]
+
+
+def advise(
+    job: AnyJob,
+    target: str | None = None,
+    *,
+    run: str | None = None,
+    profile: Profile | None = None,
+    calibration: Calibration | None = None,
+) -> Advice:
+    """Which topology and how many reducers a job should have, with time and money of each option.
+
+    What a step does is the `profile`, or that of a `run` (its id, a prefix or @last), or the job's
+    `model`. A `calibration` replaces the target's own.
+
+    Raises RsctlError for a job that cannot be planned, and where nothing says what a step does.
+    """
+    source, _ = source_of(job)
+    chosen = target_of(source, target)
+    planned = make_plan(source, chosen, placeholder(name_of(source)))
+    spec = source if isinstance(source, Job) else source.require_job()
+    known = profile or (_profile_of_run(run) if run else _profile_of_model(spec, source))
+    situation = make_situation(spec, planned, chosen)
+    model = spec.model
+    return make_advice(
+        situation,
+        known,
+        calibration or uncalibrated(chosen.info.name),
+        steps=model.steps if model else None,
+        batch=model.batch if model else None,
+        assumptions=_assumptions(spec, situation),
+    )
+
+
+def advise_sweep(
+    job: JobFile,
+    key: str,
+    values: Sequence[object],
+    target: str | None = None,
+    *,
+    run: str | None = None,
+    profile: Profile | None = None,
+    calibration: Calibration | None = None,
+) -> SweptAdvice:
+    """Advice for each value of a key of a job file. Raises RsctlError for the first that fails."""
+    made = [
+        advise(_with(job, {key: value}), target, run=run, profile=profile, calibration=calibration)
+        for value in values
+    ]
+    return SweptAdvice(key=key, values=list(values), advice=made)
+
+
+def write_recommendation(path: str, advice: Advice) -> dict[str, str]:
+    """Write the recommended reducers into a job file, whose text stays as it is otherwise.
+
+    Returns what was written, by key. Raises RsctlError where that cannot be done safely.
+    """
+    chosen = advice.recommendation
+    values = {"reducers.count": str(chosen.reducers)}
+    if chosen.reducers and chosen.reducer_machine != advice.default_machine:
+        values["reducers.machine"] = f"{{{advice.target}: {chosen.reducer_machine}}}"
+    write_values(path, values)
+    return values
+
+
+def _with(job: JobFile, settings: Mapping[str, object]) -> JobFile:
+    more: Settings = (*job.settings, *setting_texts(settings))
+    return load(job.path, set=more, text=job.text, strict=False)
+
+
+def _profile_of_model(spec: Job, source: object) -> Profile:
+    model = spec.model
+    if model is not None and model.parameters and model.step_seconds:
+        return profile_of_model(model)
+    finding = _no_profile(spec)
+    if not isinstance(source, Job):
+        source.add([finding])  # type: ignore[attr-defined]
+        source.require_job()  # type: ignore[attr-defined]
+    raise RsctlError(ExitCode.USAGE, finding)
+
+
+def _no_profile(spec: Job) -> Finding:
+    model = spec.model
+    if model is None:
+        message, path = (
+            "nothing says how large the gradients are and how long a step computes",
+            None,
+        )
+    else:
+        lacking = "step_seconds" if model.parameters else "parameters"
+        message, path = f"advice needs model.{lacking}", "model"
+    remedy = f"add it to the file, such as {_MODEL}, or take a run of it: --run RUN"
+    return error("advise", message, remedy, path)
+
+
+def _profile_of_run(reference: str) -> Profile:
+    with closing(Store()) as store:
+        record = store.find(reference)
+        steps = steps_of(store, record.run)
+    if steps is None or not steps.buckets:
+        message = f"run {record.run} has no recorded steps"
+        remedy = "steps of DistributedDataParallel scripts are recorded; or give model: in the file"
+        raise RsctlError(ExitCode.USAGE, error("advise", message, remedy))
+    return profile_of_record(steps, f"run {record.run}")
+
+
+def _assumptions(spec: Job, situation: Situation) -> list[str]:
+    """What is taken for granted about the machines."""
+    cluster = situation.cluster
+    found = ["each worker computes as long, whatever their number"]
+    if cluster.worker_bits:
+        found.append(f"nodes get {cluster.worker_bits / 1e9:g} Gbit/s in each direction by TCP")
+    if spec.comm.compression == "powersgd":
+        found.append("PowerSGD is not modelled: gradients count in full")
+    if situation.reducer_machines and cluster.inside and cluster.shares_work:
+        found.append("each bucket is copied between GPU and host in full")
+    if situation.is_priced and spec.limits.spot:
+        found.append("spot prices, without the time that preemptions cost")
+    return found

@@ -1,0 +1,188 @@
+"""The machines of a job for advice: those of its plan, and what reducers it could have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from rsctl import catalog
+from rsctl.advise.cluster import Cluster
+from rsctl.advise.interconnect import INTERCONNECTS, OTHER, Interconnect
+from rsctl.advise.situation import ReducerMachine, Situation
+from rsctl.advise.step import Settings
+from rsctl.catalog.prices import Price, price_of
+from rsctl.catalog.sizing import reducers_for
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.plan import make_plan
+from rsctl.spec.job import Job
+from rsctl.spec.units import Accelerator
+from rsctl.target_info import TargetInfo
+from rsctl.targets.base import Plan, Pool, Submission, Target
+
+_SHARDED = re.compile(r"\b(fully_shard|FullyShardedDataParallel|deepspeed)\b")
+_LONGEST_SCRIPT = 1_000_000
+_COMPRESSED = {"fp16": 2, "bf16": 2}
+
+
+def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
+    """What a job's options depend on. Raises RsctlError where a bandwidth is not known."""
+    plan, info = planned.plan, target.info
+    worker = _pool(plan, "worker")
+    given = _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
+    refused, pool, transport = _reducer_pool(job, target, plan)
+    refused = _sharding(job) or _own_transport(info, worker) or refused
+    machines = _reducer_machines(job, info, pool) if pool else ()
+    cores = _cores(info, worker)
+    return Situation(
+        target=info.name,
+        cluster=Cluster(
+            workers=worker.count,
+            worker_bits=_bits(info, worker),
+            ranks=plan.world_size // worker.count,
+            worker_cores=cores,
+            shared_cores=None if info.is_managed else cores,
+            inside=_inside(job, worker),
+            shares_work=transport != "reduction-server",
+        ),
+        worker_machine=worker.machine,
+        worker_dollars=_dollars(job, info, worker.machine, worker.accelerator),
+        reducer_machines=machines,
+        refused=refused,
+        count=given.count if given else 0,
+        rule=_rule(worker, machines),
+        settings=_settings(job),
+    )
+
+
+def _pool(plan: Plan, role: str) -> Pool:
+    return next(pool for pool in plan.pools if pool.role == role)
+
+
+def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Pool | None, str]:
+    """Why there can be none, the pool that there could be, and the image's transport then."""
+    transport = plan.image.transport
+    if job.workers.count == 1:
+        return None, None, transport
+    if job.reducers.count == "auto" or not any(pool.role == "reducer" for pool in plan.pools):
+        wanted = replace(job, reducers=replace(job.reducers, count=job.workers.count))
+        try:
+            plan = make_plan(wanted, target, plan.run).plan
+        except RsctlError as problem:
+            return problem.findings[-1].message, None, transport
+    pools = [pool for pool in plan.pools if pool.role == "reducer"]
+    if not pools:
+        return "the target takes none", None, transport
+    return None, pools[0], plan.image.transport
+
+
+def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMachine, ...]:
+    """The plan's machine for reducers; where it was left open, then its family's others too."""
+    own = ReducerMachine(
+        name=pool.machine,
+        bits=pool.gbps * 1e9 if pool.gbps else None,
+        cores=_cores(info, pool),
+        dollars=_dollars(job, info, pool.machine),
+    )
+    if info.catalog is None or pool.machine is None or job.reducers.machine != "auto":
+        return (own,)
+    family = re.sub(r"[^-.]+$", "", pool.machine)
+    others = [
+        ReducerMachine(
+            name=machine.name,
+            bits=machine.gbps * 1e9,
+            cores=machine.vcpus,
+            dollars=_dollars(job, info, machine.name),
+        )
+        for machine in catalog.load(info.catalog).machines.values()
+        if machine.name.startswith(family) and machine.name != own.name
+        if machine.gbps and not machine.retired and not machine.arm and not machine.accelerators
+    ]
+    return (own, *others)
+
+
+def _inside(job: Job, worker: Pool) -> Interconnect | None:
+    if not worker.accelerator or job.comm.backend == "gloo":
+        return None
+    return INTERCONNECTS.get(Accelerator(worker.accelerator).type, OTHER)
+
+
+def _bits(info: TargetInfo, pool: Pool) -> float | None:
+    """The rate of a node's card; None where there is none that limits, on this machine."""
+    if pool.gbps:
+        return pool.gbps * 1e9
+    if not info.is_managed:
+        return None
+    message = f"the bandwidth of {pool.machine} is not known, and advice is about that"
+    remedy = "take a machine whose bandwidth the catalogue has"
+    raise RsctlError(ExitCode.USAGE, error("advise", message, remedy, "workers.machine"))
+
+
+def _cores(info: TargetInfo, pool: Pool) -> float | None:
+    """Of a node; on this machine all that there are, which the nodes share."""
+    if info.catalog is None:
+        from rsctl.targets.local.host import this_host
+
+        return None if info.is_managed else this_host().cpus
+    machine = catalog.load(info.catalog).machines.get(pool.machine or "")
+    return machine.vcpus if machine else None
+
+
+def _dollars(
+    job: Job, info: TargetInfo, machine: str | None, accelerator: str | None = None
+) -> float | None:
+    if info.catalog is None or machine is None:
+        return None
+    kind = Accelerator.parse(accelerator) if accelerator else None
+    options = getattr(job.targets, info.name, None)
+    region = getattr(options, "region", None)
+    region = region if isinstance(region, str) else None
+    price = price_of(info.catalog, machine, kind, region=region, spot=job.limits.spot)
+    return price.dollars if isinstance(price, Price) else None
+
+
+def _rule(worker: Pool, machines: tuple[ReducerMachine, ...]) -> int | None:
+    """The number of reducers by the documented rule of bandwidths."""
+    if not machines or not worker.gbps or not machines[0].bits:
+        return None
+    return reducers_for(worker.count, worker.gbps, machines[0].bits / 1e9)
+
+
+def _settings(job: Job) -> Settings:
+    comm = job.comm
+    size = {"fp32": 4}.get(job.model.dtype if job.model else "fp32", 2)
+    sent = _COMPRESSED.get(comm.compression, size)
+    bucket = None if comm.bucket_mb == "auto" else comm.bucket_mb
+    return Settings(
+        bucket_mb=bucket,
+        sent_part=min(1.0, sent / size),
+        may_compress=comm.compression == "none" and size > 2,
+    )
+
+
+def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
+    """Why machines that bring a transport of their own gain nothing."""
+    known = catalog.load(info.catalog).machines if info.catalog else {}
+    machine = known.get(worker.machine or "")
+    if machine is None or machine.own_transport is None:
+        return None
+    return f"{machine.name} brings a transport of its own ({machine.own_transport})"
+
+
+def _sharding(job: Job) -> str | None:
+    """Why a script that shards its model gains nothing, as far as its text shows."""
+    folder, script = job.image.source, job.run.script
+    if not script:
+        return None
+    try:
+        with (Path(folder or ".") / script).open(encoding="utf-8", errors="replace") as file:
+            found = _SHARDED.search(file.read(_LONGEST_SCRIPT))
+    except OSError:
+        return None
+    if found is None:
+        return None
+    return (
+        f"{script} shards its model ({found[1]}): reduce-scatter and all-gather send (N-1)/N of "
+        "it each, and reducers help all-reduces only"
+    )

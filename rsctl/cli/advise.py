@@ -1,0 +1,134 @@
+"""`rsctl advise JOB`: which topology, how many reducers, what it costs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from rsctl.api import Advice, JobFile, advise, advise_sweep, load, write_recommendation
+from rsctl.cli import options
+from rsctl.cli.advise_charts import advice_chart, plot_lines, sweep_chart
+from rsctl.cli.advise_views import advice_json, print_advice, print_sweep, sweep_json
+from rsctl.cli.command import make_command
+from rsctl.cli.show import print_json, print_message
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.report.charts import LineChart
+
+_RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
+_MOST_VALUES = 32
+
+
+def _parse_sweep(text: str) -> tuple[str, list[object]]:
+    """`KEY=2..32` or `KEY=2,4,8` as the key and its values. Raises typer.BadParameter."""
+    key, _, given = text.partition("=")
+    values: list[object] = [int(v) if v.isdecimal() else v for v in given.split(",")]
+    if found := _RANGE.fullmatch(given):
+        low, high = int(found[1]), int(found[2])
+        step = max(1, -(-(high - low + 1) // _MOST_VALUES))
+        values = list(range(low, high + 1, step))
+    if not key or not values or "" in values or len(values) > _MOST_VALUES:
+        raise typer.BadParameter(
+            f"{text!r} is not KEY=LOW..HIGH or KEY=VALUE,VALUE with {_MOST_VALUES} values at most"
+        )
+    return key, values
+
+
+@make_command("advise")
+@options.errors_as_json
+def command(
+    context: typer.Context,
+    job: options.Job,
+    target: options.Target = None,
+    settings: options.Settings = [],
+    run: Annotated[
+        Optional[str],
+        typer.Option("--run", metavar="RUN", help="Take a step from this run, not from `model`."),
+    ] = None,
+    sweep: Annotated[
+        Optional[str],
+        typer.Option(
+            "--sweep",
+            metavar="KEY=LOW..HIGH",
+            help="Advice for each value of a key: workers.count=2..32, or comm.bucket_mb=25,64.",
+        ),
+    ] = None,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the steps' times.")] = False,
+    svg: Annotated[
+        Optional[Path],
+        typer.Option("--svg", metavar="FILE", help="Write that chart; needs the extra report."),
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the recommended reducers into the job file.")
+    ] = False,
+    output: options.Output = "text",
+) -> int:
+    """Say which topology and how many reducers a job should have, and what that costs.
+
+    It sends nothing and starts nothing: times are predicted, from what a step computes and from the
+    bandwidth of the machines. docs/advise.md has the formulas.
+    """
+    if write and (sweep or job == "-"):
+        context.fail("--write needs one job file, and no --sweep.")
+    file = load(job, set=settings, strict=False)
+    if sweep:
+        _sweep(file, target, run, _parse_sweep(sweep), plot, svg, output)
+        return int(ExitCode.SUCCEEDED)
+    advice = _advise(file, target, run, plot, svg, output)
+    if write:
+        written = write_recommendation(job, advice)
+        print_message(f"{job}: {', '.join(f'{k}: {v}' for k, v in written.items())}")
+    return int(ExitCode.SUCCEEDED)
+
+
+def _advise(
+    file: JobFile,
+    target: str | None,
+    run: str | None,
+    plot: bool,
+    svg: Path | None,
+    output: str,
+) -> Advice:
+    advice = advise(file, target, run=run)
+    if output == "json":
+        print_json(advice_json(advice))
+    else:
+        print_advice(advice)
+    _draw(advice_chart(advice), plot and output == "text", svg)
+    return advice
+
+
+def _sweep(
+    file: JobFile,
+    target: str | None,
+    run: str | None,
+    sweep: tuple[str, list[object]],
+    plot: bool,
+    svg: Path | None,
+    output: str,
+) -> None:
+    key, values = sweep
+    swept = advise_sweep(file, key, values, target, run=run)
+    if output == "json":
+        print_json(sweep_json(swept))
+    else:
+        print_sweep(swept)
+    _draw(sweep_chart(swept), plot and output == "text", svg)
+
+
+def _draw(chart: LineChart, plot: bool, svg: Path | None) -> None:
+    if plot:
+        plot_lines(chart)
+    if svg is None:
+        return
+    from rsctl.report.drawing import file_bytes, require_matplotlib
+
+    require_matplotlib()
+    try:
+        svg.write_bytes(file_bytes(chart, "svg"))
+    except OSError as problem:
+        finding = error("svg", f"cannot write {svg}: {problem.strerror}")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    print_message(f"chart: {svg}")

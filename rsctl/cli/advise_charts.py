@@ -1,0 +1,84 @@
+"""Advice as charts: steps' times over the number of reducers, or over the values of a sweep."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import plotille
+import typer
+
+from rsctl.advise.options import pools_by_machine
+from rsctl.api import Advice, SweptAdvice
+from rsctl.cli.output import in_color
+from rsctl.cli.plot import COLORS, MARKERS, format_tick, round_limits
+from rsctl.report.charts import Line, LineChart
+
+_HEIGHT = 12
+_MARGIN = 24
+_TICK = 10
+
+
+def advice_chart(advice: Advice) -> LineChart:
+    """A line for each machine of reducers; at 0 the step without any."""
+    without = min(o.step_seconds for o in advice.every_option if not o.reducers)
+    lines = []
+    for pool in pools_by_machine(advice.every_option):
+        points = sorted((float(option.reducers), option.step_seconds) for option in pool)
+        lines.append(Line(pool[0].reducer_machine or "reducers", [(0.0, without), *points]))
+    return LineChart(
+        title=f"{advice.workers} workers on {advice.target}: predicted step",
+        x="reducers",
+        y="step (s)",
+        lines=lines or [Line("without reducers", [(0.0, without)])],
+        from_zero=True,
+    )
+
+
+def sweep_chart(swept: SweptAdvice) -> LineChart:
+    """The step without reducers and as recommended, over the key's values."""
+    xs = _positions(swept.values)
+    without = [
+        min(o.step_seconds for o in advice.every_option if not o.reducers)
+        for advice in swept.advice
+    ]
+    best = [advice.recommendation.step_seconds for advice in swept.advice]
+    return LineChart(
+        title=f"predicted step by {swept.key}",
+        x=swept.key,
+        y="step (s)",
+        lines=[
+            Line("without reducers", list(zip(xs, without, strict=True))),
+            Line("as recommended", list(zip(xs, best, strict=True))),
+        ],
+        from_zero=True,
+    )
+
+
+def plot_lines(chart: LineChart) -> None:
+    """The chart in the terminal."""
+    figure = plotille.Figure()
+    figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
+    figure.height = _HEIGHT
+    figure.with_colors = in_color(sys.stdout)
+    figure.x_label, figure.y_label = chart.x, "s"
+    figure.register_label_formatter(float, format_tick)
+    points = [point for line in chart.lines for point in line.points]
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    figure.set_x_limits(*round_limits(min(xs), max(xs), figure.width // _TICK))
+    figure.set_y_limits(*round_limits(0.0, max(ys), _HEIGHT))
+    for index, line in enumerate(chart.lines):
+        style = {"lc": COLORS[index % len(COLORS)]}
+        if not figure.with_colors:
+            style = {"marker": MARKERS[index]} if len(chart.lines) > 1 else {}
+        x, y = zip(*line.points, strict=True)
+        figure.plot(x, y, label=line.label, **style)
+    typer.echo(f"\n{chart.title}\n{figure.show(legend=len(chart.lines) > 1)}")
+
+
+def _positions(values: list[object]) -> list[float]:
+    """Numbers where they are, else their place in the list."""
+    try:
+        return [float(str(value)) for value in values]
+    except ValueError:
+        return [float(index) for index in range(len(values))]

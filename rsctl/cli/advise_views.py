@@ -1,0 +1,131 @@
+"""Advice as tables and sentences for people, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import typer
+
+from rsctl.api import Advice, SweptAdvice
+from rsctl.cli.show import print_message
+from rsctl.cli.table import write_table
+from rsctl.stream.sanitize import sanitize_line
+
+_HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "$/1,000 STEPS", "BOTTLENECK"]
+_NOT_PRINTED = ("every_option", "default_machine")
+
+
+def print_advice(advice: Advice) -> None:
+    """The ranked table and the recommendation on stdout, reasons and assumptions on stderr."""
+    write_table([_HEAD, *map(_row, advice.options)])
+    if not all(option.is_offered for option in advice.options):
+        print_message("* to compare with: rsctl has no way to choose it")
+    typer.echo(f"\n{sanitize_line(advice.recommendation.sentence)}")
+    for line in _amounts(advice):
+        typer.echo(line)
+    for hint in advice.hints:
+        print_message(sanitize_line(f"{hint.kind}: {hint.text}{_setting(hint.setting)}"))
+    for assumption in advice.assumptions:
+        print_message(sanitize_line(f"assumed: {assumption}"))
+
+
+def print_sweep(swept: SweptAdvice) -> None:
+    """A row for each value: what is recommended, and its step without reducers."""
+    head = [swept.key.upper(), "TOPOLOGY", "REDUCERS", "STEP", "WITHOUT", "EFFICIENCY"]
+    rows = [[*head, "RANK STEPS/S", "$/1,000 STEPS", "BOTTLENECK"]]
+    for value, advice in zip(swept.values, swept.advice, strict=True):
+        best = advice.recommendation
+        chosen = next(
+            option
+            for option in advice.every_option
+            if (option.reducers, option.reducer_machine) == (best.reducers, best.reducer_machine)
+        )
+        without = next(option for option in advice.every_option if not option.reducers)
+        rows.append(
+            [
+                str(value),
+                best.topology,
+                str(best.reducers or "-"),
+                format_step(best.step_seconds),
+                format_step(without.step_seconds),
+                _percent(best.efficiency),
+                f"{chosen.throughput:.4g}",
+                _dollars(best.dollars_per_1000_steps),
+                best.bottleneck,
+            ]
+        )
+    write_table(rows)
+    for assumption in swept.advice[-1].assumptions:
+        print_message(sanitize_line(f"assumed: {assumption}"))
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """What `-o json` prints; of the profile without its buckets, which can be a thousand."""
+    shown: dict[str, Any] = msgspec.to_builtins(advice)
+    for name in _NOT_PRINTED:
+        del shown[name]
+    del shown["profile"]["buckets"]
+    return shown
+
+
+def sweep_json(swept: SweptAdvice) -> dict[str, Any]:
+    """What `-o json` prints of a sweep."""
+    return {
+        "key": swept.key,
+        "values": swept.values,
+        "advice": [advice_json(advice) for advice in swept.advice],
+    }
+
+
+def format_step(seconds: float) -> str:
+    """`412 ms`, `1.85 s`."""
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
+
+
+def _row(option: Any) -> list[str]:
+    return [
+        option.topology + ("" if option.is_offered else " *"),
+        str(option.reducers or "-"),
+        option.reducer_machine or "",
+        format_step(option.step_seconds),
+        _percent(option.efficiency),
+        _dollars(option.dollars_per_1000_steps),
+        option.bottleneck,
+    ]
+
+
+def _amounts(advice: Advice) -> list[str]:
+    best, sizes = advice.recommendation, advice.pool_sizes
+    lines = []
+    if (fast := advice.fastest) is not None:
+        price = _dollars(fast.dollars_per_1000_steps)
+        lines.append(
+            f"The fastest has {fast.reducers} reducers: {format_step(fast.step_seconds)}"
+            + (f", {price} $ for 1,000 steps." if price else ".")
+        )
+    if best.run_dollars is not None:
+        lines.append(f"The run: {_dollars(best.run_dollars)} $.")
+    if best.samples_per_second is not None:
+        lines.append(f"Throughput: {best.samples_per_second:.4g} samples/s.")
+    if sizes.saturating is not None:
+        words = [f"{sizes.saturating} make the workers the bottleneck"]
+        if sizes.break_even is not None:
+            words.append(f"a pool alone beats a ring from {sizes.break_even}")
+        if sizes.documented is not None and sizes.documented != sizes.saturating:
+            words.append(f"the documented rule has {sizes.documented}")
+        where = f" on {sizes.machine}" if sizes.machine else ""
+        lines.append(f"Reducers{where}: {', '.join(words)}.")
+    return lines
+
+
+def _setting(setting: str | None) -> str:
+    return f" (--set {setting})" if setting else ""
+
+
+def _percent(part: float) -> str:
+    return f"{part:.0%}" if part >= 0.1 else f"{part:.1%}"
+
+
+def _dollars(amount: float | None) -> str:
+    return "" if amount is None else f"{amount:,.2f}"

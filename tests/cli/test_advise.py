@@ -1,0 +1,217 @@
+"""`rsctl advise`: the table, the sentence, JSON, charts, what is written, and wrong inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from rsctl.targets.local import compose, process
+from rsctl.targets.local.host import Host
+
+from .conftest import Cli
+
+SHAPED = """\
+name: job
+target: compose
+run: {script: train.py}
+image: {base: "pytorch/pytorch:2.8.0", source: src}
+workers: {count: 4}   # as many as there are
+reducers: {count: 0}
+model: {parameters: 5M, step_seconds: 0.2, batch: 32, steps: 10K}
+targets: {compose: {network: {bandwidth: 200Mbit}}}
+"""
+CLOUD = """\
+name: job
+target: sagemaker
+run: {script: train.py}
+image:
+  base: pytorch/pytorch:2.8.0
+  source: src
+  repository: 123456789012.dkr.ecr.us-east-1.amazonaws.com/x
+workers: {count: 4, accelerator: "v100:8"}
+reducers: {count: auto}
+outputs: s3://bucket/runs
+model: {parameters: 340M, step_seconds: 0.3}
+targets: {sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def fixed_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host(cpus=8, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
+    monkeypatch.setattr(process.TARGET, "_host", host)
+    monkeypatch.setattr(compose.TARGET, "_host", host)
+    monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
+
+
+@pytest.fixture(autouse=True)
+def source(tmp_path: Path, rsctl: Cli) -> Path:
+    folder = rsctl.folder / "src"
+    folder.mkdir(exist_ok=True)
+    (folder / "train.py").write_text("print(1)\n")
+    return folder
+
+
+def test_a_table_and_one_sentence(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED))
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "TOPOLOGY      REDUCERS  STEP    EFFICIENCY  BOTTLENECK",
+        "pool          4         1.06 s  19%         workers' network",
+        "hybrid        2         1.24 s  16%         workers' network",
+        "hybrid        1         1.35 s  15%         workers' network",
+        "ring          -         1.41 s  14%         workers' network",
+        "co-located *  -         1.41 s  14%         workers' network",
+        "tree *        -         1.82 s  11%         workers' network",
+        "central *     1         3.49 s  5.7%        server's network",
+        "",
+        "Take 4 reducers (pool): a step of 1.06 s ± 15%, 25% less than the 1.41 s without.",
+        "Throughput: 120.8 samples/s.",
+        "Reducers: 4 make the workers the bottleneck, a pool alone beats a ring from 3.",
+    ]
+    assert "* to compare with: rsctl has no way to choose it" in done.err
+    assert "assumed: nodes get 0.2 Gbit/s in each direction by TCP" in done.err
+
+
+def test_json_has_all_that_the_table_rests_on(rsctl: Cli) -> None:
+    shown = rsctl("advise", rsctl.write(CLOUD), "-o", "json").json
+    assert list(shown) == [
+        *("target", "workers", "recommendation", "options", "assumptions", "hints"),
+        *("pool_sizes", "profile", "calibration", "fastest"),
+    ]
+    best, first = shown["recommendation"], shown["options"][0]
+    for key in (
+        "topology",
+        "reducers",
+        "reducer_machine",
+        "step_seconds",
+        "dollars_per_1000_steps",
+    ):
+        assert best[key] == first[key]
+    assert first["machine"] == "ml.p3.16xlarge"
+    assert first["dollars_per_1000_steps"] == pytest.approx(
+        first["dollars_per_hour"] / 3600 * first["step_seconds"] * 1000
+    )
+    assert shown["profile"] == {
+        "gradient_bytes": 1_360_000_000,
+        "step_seconds": 0.3,
+        "data_seconds": 0.0,
+        "data_overlaps": True,
+        "source": "spec",
+        "assumed": [
+            "gradients become ready evenly over the backward pass",
+            "the backward pass is the last two thirds of the computation",
+        ],
+    }
+
+
+def test_the_choice_is_written_and_the_file_stays_as_it_is(rsctl: Cli) -> None:
+    job = rsctl.write(SHAPED)
+    done = rsctl("advise", job, "--write", "-q")
+    assert done.code == 0
+    assert Path(job).read_text() == SHAPED.replace("{count: 0}", "{count: 4}")
+    again = rsctl("advise", job, "-o", "json").json
+    assert again["recommendation"]["reducers"] == 4
+
+
+def test_a_machine_that_is_not_the_usual_one_is_written_for_its_target(rsctl: Cli) -> None:
+    job = rsctl.write(CLOUD)
+    best = rsctl("advise", job, "--write", "-o", "json").json["recommendation"]
+    written = f"{{machine: {{sagemaker: {best['reducer_machine']}}}, count: {best['reducers']}}}"
+    assert Path(job).read_text() == CLOUD.replace("{count: auto}", written)
+    assert rsctl("plan", job, "-q").code == 0
+
+
+def test_a_sweep_has_a_row_for_each_value(rsctl: Cli) -> None:
+    job = rsctl.write(SHAPED)
+    lines = rsctl("advise", job, "--sweep", "workers.count=2..4", "-q").out.splitlines()
+    assert [line.split()[:3] for line in lines] == [
+        ["WORKERS.COUNT", "TOPOLOGY", "REDUCERS"],
+        ["2", "ring", "-"],
+        ["3", "pool", "3"],
+        ["4", "pool", "4"],
+    ]
+    swept = rsctl("advise", job, "--sweep", "comm.bucket_mb=5,25", "-o", "json").json
+    assert (swept["key"], swept["values"]) == ("comm.bucket_mb", [5, 25])
+    assert [advice["recommendation"]["reducers"] for advice in swept["advice"]] == [4, 4]
+
+
+def test_charts(rsctl: Cli) -> None:
+    job = rsctl.write(SHAPED)
+    done = rsctl("advise", job, "--plot", "--svg", "step.svg")
+    assert "4 workers on compose: predicted step" in done.out
+    assert "(reducers)" in done.out
+    assert "chart: step.svg" in done.err
+    texts = [
+        "".join(node.itertext())
+        for node in ElementTree.parse("step.svg").iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert {"4 workers on compose: predicted step", "reducers"} <= set(texts)
+    assert rsctl("advise", job, "--sweep", "workers.count=2..4", "--svg", "sweep.svg").code == 0
+    assert "as recommended" in Path("sweep.svg").read_text()
+
+
+def test_a_chart_that_cannot_be_written(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED), "--svg", "nowhere/step.svg")
+    assert done.code == 3
+    assert "cannot write nowhere/step.svg: No such file or directory" in done.err
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("", "nothing says how large the gradients are and how long a step computes"),
+        ("model: {parameters: 5M}", "model: advice needs model.step_seconds"),
+        ("model: {step_seconds: 0.1}", "model: advice needs model.parameters"),
+    ],
+)
+def test_what_is_not_known_of_a_step_is_asked_for(rsctl: Cli, model: str, message: str) -> None:
+    lines = [line for line in SHAPED.splitlines() if not line.startswith("model")]
+    done = rsctl("advise", rsctl.write("\n".join([*lines, model]) + "\n"))
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+    assert "--run RUN" in done.err
+
+
+def test_a_run_without_steps_is_refused(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED), "--run", "nope")
+    assert done.code == 2
+    assert "nope" in done.err
+
+
+@pytest.mark.parametrize("sweep", ["workers.count", "=1,2", "workers.count=", "workers.count=4..2"])
+def test_sweeps_that_are_none(rsctl: Cli, sweep: str) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED), "--sweep", sweep)
+    assert (done.code, done.out) == (2, "")
+    assert "KEY=LOW..HIGH" in done.err
+
+
+def test_a_sweep_writes_nothing(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED), "--sweep", "workers.count=2..4", "--write")
+    assert done.code == 2
+    assert "--write needs one job file, and no --sweep." in done.err
+
+
+def test_errors_of_the_job_come_with_their_lines(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED.replace("count: 4", "count: four")), "-o", "json")
+    assert done.code == 2
+    [finding] = done.json["findings"]
+    assert (finding["path"], finding["line"]) == ("workers.count", 5)
+
+
+def test_a_sharded_script_gets_no_reducers(rsctl: Cli, source: Path) -> None:
+    (source / "train.py").write_text("from torch.distributed.fsdp import fully_shard\n")
+    done = rsctl("advise", rsctl.write(SHAPED))
+    assert "Take no reducers (ring)" in done.out
+    assert "why: train.py shards its model (fully_shard)" in done.err
+
+
+def test_machines_with_a_transport_of_their_own_need_none(rsctl: Cli) -> None:
+    job = rsctl.write(CLOUD.replace("v100:8", "a100-40gb:8").replace("auto", "0"))
+    done = rsctl("advise", job)
+    assert done.code == 0
+    assert "Take no reducers" in done.out
+    assert "EFA" in done.err
+    assert "nodes have 400 Gbit/s: reducers speak TCP" in done.err
