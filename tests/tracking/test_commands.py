@@ -180,3 +180,20 @@ def test_mlflow_without_its_client_names_the_command(write_job: WriteJob) -> Non
     problem = CursorFile(last_run().run, 0).read().problem or ""
     assert "needs its client" in problem
     assert "pip install 'mlflow-skinny" in problem
+
+
+def test_the_job_file_is_kept_with_its_run_and_shown(
+    write_job: WriteJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = write_job()
+    text = Path(job).read_text() + "# as written: ${HOME}\nx-token: hunter22\n"
+    Path(job).write_text(text)
+    assert run_command(["submit", job]) == 0
+    capsys.readouterr()
+    assert run_command(["status", "@last", "-o", "json"]) == 0
+    shown = text.replace("hunter22", "***")
+    assert json.loads(capsys.readouterr().out)["spec"] == shown
+    assert run_command(["report", "@last", "-o", "-"]) == 0
+    report = capsys.readouterr().out
+    assert "# as written: ${HOME}" in report
+    assert "hunter22" not in report
