@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from rsctl.api.bench_run import PreparedBench as PreparedBench
     from rsctl.api.bench_run import prepare_bench as prepare_bench
     from rsctl.api.bench_run import run_bench as run_bench
+    from rsctl.api.catalog import machines as machines
+    from rsctl.api.catalog import price_tables as price_tables
+    from rsctl.api.catalog import refresh_prices as refresh_prices
     from rsctl.api.ci_reports import CI_REPORTS as CI_REPORTS
     from rsctl.api.ci_reports import CiReport as CiReport
     from rsctl.api.ci_reports import announce_reports as announce_reports
@@ -97,9 +100,13 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import cell_figures as cell_figures
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
+    from rsctl.catalog.price_table import PriceTable as PriceTable
+    from rsctl.catalog.prices import Price as Price
     from rsctl.costs.billing import PlanCost as PlanCost
     from rsctl.costs.billing import PoolPrice as PoolPrice
     from rsctl.costs.limit import dollars as dollars
+    from rsctl.costs.offers import Offer as Offer
+    from rsctl.costs.refresh import RefreshedPrices as RefreshedPrices
     from rsctl.costs.run_cost import RunCost as RunCost
     from rsctl.costs.run_cost import cost_of as cost_of
     from rsctl.doctor import Check as Check
@@ -168,6 +175,11 @@ _MODULES = {
     "rsctl.bench.run": ("Stop",),
     "rsctl.bench.summary": ("CellFigure", "CellSummary", "cell_figures", "format_cell"),
     "rsctl.bench.verdict": ("Verdict",),
+    "rsctl.api.catalog": ("machines", "price_tables", "refresh_prices"),
+    "rsctl.catalog.price_table": ("PriceTable",),
+    "rsctl.catalog.prices": ("Price",),
+    "rsctl.costs.offers": ("Offer",),
+    "rsctl.costs.refresh": ("RefreshedPrices",),
     "rsctl.costs.billing": ("PlanCost", "PoolPrice"),
     "rsctl.costs.limit": ("dollars",),
     "rsctl.costs.run_cost": ("RunCost", "cost_of"),

@@ -26,9 +26,8 @@ def read_own_prices(path: str) -> OwnPrices:
         raise RsctlError(ExitCode.USAGE, *findings, *problem.findings) from None
     if not isinstance(root, Mapping):
         example = "begin with vertex: or sagemaker:, see docs/costs.md"
-        raise RsctlError(
-            ExitCode.USAGE, *findings, error("prices", f"{path} has no tables", example)
-        )
+        empty = error("prices", "it has no tables", example)
+        raise RsctlError(ExitCode.USAGE, *findings, replace(empty, file=path, line=1, column=1))
     decoder = Decoder(OwnPrices, {}, Path(path).parent)
     own = None
     with suppress(TooMany):

@@ -46,6 +46,7 @@ PANELS = {
     },
     "Setup and tools": {
         "doctor": "Check what a submission needs; change nothing.",
+        "catalog": "List machines of the clouds and what they cost.",
         "emulate": "Emulate a cloud on this machine, for its own clients too.",
         "schema": "Print the JSON Schema of the job file.",
         "completion": "Print a shell completion script.",

@@ -110,6 +110,7 @@ def test_runs_as_json(rsctl: Cli, three: None) -> None:
     for run in runs:
         assert rsctl("status", run["run"], "-o", "json").json == {
             **run,
+            "spec": None,
             "gradients": None,
             "findings": [],
         }
@@ -151,7 +152,7 @@ in its wake: worker-0
 
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
-    assert list(shown) == [*RUN_KEYS, "gradients", "findings"]
+    assert list(shown) == [*RUN_KEYS, "spec", "gradients", "findings"]
     failure = ["replica", "time", "exit_code", "signal", "rank", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]

@@ -1,0 +1,58 @@
+"""The machines of the clouds, what they cost, and where that is known from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rsctl.catalog.price_table import PriceTable
+from rsctl.catalog.price_tables import price_tables as tables_of
+from rsctl.costs.offers import ORDERS, Offer, Wanted, offers
+from rsctl.costs.refresh import RefreshedPrices
+from rsctl.costs.refresh import refresh_prices as fetch
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.target_info import all_targets, target_info
+
+
+def machines(
+    target: str | None = None,
+    *,
+    gpu: str | None = None,
+    region: str | None = None,
+    max_price: float | None = None,
+    sort: str = "price",
+) -> list[Offer]:
+    """The machines of a target, by default of all clouds, the cheapest first.
+
+    `gpu` is an accelerator such as `v100`, or `v100:8` for that many; `max_price` is in US dollars
+    an hour on demand; `sort` is one of price, spot, price-per-gbps, gbps, vcpus, memory. Raises
+    RsctlError for a target without machines, and for a price table of the user's that is wrong.
+    """
+    if sort not in ORDERS:
+        message = f"{sort!r} is not one of {', '.join(ORDERS)}"
+        raise RsctlError(ExitCode.USAGE, error("option", message))
+    return offers(_catalogues(target), Wanted(gpu=gpu, region=region, max_price=max_price), sort)
+
+
+def price_tables(target: str | None = None) -> dict[str, list[PriceTable]]:
+    """The price tables by target, in the order in which they are asked. Raises RsctlError."""
+    return {name: tables_of(name) for name in _catalogues(target)}
+
+
+def refresh_prices(target: str | None = None) -> RefreshedPrices:
+    """Fetch the price lists of a target, by default of all clouds whose credentials are here.
+
+    They are kept in the configuration folder, and come before the catalogue's own. Raises
+    RsctlError if none can be fetched.
+    """
+    return fetch(_catalogues(target))
+
+
+def _catalogues(target: str | None) -> Iterable[str]:
+    """The catalogues of a target, or all that targets have. Raises RsctlError."""
+    if target is None:
+        return [info.catalog for info in all_targets() if info.catalog is not None]
+    catalogue = target_info(target).catalog
+    if catalogue is None:
+        message = f"target {target} has no machines in the catalogue"
+        raise RsctlError(ExitCode.USAGE, error("target", message, "name vertex or sagemaker"))
+    return [catalogue]

@@ -1,0 +1,152 @@
+"""`rsctl catalog`: machines of the clouds and what they cost."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+import msgspec
+import typer
+
+from rsctl.api import Offer, Price, PriceTable, machines, price_tables, refresh_prices
+from rsctl.cli import options
+from rsctl.cli.command import make_command
+from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.table import write_table
+from rsctl.findings import ExitCode
+from rsctl.spec.units import Accelerator
+from rsctl.stream.sanitize import sanitize_line
+
+_Sort = Literal["price", "spot", "price-per-gbps", "gbps", "vcpus", "memory"]
+
+
+def _parse_gpu(text: str) -> str:
+    """Raises typer.BadParameter."""
+    try:
+        return str(Accelerator.parse(text))
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no accelerator such as l4 or a100-40gb:8.") from None
+
+
+@make_command("catalog")
+@options.errors_as_json
+def command(
+    what: Annotated[
+        Literal["machines", "prices"],
+        typer.Argument(
+            metavar="[machines|prices]",
+            help="The machines, or the price tables in the order they are asked.",
+        ),
+    ] = "machines",
+    target: Annotated[
+        Optional[str],
+        typer.Option("--target", "-t", metavar="TARGET", help="Only of vertex or sagemaker."),
+    ] = None,
+    gpu: Annotated[
+        Optional[str],
+        typer.Option(
+            "--gpu",
+            metavar="NAME[:COUNT]",
+            parser=_parse_gpu,
+            help="Only with this accelerator, such as l4 or a100-40gb:8.",
+        ),
+    ] = None,
+    region: Annotated[
+        Optional[str],
+        typer.Option("--region", metavar="REGION", help="Prices of this region, and what it has."),
+    ] = None,
+    max_price: Annotated[
+        Optional[float],
+        typer.Option("--max-price", metavar="USD", min=0, help="The most an hour, on demand."),
+    ] = None,
+    sort: Annotated[
+        _Sort, typer.Option("--sort", help="The cheapest first, or the largest.")
+    ] = "price",
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Fetch the clouds' price lists first, with credentials."),
+    ] = False,
+    output: options.Output = "text",
+) -> int:
+    """List machines of the clouds and what they cost.
+
+    Exit code: 0; with --refresh 3 if there are no credentials of any cloud.
+    """
+    if refresh:
+        _refresh(target)
+    if what == "prices":
+        _show_tables(target, output)
+        return int(ExitCode.SUCCEEDED)
+    found = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort)
+    if output == "json":
+        print_json({"machines": found})
+    elif found:
+        _write(found, sort)
+    else:
+        print_message("no such machines; without options there are all: rsctl catalog")
+    return int(ExitCode.SUCCEEDED)
+
+
+def _refresh(target: str | None) -> None:
+    fetched = refresh_prices(target)
+    show_findings(fetched.findings)
+    for name, table in fetched.tables.items():
+        regions = {region for by_region in table.machines.values() for region in by_region}
+        print_message(
+            f"{name}: prices of {len(table.machines)} machines in {len(regions)} regions as of "
+            f"{table.as_of}, in {fetched.path}"
+        )
+
+
+def _write(found: list[Offer], sort: str) -> None:
+    """As a table; dollars an hour for a Gbit/s only if it is sorted by them."""
+    head = ("MACHINE", "GPUS", "VCPUS", "GIB", "GBIT/S", "$/H", "SPOT $/H", "$/H FOR 1 GBIT/S")
+    rows = [_row(offer, is_per_gbps=sort == "price-per-gbps") for offer in found]
+    write_table([(*head, "REGION", "PRICE OF"), *rows])
+    estimates = [p for o in found for p in (o.on_demand, o.spot) if p and p.estimate]
+    if estimates:
+        print_message("~ is an estimate; why, and from where: rsctl catalog prices, or -o json")
+
+
+def _row(offer: Offer, is_per_gbps: bool) -> tuple[str, ...]:
+    price = offer.on_demand or offer.spot
+    per_gbps = offer.per_gbps if is_per_gbps else None
+    return (
+        offer.machine,
+        (offer.accelerator or "") + (" (retired)" if offer.retired else ""),
+        str(offer.vcpus),
+        f"{offer.memory_gib:g}",
+        f"{offer.gbps:g}" if offer.gbps else "",
+        _dollars(offer.on_demand),
+        _dollars(offer.spot),
+        "" if per_gbps is None else f"{per_gbps:.4f}",
+        price.region if price else "",
+        price.as_of if price else "not known",
+    )
+
+
+def _dollars(price: Price | None) -> str:
+    if price is None:
+        return ""
+    return f"{'~' if price.estimate else ''}{price.dollars:.3f}"
+
+
+def _show_tables(target: str | None, output: str) -> None:
+    tables = price_tables(target)
+    if output == "json":
+        print_json({"prices": msgspec.to_builtins(tables)})
+        return
+    for name, found in tables.items():
+        typer.echo(name)
+        for table in found:
+            typer.echo(sanitize_line(f"  {_about(table)}"))
+
+
+def _about(table: PriceTable) -> str:
+    regions = {
+        r for prices in (table.machines, table.accelerators) for p in prices.values() for r in p
+    }
+    counts = [(len(table.machines), "machines"), (len(table.accelerators), "accelerators")]
+    what = " and ".join(f"{count} {name}" for count, name in counts if count)
+    where = f"{len(regions)} regions" if len(regions) > 1 else ", ".join(regions)
+    estimate = f"; an estimate: {table.estimate}" if table.estimate else ""
+    return f"{table.as_of}  {table.source}: {what} in {where}{estimate}"
