@@ -14,7 +14,7 @@ PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_BUILD_CONSTRAINT=$(CURDIR
 quickstart: $(INSTALLED)
 	$(BIN)/rsctl submit examples/quickstart/job.yaml
 
-test: quickstart
+test: $(INSTALLED)
 	$(BIN)/python -m pytest $(PARALLEL)
 
 lint: $(INSTALLED)
