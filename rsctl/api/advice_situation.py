@@ -9,21 +9,17 @@ from msgspec.structs import replace
 
 from rsctl import catalog
 from rsctl.advise.cluster import Cluster
-from rsctl.advise.interconnect import INTERCONNECTS, OTHER, Interconnect
+from rsctl.advise.facts import dollars_of, interconnect_of, settings_of
 from rsctl.advise.situation import ReducerMachine, Situation
-from rsctl.advise.step import Settings
-from rsctl.catalog.prices import Price, price_of
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import make_plan
 from rsctl.spec.job import Job
-from rsctl.spec.units import Accelerator
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Plan, Pool, Submission, Target
 
 _SHARDED = re.compile(r"\b(fully_shard|FullyShardedDataParallel|deepspeed)\b")
 _LONGEST_SCRIPT = 1_000_000
-_COMPRESSED = {"fp16": 2, "bf16": 2}
 
 
 def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
@@ -43,16 +39,16 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
             ranks=plan.world_size // worker.count,
             worker_cores=cores,
             shared_cores=None if info.is_managed else cores,
-            inside=_inside(job, worker),
+            inside=interconnect_of(job, worker.accelerator),
             shares_work=transport != "reduction-server",
         ),
         worker_machine=worker.machine,
-        worker_dollars=_dollars(job, info, worker.machine, worker.accelerator),
+        worker_dollars=dollars_of(job, info.catalog, worker.machine, worker.accelerator),
         reducer_machines=machines,
         refused=refused,
         count=given.count if given else 0,
         rule=_rule(worker, machines),
-        settings=_settings(job),
+        settings=settings_of(job),
     )
 
 
@@ -83,7 +79,7 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
         name=pool.machine,
         bits=pool.gbps * 1e9 if pool.gbps else None,
         cores=_cores(info, pool),
-        dollars=_dollars(job, info, pool.machine),
+        dollars=dollars_of(job, info.catalog, pool.machine),
     )
     if info.catalog is None or pool.machine is None or job.reducers.machine != "auto":
         return (own,)
@@ -93,19 +89,13 @@ def _reducer_machines(job: Job, info: TargetInfo, pool: Pool) -> tuple[ReducerMa
             name=machine.name,
             bits=machine.gbps * 1e9,
             cores=machine.vcpus,
-            dollars=_dollars(job, info, machine.name),
+            dollars=dollars_of(job, info.catalog, machine.name),
         )
         for machine in catalog.load(info.catalog).machines.values()
         if machine.name.startswith(family) and machine.name != own.name
         if machine.gbps and not machine.retired and not machine.arm and not machine.accelerators
     ]
     return (own, *others)
-
-
-def _inside(job: Job, worker: Pool) -> Interconnect | None:
-    if not worker.accelerator or job.comm.backend == "gloo":
-        return None
-    return INTERCONNECTS.get(Accelerator(worker.accelerator).type, OTHER)
 
 
 def _bits(info: TargetInfo, pool: Pool) -> float | None:
@@ -129,36 +119,11 @@ def _cores(info: TargetInfo, pool: Pool) -> float | None:
     return machine.vcpus if machine else None
 
 
-def _dollars(
-    job: Job, info: TargetInfo, machine: str | None, accelerator: str | None = None
-) -> float | None:
-    if info.catalog is None or machine is None:
-        return None
-    kind = Accelerator.parse(accelerator) if accelerator else None
-    options = getattr(job.targets, info.name, None)
-    region = getattr(options, "region", None)
-    region = region if isinstance(region, str) else None
-    price = price_of(info.catalog, machine, kind, region=region, spot=job.limits.spot)
-    return price.dollars if isinstance(price, Price) else None
-
-
 def _rule(worker: Pool, machines: tuple[ReducerMachine, ...]) -> int | None:
     """The number of reducers by the documented rule of bandwidths."""
     if not machines or not worker.gbps or not machines[0].bits:
         return None
     return reducers_for(worker.count, worker.gbps, machines[0].bits / 1e9)
-
-
-def _settings(job: Job) -> Settings:
-    comm = job.comm
-    size = {"fp32": 4}.get(job.model.dtype if job.model else "fp32", 2)
-    sent = _COMPRESSED.get(comm.compression, size)
-    bucket = None if comm.bucket_mb == "auto" else comm.bucket_mb
-    return Settings(
-        bucket_mb=bucket,
-        sent_part=min(1.0, sent / size),
-        may_compress=comm.compression == "none" and size > 2,
-    )
 
 
 def _own_transport(info: TargetInfo, worker: Pool) -> str | None:

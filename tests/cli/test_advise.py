@@ -99,6 +99,7 @@ def test_json_has_all_that_the_table_rests_on(rsctl: Cli) -> None:
         "step_seconds": 0.3,
         "data_seconds": 0.0,
         "data_overlaps": True,
+        "bucket_mb": None,
         "source": "spec",
         "assumed": [
             "gradients become ready evenly over the backward pass",

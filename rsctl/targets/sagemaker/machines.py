@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Optional
+from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from msgspec.structs import replace
 
@@ -14,6 +14,9 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job, PerTarget
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
+if TYPE_CHECKING:
+    from rsctl.advise.automatic import Automatic
+
 _EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
 
 
@@ -133,6 +136,9 @@ def _count(
         unknown = worker if not worker.gbps else machine
         message = f"how many reducers it takes follows from bandwidth, and {unknown.name}'s is "
         return 0, [error("reducers", message + "not known", "give a number", path)]
+    if advised := _advised(job, worker, machine):
+        message = f"{advised.reducers} reducers on {machine.name}: {advised.why}"
+        return advised.reducers, [note("reducers", message, None, path)]
     needed = reducers_for(job.workers.count, worker.gbps, machine.gbps)
     noun = "reducer" if needed == 1 else "reducers"
     message = (
@@ -140,6 +146,14 @@ def _count(
         f"Gbit/s / {machine.gbps:g} Gbit/s"
     )
     return needed, [note("reducers", message, None, path)]
+
+
+def _advised(job: Job, worker: Machine, machine: Machine) -> Automatic | None:
+    if job.model is None:
+        return None
+    from rsctl.advise.automatic import automatic_reducers  # few plans need the model
+
+    return automatic_reducers(job, "sagemaker", worker, machine)
 
 
 def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:

@@ -69,7 +69,9 @@ def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Re
     if machine is None or worker is None:
         return None
     findings += _own_transport(job, worker)
-    count = _count(job, worker, machine, findings)
+    count = _advised(job, kind, worker, machine, findings)
+    if count is None:
+        count = _count(job, worker, machine, findings)
     return Reducers(kind, count, machine) if count else None
 
 
@@ -176,6 +178,21 @@ def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
         yield warning("reducers", message, "set reducers.count: 0", _COUNT)
 
 
+def _advised(
+    job: Job, kind: Kind, worker: Machine, reducer: Machine, findings: list[Finding]
+) -> int | None:
+    """How many of our own reducers advice would have; Reduction Server has a documented rule."""
+    if kind == "google" or job.reducers.count != "auto" or job.model is None:
+        return None
+    from rsctl.advise.automatic import automatic_reducers  # few plans need the model
+
+    advised = automatic_reducers(job, "vertex", worker, reducer)
+    if advised is None:
+        return None
+    findings.append(note("reducers", f"{_reducers(advised.reducers)}: {advised.why}", None, _COUNT))
+    return advised.reducers
+
+
 def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding]) -> int | None:
     """How many reducers, and how that follows from the bandwidths."""
     given, accelerator = job.reducers.count, job.workers.accelerator
@@ -215,4 +232,4 @@ def _least(worker: Machine, job: Job) -> Iterator[Finding]:
 
 
 def _reducers(count: int) -> str:
-    return f"{count} reducer" + ("s" if count > 1 else "")
+    return f"{count} reducer" + ("s" if count != 1 else "")
