@@ -34,8 +34,8 @@ def page(known_keys: set[str]) -> str:
         "# The fields of the clouds' requests\n",
         "Each field of the two requests that rsctl sends, and the key of the job file that it",
         "comes from. What has no key can be set by `targets.NAME.overlay`, which is a patch of the",
-        "request; `plan` shows its outcome. `never`: rsctl sets it itself, or the cloud does in its",
-        "answer.",
+        "request; `plan` shows its outcome. `never`: rsctl sets it itself, or the cloud does in",
+        "its answer.",
     ]
     for target, title in TITLES.items():
         lines += [f"\n## {title}\n", "| field | set by | |", "|---|---|---|"]

@@ -26,6 +26,34 @@ LIMITS = [
                 stopping_condition={"max_wait_time_in_seconds": 172_800})),
     Case("retries", {"limits": {"retries": 30}},
          create(retry_strategy={"maximum_retry_attempts": 30})),
+    Case("restarts", {"limits": {"restarts": 2}},
+         create(retry_strategy={"maximum_retry_attempts": 2})),
+    Case("no restarts", {"limits": {"restarts": "never"}}, create()),
+    Case("restarts as SageMaker has them", {"limits": {"restarts": "platform"}}, create()),
+    Case(
+        "checkpoints in a folder of the script's",
+        {"checkpoints": "s3://bucket/ckpt", **sagemaker(checkpoint_path="/workspace/ckpt")},
+        create(
+            checkpoint_config={"s3_uri": "s3://bucket/ckpt", "local_path": "/workspace/ckpt"},
+            environment={"RSCTL_CHECKPOINT_DIR": "/workspace/ckpt"},
+        ),
+    ),
+    Case(
+        "other machines where there is no capacity",
+        sagemaker(instance_preferences=["ml.m5.2xlarge"]),
+        create(
+            resource_config={
+                "instance_type": None,
+                "instance_count": 1,
+                "instance_preferences": [
+                    {"instance_type": "ml.m5.xlarge"}, {"instance_type": "ml.m5.2xlarge"}
+                ],
+                "volume_size_in_gb": 30,
+            }
+        ),
+    ),
+    Case("no profiler", sagemaker(profiler=False),
+         create(profiler_config={"disable_profiler": True})),
     Case("machines kept warm", sagemaker(keep_alive="30m"),
          on("ml.m5.xlarge", 1, 30, keep_alive_period_in_seconds=1800)),
     Case("machines not kept warm", sagemaker(keep_alive="0s"), create()),

@@ -109,7 +109,9 @@ def test_a_job_that_is_stopped_saves_first(rsctl: Rsctl) -> None:
 
 
 def test_a_spot_interruption_goes_on_from_the_checkpoint(rsctl: Rsctl) -> None:
-    run = rsctl.detach(write_training(rsctl, limits={"spot": True}), *PROCESSES)
+    options = {"checkpoint_path": "/workspace/ckpt", "profiler": True}
+    keys = {"limits": {"spot": True}, "targets": {"sagemaker": options}}
+    run = rsctl.detach(write_training(rsctl, **keys), *PROCESSES)
     rsctl.wait_for_log(run, "begins at 0")
     control(rsctl, run, f"/emulator/jobs/{run}:preempt")
     status = wait_until(lambda: _final(rsctl.status(run)), "its end")

@@ -32,7 +32,7 @@ def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
 
 
 def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
-    small = ("--set", "workers.count=2", "--set", "reducers.count=2")
+    small = ("--set", "workers.count=2", "--set", "reducers={count: 2, disk: 100GB, env: {A: b}}")
     done = rsctl("submit", QUICKSTART, *REHEARSE, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr
     result = done.result
@@ -62,7 +62,7 @@ def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
         image={"base": "rsctl-test-base:1"},
         bash="echo here; kill -SEGV $$",
         workers={"count": 2},
-        limits={"retries": 1},
+        limits={"restarts": 1},
     )
     done = rsctl("submit", job, *REHEARSE, "-o", "json")
     assert done.exit_code == 1, done.stderr
