@@ -93,7 +93,7 @@ trainer = ModelTrainer(
         "RSCTL_RUN": "t-aaaaaa",
         "RSCTL_TARGET": "sagemaker",
         "RSCTL_OUTPUT_DIR": "/opt/ml/output/data",
-        "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints",
+        "RSCTL_CHECKPOINT_DIR": "/opt/ml/output/data/checkpoints",
     }},
     hyperparameters={{"rsctl_arguments_0": '["--launcher", "once", "--", "ls"]'}},
     compute=Compute(instance_type="ml.m5.xlarge", instance_count=2, volume_size_in_gb=30),

@@ -95,11 +95,17 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     env: Env = {**user_env(job), **comm_env(job, has_reducers)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
-    checkpoints = job.targets.sagemaker.checkpoint_path or CHECKPOINT_DIR
-    env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": checkpoints}
+    env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}
     if has_reducers:
         env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
     return env
+
+
+def _checkpoint_dir(job: Job) -> str:
+    """Without `checkpoints` SageMaker keeps nothing of its folder for them, but the outputs."""
+    if job.checkpoints is None:
+        return f"{OUTPUT_DIR}/checkpoints"
+    return job.targets.sagemaker.checkpoint_path or CHECKPOINT_DIR
 
 
 def _arguments(job: Job, processes: int) -> ContainerArguments:

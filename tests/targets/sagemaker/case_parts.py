@@ -10,8 +10,9 @@ ENV = {
     "RSCTL_RUN": RUN,
     "RSCTL_TARGET": "sagemaker",
     "RSCTL_OUTPUT_DIR": "/opt/ml/output/data",
-    "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints",
+    "RSCTL_CHECKPOINT_DIR": "/opt/ml/output/data/checkpoints",
 }
+CHECKPOINTS = {"RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints"}
 KEY = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 PLAN = "arn:aws:sagemaker:us-east-1:123456789012:training-plan/mine"
 LAMBDA = "arn:aws:lambda:us-east-1:123456789012:function:login"

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from tests.kit.rendering import RUN
 
-from .case_parts import FSX, KEY, SDK_VPC, VPC, Case, channel, create, mounted, reads
+from .case_parts import (
+    CHECKPOINTS,
+    FSX,
+    KEY,
+    SDK_VPC,
+    VPC,
+    Case,
+    channel,
+    create,
+    mounted,
+    reads,
+)
 from .rendering import sagemaker
 
 DATA = [
@@ -56,7 +67,7 @@ DATA = [
          sagemaker(output_kms_key=KEY, output_compression="NONE"),
          create(output_data_config={"kms_key_id": KEY, "compression_type": "NONE"})),
     Case("checkpoints", {"checkpoints": "s3://bucket/ckpt"},
-         create(checkpoint_config={"s3_uri": "s3://bucket/ckpt"})),
+         create(checkpoint_config={"s3_uri": "s3://bucket/ckpt"}, environment=CHECKPOINTS)),
     Case("TensorBoard", sagemaker(tensorboard="s3://bucket/tb"),
          create(tensor_board_output_config={"s3_output_path": "s3://bucket/tb"})),
     Case(

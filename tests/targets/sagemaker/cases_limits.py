@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from .case_parts import KEY, MLFLOW, PLAN, SDK_VPC, VPC, Case, create, launch, on, starts, workers
+from .case_parts import (
+    CHECKPOINTS,
+    KEY,
+    MLFLOW,
+    PLAN,
+    SDK_VPC,
+    VPC,
+    Case,
+    create,
+    launch,
+    on,
+    starts,
+    workers,
+)
 from .rendering import sagemaker
 
 LIMITS = [
@@ -18,6 +31,7 @@ LIMITS = [
         create(
             enable_managed_spot_training=True,
             checkpoint_config={"s3_uri": "s3://bucket/ckpt"},
+            environment=CHECKPOINTS,
             stopping_condition={"max_runtime_in_seconds": 7200, "max_wait_time_in_seconds": 9000},
         ),
     ),

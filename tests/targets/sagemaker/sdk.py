@@ -38,7 +38,7 @@ COMMON = {
         "RSCTL_RUN": RUN,
         "RSCTL_TARGET": "sagemaker",
         "RSCTL_OUTPUT_DIR": "/opt/ml/output/data",
-        "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints",
+        "RSCTL_CHECKPOINT_DIR": "/opt/ml/output/data/checkpoints",
     },
 }
 OWN_TAGS = [{"key": "rsctl:run", "value": RUN}, {"key": "rsctl:job", "value": "job"}]

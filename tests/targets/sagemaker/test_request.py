@@ -24,7 +24,7 @@ ENV = {
     "RSCTL_RUN": RUN,
     "RSCTL_TARGET": "sagemaker",
     "RSCTL_OUTPUT_DIR": "/opt/ml/output/data",
-    "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints",
+    "RSCTL_CHECKPOINT_DIR": "/opt/ml/output/data/checkpoints",
 }
 OWN_REDUCERS = {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": None}
 
@@ -239,6 +239,7 @@ def test_spot_with_checkpoints(tmp_path: Path) -> None:
     plan = render(tmp_path, changes)
     assert plan["request"]["body"] == body(
         AlgorithmSpecification={"ContainerArguments": launch(1)},
+        Environment={**ENV, "RSCTL_CHECKPOINT_DIR": "/opt/ml/checkpoints"},
         CheckpointConfig={"S3Uri": "s3://bucket/ckpt"},
         ResourceConfig={"InstanceType": "ml.g6.xlarge", "InstanceCount": 2},
         StoppingCondition={"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 9000},
