@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from rsctl.catalog.price_table import PriceTable
 from rsctl.catalog.price_tables import price_tables as tables_of
+from rsctl.catalog.regions import regions
 from rsctl.costs.offers import ORDERS, Offer, Wanted, offers
 from rsctl.costs.refresh import RefreshedPrices
 from rsctl.costs.refresh import refresh_prices as fetch
-from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.target_info import all_targets, target_info
 
 
@@ -29,8 +31,22 @@ def machines(
     """
     if sort not in ORDERS:
         message = f"{sort!r} is not one of {', '.join(ORDERS)}"
-        raise RsctlError(ExitCode.USAGE, error("option", message))
-    return offers(_catalogues(target), Wanted(gpu=gpu, region=region, max_price=max_price), sort)
+        raise RsctlError(ExitCode.USAGE, error("value", message, "name one of these", "sort"))
+    names = [name for name in _catalogues(target) if region is None or _has(name, region)]
+    if not names and region is not None:
+        raise RsctlError(ExitCode.USAGE, _unknown(region))
+    return offers(names, Wanted(gpu=gpu, region=region, max_price=max_price), sort)
+
+
+def _has(catalogue: str, region: str) -> bool:
+    return region in getattr(regions(), catalogue)
+
+
+def _unknown(region: str) -> Finding:
+    known = [*regions().vertex, *regions().sagemaker]
+    close = get_close_matches(region, known, n=2, cutoff=0.7)
+    remedy = f"did you mean {' or '.join(close)}?" if close else "see the cloud's documentation"
+    return error("region", f"{region!r} is no region that is known of these clouds", remedy)
 
 
 def price_tables(target: str | None = None) -> dict[str, list[PriceTable]]:

@@ -145,8 +145,8 @@ def _about(table: PriceTable) -> str:
     regions = {
         r for prices in (table.machines, table.accelerators) for p in prices.values() for r in p
     }
-    counts = [(len(table.machines), "machines"), (len(table.accelerators), "accelerators")]
-    what = " and ".join(f"{count} {name}" for count, name in counts if count)
+    counts = [(len(table.machines), "machine"), (len(table.accelerators), "accelerator")]
+    what = " and ".join(f"{n} {name}{'s' * (n > 1)}" for n, name in counts if n)
     where = f"{len(regions)} regions" if len(regions) > 1 else ", ".join(regions)
     estimate = f"; an estimate: {table.estimate}" if table.estimate else ""
     return f"{table.as_of}  {table.source}: {what} in {where}{estimate}"

@@ -93,6 +93,7 @@ def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
         (("--gpu", "x:y"), 2, "'x:y' is no accelerator such as l4 or a100-40gb:8"),
         (("-t", "process"), 2, "target process has no machines in the catalogue"),
         (("--gpu", "t9000"), 0, "no such machines"),
+        (("--region", "us-centra1"), 2, "did you mean us-central1"),
         (("--sort", "colour"), 2, "colour"),
     ],
 )
