@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.image.dockerfile_base import DockerfileBase
 from rsctl.image.events import BuildEvent, Output, Step, one_line
 from rsctl.image.known_errors import KNOWN_ERRORS
 from rsctl.image.recipe import Recipe
@@ -52,7 +53,7 @@ class FailureDetails:
 
     def to_error(self, recipe: Recipe, program: str) -> RsctlError:
         """The error of the build of a recipe by `program`, which has failed."""
-        reference, base = recipe.reference, recipe.base
+        reference = recipe.reference
         step = self._failed or self._last
         lines = [*self._lines[0], *(self._lines[step.number] if step and step.number else ())]
         instruction = step.instruction if step else ""
@@ -61,8 +62,8 @@ class FailureDetails:
         if self.errors:
             found = [replace(finding, path=finding.path or field) for finding in self.errors]
             return RsctlError(ExitCode.USAGE, *found, error("build", failed, None, field))
-        known = explain_failure(lines, instruction, base)
-        return _with_lines(failed, lines, field, _about(known, field))
+        known = explain_failure(lines, instruction, _base_in(recipe, instruction))
+        return _with_lines(failed, lines, field, _about(known, field, recipe))
 
     def _add_step(self, step: Step) -> None:
         if step.failed:
@@ -84,11 +85,11 @@ def explain_failure(lines: Iterable[str], instruction: str, base: str) -> RsctlE
     return RsctlError(known.exit_code, finding)
 
 
-def of_dockerfile(problem: RsctlError, path: str) -> RsctlError:
-    """The error of the build of the user's Dockerfile at `path`: its findings are about that."""
+def of_dockerfile(problem: RsctlError, base: DockerfileBase) -> RsctlError:
+    """The error of the build of the user's Dockerfile: its findings are about that."""
 
     def text(given: str | None) -> str | None:
-        return given and re.sub(r"image\.(base|source)\b", "the file", given)
+        return given and re.sub(r"\bimage\.\w+|(?<=correct )image\b", "the file", given)
 
     findings = [
         replace(
@@ -99,23 +100,44 @@ def of_dockerfile(problem: RsctlError, path: str) -> RsctlError:
         )
         for finding in problem.findings
     ]
-    where = note("dockerfile", f"it is {path} that failed", None, "image.dockerfile")
+    where = note("dockerfile", f"it is {base.path} that failed", None, "image.dockerfile")
     return RsctlError(problem.exit_code, *findings, where)
 
 
 def _field_in(recipe: Recipe, instruction: str) -> str:
-    """The field that an instruction comes from, those of `image.run` among them."""
+    """The field that an instruction comes from, those of `image.run` among them.
+
+    BuildKit shows commands with the values of the image's variables.
+    """
     for index, command in enumerate(recipe.commands):
-        if instruction in (f"RUN {one_line(command)}", f"/bin/sh -c {one_line(command)}"):
+        parts = re.split(r"\$\w+|\$\{\w+\}", one_line(command))
+        if re.fullmatch("RUN " + ".*".join(map(re.escape, parts)), instruction):
             return f"image.run[{index}]"
-    return field_of(instruction)
+    return _base_field(recipe, field_of(instruction))
 
 
-def _about(known: RsctlError | None, field: str) -> RsctlError | None:
+def _base_in(recipe: Recipe, instruction: str) -> str:
+    """What messages call the base: the one that an instruction of a Dockerfile names."""
+    if recipe.dockerfile_base is None:
+        return recipe.base
+    named = re.search(r"(?:FROM|load metadata for) (?:--\S+ )?(\S+)", instruction)
+    return named[1] if named else "the Dockerfile's base"
+
+
+def _base_field(recipe: Recipe, field: str) -> str:
+    return "image.dockerfile" if recipe.dockerfile_base and field == "image.base" else field
+
+
+def _about(known: RsctlError | None, field: str, recipe: Recipe) -> RsctlError | None:
     """A known error of a command of the user's is about that, whatever else it could be about."""
-    if known is None or not field.startswith("image.run"):
-        return known
-    return RsctlError(known.exit_code, *(replace(f, path=field) for f in known.findings))
+    if known is None:
+        return None
+    paths = [
+        field if field.startswith("image.run") else _base_field(recipe, finding.path or field)
+        for finding in known.findings
+    ]
+    findings = [replace(f, path=path) for f, path in zip(known.findings, paths, strict=True)]
+    return RsctlError(known.exit_code, *findings)
 
 
 def field_of(instruction: str) -> str:

@@ -95,7 +95,7 @@ class Builder:
         argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
         failure = self._run([*argv, "--tag", base.reference, "-"], base.write_context, show)
         if failure:
-            raise of_dockerfile(failure.to_error(recipe, self.program), base.path)
+            raise of_dockerfile(failure.to_error(recipe, self.program), base)
 
     def _run(
         self, argv: list[str], write: Callable[[IO[bytes]], None], show: Show

@@ -215,6 +215,14 @@ KNOWN_ERRORS = (
         "image.base",
     ),
     _spec(
+        "dockerfile",
+        r"[Dd]ockerfile parse error line \d+: (.{1,100})",
+        "the builder cannot read the Dockerfile: {names}",
+        "correct it; here-documents and options of RUN need BuildKit, and in older engines "
+        "`# syntax=docker/dockerfile:1` as its first line",
+        "image.dockerfile",
+    ),
+    _spec(
         "apt-key",
         r"[Tt]he repository '(\S+(?: \S+)?) +(?:In)?Release' is not signed"
         r"|GPG error: (\S+(?: \S+)?) +(?:In)?Release: The following signatures",

@@ -140,6 +140,11 @@ SPEC = [
         "image.apt: BASE has no apt-get: it is neither Debian nor Ubuntu",
     ),
     (
+        "failed to solve: dockerfile parse error line 3: unknown instruction: ECHO",
+        "",
+        "image.dockerfile: the builder cannot read the Dockerfile: unknown instruction: ECHO",
+    ),
+    (
         "unable to find user jovyan: no matching entries in passwd file",
         CHECK,
         "image.base: BASE is run as user jovyan, who is not in its /etc/passwd",

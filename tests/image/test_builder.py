@@ -147,6 +147,7 @@ def test_a_dockerfile_that_fails_is_what_the_error_is_about(install: Install) ->
         named("classic").build(OF_DOCKERFILE, lambda _event: None)
     assert {finding.path for finding in caught.value.findings} == {"image.dockerfile"}
     assert [finding.code for finding in caught.value.findings] == ["base", "build", "dockerfile"]
+    assert caught.value.findings[0].message == "there is no image x"
     assert "/job/Dockerfile" in caught.value.findings[-1].message
 
 
@@ -162,10 +163,10 @@ def test_a_builder_that_does_not_see_the_engines_images_is_refused(install: Inst
 
 
 def test_a_command_of_the_users_that_fails_is_named(install: Install) -> None:
-    said = "Step 1/2 : FROM base:1\nStep 2/2 : RUN apt-get  update\n"
+    said = "Step 1/2 : FROM base:1\nStep 2/2 : RUN apt-get update its value\n"
     why = "E: The repository 'http://x Release' is not signed.\n"
     install(docker=[image(), ("build", said, why, 1)])
-    recipe = Recipe(commands=("true", "apt-get  update"))
+    recipe = Recipe(commands=("true", "apt-get  update ${A} $B"))
     with pytest.raises(RsctlError) as caught:
         named("classic").build(recipe, lambda _event: None)
     assert [(f.code, f.path) for f in caught.value.findings] == [

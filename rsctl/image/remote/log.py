@@ -61,7 +61,7 @@ class BuildLog:
         """The error of the build of a recipe by `program`, which has failed."""
         problem = self._failure.to_error(recipe, program)
         base = recipe.dockerfile_base
-        return of_dockerfile(problem, base.path) if base and not self._is_base_built else problem
+        return of_dockerfile(problem, base) if base and not self._is_base_built else problem
 
     def ends_with(self, starts: tuple[str, ...]) -> bool:
         """Whether the last line that is not blank starts with one of these."""
