@@ -20,18 +20,20 @@ _TICK = 10
 
 
 def advice_chart(advice: Advice) -> LineChart:
-    """A line for each machine of reducers; at 0 the step without any."""
+    """A line for each machine of reducers, beside the step without any."""
     without = min(o.step_seconds for o in advice.every_option if not o.reducers)
     lines = []
     for pool in pools_by_machine(advice.every_option):
         points = sorted((float(option.reducers), option.step_seconds) for option in pool)
-        lines.append(Line(pool[0].reducer_machine or "reducers", [(0.0, without), *points]))
+        lines.append(Line(pool[0].reducer_machine or "with reducers", points))
+    most = max((x for line in lines for x, _ in line.points), default=1.0)
     return LineChart(
         title=f"{advice.workers} workers on {advice.target}: predicted step",
         x="reducers",
         y="step (s)",
-        lines=lines or [Line("without reducers", [(0.0, without)])],
+        lines=lines,
         from_zero=True,
+        reference=Line("without reducers", [(0.0, without), (most, without)]),
     )
 
 
@@ -63,17 +65,18 @@ def plot_lines(chart: LineChart) -> None:
     figure.with_colors = in_color(sys.stdout)
     figure.x_label, figure.y_label = chart.x, "s"
     figure.register_label_formatter(float, format_tick)
-    points = [point for line in chart.lines for point in line.points]
+    lines = [*chart.lines, *([chart.reference] if chart.reference else [])]
+    points = [point for line in lines for point in line.points]
     xs, ys = [x for x, _ in points], [y for _, y in points]
     figure.set_x_limits(*round_limits(min(xs), max(xs), figure.width // _TICK))
     figure.set_y_limits(*round_limits(0.0, max(ys), _HEIGHT))
-    for index, line in enumerate(chart.lines):
+    for index, line in enumerate(lines):
         style = {"lc": COLORS[index % len(COLORS)]}
         if not figure.with_colors:
-            style = {"marker": MARKERS[index]} if len(chart.lines) > 1 else {}
+            style = {"marker": MARKERS[index]} if len(lines) > 1 else {}
         x, y = zip(*line.points, strict=True)
         figure.plot(x, y, label=line.label, **style)
-    typer.echo(f"\n{chart.title}\n{figure.show(legend=len(chart.lines) > 1)}")
+    typer.echo(f"\n{chart.title}\n{figure.show(legend=len(lines) > 1)}")
 
 
 def _positions(values: list[object]) -> list[float]:
