@@ -20,6 +20,8 @@ _KEYS = {
     "run.env": "environment envs env_vars environment_variables",
     "image.base": "base_image from",
     "image.uri": "docker_image image_uri container_image container container_uri",
+    "image.dockerfile": "dockerfile docker_file containerfile",
+    "image.run": "setup_commands run_commands build_commands",
     "image.python": "requirements dependencies pip pip_packages requirements_file",
     "image.apt": "system_packages apt_packages",
     "image.source": "source_dir workdir working_dir src code",
