@@ -50,7 +50,7 @@ def job_to_measure(job: Job, steps: int, communicates: bool, seconds: float) -> 
 
 def measure_findings(job: Job) -> list[Finding]:
     """Why the script of a job cannot be measured, if so."""
-    if job.run.launcher != "none":
+    if job.run.is_launched:
         return []
     message = "steps are measured by rsctl's binding to PyTorch, which launcher none leaves out"
     remedy = "use launcher torchrun or once, or write model.parameters and model.step_seconds"

@@ -40,7 +40,7 @@ def check_python(job: Job) -> Iterator[Finding]:
     runtime.
     """
     image = job.image.uri or job.image.base
-    if not image or job.run.launcher == "none":
+    if not image or not job.run.is_launched:
         return
     if found := too_old_python(str(image)):
         yield warning(

@@ -90,8 +90,8 @@ class Context:
             total.update(os.fsencode(f"{name}\0{hashed}\n"))
         return total.hexdigest()[:_TAG_LENGTH]
 
-    def write_tar(self, out: IO[bytes], *more: Entry) -> dict[str, str]:
-        """Write `more` and the context as docker reads them, without times and owners.
+    def write_tar(self, out: IO[bytes], *more: Entry, time: int = 0) -> dict[str, str]:
+        """Write `more` and the context as docker reads them, all with one time and no owner.
 
         Returns the SHA-256 of each entry's content as it was written. Raises OSError.
         """
@@ -102,7 +102,7 @@ class Context:
             for entry in (*more, *self.entries):
                 with entry.open() as file:
                     hashed = _HashedFile(file, entry)
-                    tar.addfile(_tar_info(entry, file), hashed)  # type: ignore[arg-type]
+                    tar.addfile(_tar_info(entry, file, time), hashed)  # type: ignore[arg-type]
                     written[entry.name] = hashed.hash.hexdigest()
         return written
 
@@ -159,10 +159,11 @@ class _HashedFile:
         return block
 
 
-def _tar_info(entry: Entry, file: IO[bytes]) -> tarfile.TarInfo:
+def _tar_info(entry: Entry, file: IO[bytes], time: int) -> tarfile.TarInfo:
     import tarfile
 
     info = tarfile.TarInfo(entry.name)
+    info.mtime = time
     info.mode = 0o644
     info.size = file.seek(0, os.SEEK_END)
     file.seek(0)

@@ -78,9 +78,11 @@ def left_out_notes(
         )
 
 
-def large_file_notes(entries: Iterable[Entry], destination: str) -> Iterator[Finding]:
+def large_file_notes(
+    entries: Iterable[Entry], destination: str, key: str = "image.source"
+) -> Iterator[Finding]:
     """The source's files of 100 MB and more: each build copies them, and each node pulls them."""
-    sizes = {entry.name.partition("/")[2]: _size(entry) for entry in entries if entry.path}
+    sizes = {entry.name.removeprefix("source/"): _size(entry) for entry in entries if entry.path}
     large = sorted(
         (n for n, size in sizes.items() if size >= _LARGE_BYTES), key=lambda n: -sizes[n]
     )
@@ -92,7 +94,7 @@ def large_file_notes(entries: Iterable[Entry], destination: str) -> Iterator[Fin
         "large-files",
         f"large files are copied into {destination}: {shown}{more}",
         "name them in .dockerignore and give data as inputs, unless the script needs them there",
-        "image.source",
+        key,
     )
 
 

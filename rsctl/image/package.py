@@ -55,10 +55,15 @@ _STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
 
 
 class Package(NamedTuple):
-    """Files for an image that has nothing of ours; `digest` is the SHA-256 of their tar, in hex."""
+    """Files for an image that has nothing of ours; `digest` is the SHA-256 of their tar, in hex.
+
+    `key` is that of the spec which names them, `time` that of all of them, in seconds since 1970.
+    """
 
     context: Context
     digest: str
+    key: str = "image.source"
+    time: int = 0
 
     @property
     def folder(self) -> str:
@@ -75,24 +80,25 @@ class Package(NamedTuple):
         That is another digest if the files have changed meanwhile.
         """
         with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
-            return _write_tar(self.context, packed)
+            return write_tar(self.context, packed, self.time)
 
 
 def is_packaged(job: Job) -> bool:
     """Whether a job has source for an image that is used as it is."""
-    return bool(job.image.uri and job.image.source) and job.run.launcher != "none"
+    return bool(job.image.uri and job.image.source) and job.run.is_launched
 
 
 def make_package(job: Job) -> Package:
     """The package of a job that has one. Raises RsctlError if a file of it cannot be read."""
     try:
-        source, left_out = source_entries(Path(str(job.image.source)), _SOURCE)
+        folder = str(job.image.source)
+        source, left_out = source_entries(Path(folder), _SOURCE)
         entries = [Entry("boot.py", content=_BOOT.read_bytes())]
         # What a compiler made is not the same everywhere, and may not fit the image.
         entries += runtime_entries("runtime/", has_core=False)
-        entries += [entry for entry in source if not _leads_out(entry, job)]
-        context = Context(entries, left_out + _lost_links(source, job))
-        return Package(context, _write_tar(context, None))
+        inside, lost = without_lost_links(source, folder, _SOURCE)
+        context = Context(entries + inside, left_out + lost)
+        return Package(context, write_tar(context))
     except OSError as problem:
         message = f"cannot read {problem.filename}: {problem.strerror}"
         raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
@@ -115,9 +121,10 @@ def package_notes(package: Package) -> Iterator[Finding]:
     """What was left out of a package."""
     links = [left for left in package.context.left_out if left.reason == _LINK]
     others = [left for left in package.context.left_out if left.reason != _LINK]
-    yield from left_out_notes(others, "the package")
-    yield from left_out_notes(links, "the package", "copy what it leads to into the folder")
-    yield from large_file_notes(package.context.entries, "the package")
+    copy_it = "copy what it leads to into the folder"
+    yield from left_out_notes(others, "the package", key=package.key)
+    yield from left_out_notes(links, "the package", copy_it, package.key)
+    yield from large_file_notes(package.context.entries, "the package", package.key)
 
 
 def digest_in(request: Any) -> str | None:
@@ -126,17 +133,21 @@ def digest_in(request: Any) -> str | None:
     return found[1].decode() if found else None
 
 
-def _lost_links(source: list[Entry], job: Job) -> list[LeftOut]:
-    lost = [entry.name for entry in source if _leads_out(entry, job)]
-    return [LeftOut(name[len(_SOURCE) :], _LINK) for name in lost]
+def without_lost_links(
+    source: list[Entry], folder: str, prefix: str
+) -> tuple[list[Entry], list[LeftOut]]:
+    """The entries of a folder, and the links that lead to what will not be there elsewhere."""
+    lost = [entry for entry in source if _leads_out(entry, folder, prefix)]
+    inside = [entry for entry in source if entry not in lost]
+    return inside, [LeftOut(entry.name.removeprefix(prefix), _LINK) for entry in lost]
 
 
-def _leads_out(entry: Entry, job: Job) -> bool:
-    """Whether a link leads to what is not in the source folder, or will not be there elsewhere."""
+def _leads_out(entry: Entry, folder: str, prefix: str) -> bool:
     if entry.link is None:
         return False
-    root = os.path.realpath(str(job.image.source))
-    target = os.path.join(root, os.path.dirname(entry.name[len(_SOURCE) :]), entry.link)
+    root = os.path.realpath(folder)
+    beside = os.path.dirname(entry.name.removeprefix(prefix))
+    target = os.path.join(root, beside, entry.link)
     return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
 
 
@@ -153,8 +164,8 @@ class _Hashed(io.BytesIO):
         return self._onward.write(block) if self._onward else len(block)
 
 
-def _write_tar(context: Context, out: gzip.GzipFile | None) -> str:
+def write_tar(context: Context, out: gzip.GzipFile | None = None, time: int = 0) -> str:
     """Write the files as a tar, or nothing; its digest. Raises OSError."""
     hashed = _Hashed(out)
-    context.write_tar(hashed)
+    context.write_tar(hashed, time=time)
     return hashed.hash.hexdigest()

@@ -57,7 +57,7 @@ def fragment(name: str) -> str:
 def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
     """The transport for a target, and the reason."""
     has_accelerators = job.workers.accelerator is not None
-    if job.run.launcher == "none":
+    if not job.run.is_launched:
         return "none", "launcher none leaves the image as it is"
     if job.comm.backend == "rsctl":
         return "rsctl", "comm.backend asks for it"
@@ -87,7 +87,7 @@ def _unbuilt(job: Job, transport: str) -> list[Finding]:
 
 def _unproven(job: Job, transport: str) -> list[Finding]:
     """The proof of a transport is rsctl's, and launcher none leaves rsctl out."""
-    if transport == "none" or job.run.launcher != "none":
+    if transport == "none" or job.run.is_launched:
         return []
     message = f"launcher none leaves rsctl out of the image, so {transport} could not be proven"
     remedy = "use launcher once or torchrun, or an image.uri that has the transport"

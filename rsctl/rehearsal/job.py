@@ -66,21 +66,23 @@ def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
     """What the user is to know of this rehearsal, and errors for what it lacks."""
     plan, job = submission.plan, submission.job
     return [
-        *_transport_findings(plan, runner),
+        *_transport_findings(job, plan, runner),
         *_data_findings(job),
         *_runner_findings(job, plan, runner),
         *oversubscription(job, plan.pools, plan.world_size, this_host().cpus),
     ]
 
 
-def _transport_findings(plan: Plan, runner: Kind) -> Iterator[Finding]:
+def _transport_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     transport = plan.image.transport
     what = "containers" if runner == "docker" else "processes of this Python, with no image built"
     message = f"this is a rehearsal on this machine, in {what}; it is not the cloud"
-    if transport in NEEDS_VENDOR:
+    if transport in NEEDS_VENDOR and not job.run.is_launched:
+        message += f". {transport} cannot be had here, and nothing is in its place"
+    elif transport in NEEDS_VENDOR:
         instead = replacement_transport(plan)
         message += f". {transport} cannot be had here: transport {instead} is in its place"
-    if transport == "reduction-server":
+    if transport == "reduction-server" and job.run.is_launched:
         message += ", and rsctl's own reducers in the place of Google's"
     yield note("rehearsal", message)
 
@@ -121,10 +123,12 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     if runner == "docker":
         yield from _missing_image(job)
         return
-    if job.image.uri and not is_packaged(job):
+    if job.run.package is not None:
+        yield from _missing_pip()
+    elif job.image.uri and not is_packaged(job):
         message = "processes cannot run an image that is used as it is"
         yield error("image", message, "use --rehearse-with docker", "image.uri")
-    elif job.run.launcher == "torchrun":
+    if job.run.launcher == "torchrun":
         yield from _missing_torch()
     if plan.request.get("body", {}).get("EnableNetworkIsolation"):
         message = "processes have this machine's network: they cannot be isolated from it"
@@ -138,6 +142,16 @@ def _missing_image(job: Job) -> Iterator[Finding]:
     if job.image.uri and run_command(["docker", "image", "inspect", job.image.uri]).returncode:
         message = f"this machine does not have the image {job.image.uri}"
         yield error("image", message, f"docker pull {job.image.uri}", "image.uri")
+
+
+def _missing_pip() -> Iterator[Finding]:
+    import sys
+    from importlib.util import find_spec
+
+    if find_spec("pip") is None:
+        message = f"a package is installed by pip, which {sys.executable} does not have"
+        remedy = "have it by: python -m ensurepip, or use --rehearse-with docker"
+        yield error("pip", message, remedy, "run.package")
 
 
 def _missing_torch() -> Iterator[Finding]:
@@ -163,7 +177,7 @@ def make_settings(
         runner=runner,
         image=recipe.reference if recipe else plan.image.tag or job.image.uri or "",
         source=str(job.image.source or "."),
-        entrypoint=[] if job.run.launcher == "none" else ["rsctl-launch"],
+        entrypoint=[] if not job.run.is_launched else ["rsctl-launch"],
         options={name: getattr(options, name) for name in emulator.options},
         behaviour={"pace": PACE, **behaviour},
         buckets=buckets,

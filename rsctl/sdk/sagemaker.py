@@ -194,7 +194,7 @@ def _session(region: str, job: Job | None) -> Call:
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
     """The job's; an image of ours finds in them what it is to start."""
     given = {n: v for n, v in body.get("HyperParameters", {}).items() if not n.startswith(NAME)}
-    if not is_started and job.run.launcher != "none":
+    if not is_started and job.run.is_launched:
         given |= as_hyperparameters(decode_arguments(body))
     return {"hyperparameters": given} if given else {}
 

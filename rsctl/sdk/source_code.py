@@ -36,7 +36,7 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     plan, job = submission.plan, submission.job
     algorithm = body["AlgorithmSpecification"]
     entry, arguments = algorithm.get("ContainerEntrypoint"), decode_arguments(body)
-    if not job.image.uri and job.run.launcher != "none":
+    if not job.image.uri and job.run.is_launched:
         return None  # an image of ours, whose entrypoint reads its arguments
     if submission.package is not None:
         return _of_source(plan, job, arguments)

@@ -11,6 +11,7 @@ from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.env_checks import check_run_env, check_visible_env
 from rsctl.spec.image_checks import check_image
 from rsctl.spec.job import Image, Job, Run, Workers
+from rsctl.spec.package_checks import check_package
 from rsctl.spec.tracking_checks import check_tracking
 
 # Patterns are compiled when they are first used: most jobs need none of them.
@@ -27,6 +28,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     """
     yield from _check_what_runs(job.run, job.image)
     yield from check_image(job)
+    yield from check_package(job, is_broken)
     yield from check_run_env(job.run.env)
     yield from _check_pools(job)
     yield from _check_metrics(job)
@@ -48,10 +50,10 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
         message = f"{names} are given, but only one can run"
         yield error("run", message, "keep exactly one of them", f"run.{given[1]}")
     no_launcher = run.launcher == "none"
-    if not given and not (no_launcher and image.uri):
+    if not given and not (no_launcher and image.uri and run.package is None):
         remedy = "give exactly one of run.script, run.module, run.command"
         yield error("run", "nothing to run", remedy, "run")
-    if no_launcher and given and given[0] != "command":
+    if no_launcher and given and given[0] != "command" and run.package is None:
         yield error(
             "run",
             f"launcher none starts nothing of ours, so there is no Python to run a {given[0]}",
@@ -133,9 +135,11 @@ def _check_placeholders(job: Job) -> Iterator[Finding]:
         str(item) for value in values for item in (value if isinstance(value, list) else [value])
     ]
     for name in placeholder_names(arguments):
-        if job.run.launcher == "none":
-            message = f"launcher none has nothing of ours in the container to fill in {{{name}}}"
-            yield error("args", message, "use launcher once, or write the path itself", "run.args")
+        if not job.run.is_launched:
+            what = "launcher none has" if job.run.package is None else "a package brings"
+            message = f"{what} nothing of ours in the container to fill in {{{name}}}"
+            other = "use launcher once, or " if job.run.package is None else ""
+            yield error("args", message, f"{other}write the path itself", "run.args")
         elif name.startswith("inputs.") and name[7:] not in job.inputs:
             message = f"{{{name}}} names no input; there are {', '.join(job.inputs) or 'none'}"
             yield error("args", message, f"add {name}, or correct the name", "run.args")

@@ -48,7 +48,7 @@ def _check_uri(image: Image) -> Iterator[Finding]:
 
 def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
     """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
-    if job.image.source and job.run.launcher == "none":
+    if job.image.source and job.run.launcher == "none" and job.run.package is None:
         message = (
             "launcher none starts nothing of ours, so nothing brings image.source into the image"
         )

@@ -128,7 +128,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What runs: exactly one of script, module and command."""
 
     script: Annotated[
-        Optional[RelativePath], Meta(description="A Python script inside image.source.")
+        Optional[RelativePath],
+        Meta(description="A Python script inside image.source, or inside run.package."),
     ] = None
     module: Annotated[
         Optional[Module], Meta(description="A Python module, run like `python -m`.")
@@ -136,6 +137,15 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: Annotated[
         Optional[Annotated[list[str], Meta(min_length=1)]],
         Meta(description="A command as a list of arguments; no shell is involved."),
+    ] = None
+    package: Annotated[
+        Optional[Location],
+        Meta(
+            description="A Python package for a vendor's prebuilt container (image.uri), which "
+            "installs it and runs the module once on each node; nothing of rsctl is in there. A "
+            "folder with pyproject.toml or setup.py, or gs://BUCKET/PATH.tar.gz, "
+            "s3://BUCKET/PATH.tar.gz. On SageMaker it may be a folder with a script, too."
+        ),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str]],
@@ -156,9 +166,15 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Literal["torchrun", "once", "none"],
         Meta(
             description="torchrun: one process for each rank. once: the command once a node. "
-            "none: nothing of rsctl in the container; command and args are passed as they are."
+            "none: nothing of rsctl in the container; command and args are passed as they are. "
+            "With `package` it is none, or the container's own torchrun on SageMaker."
         ),
     ] = "torchrun"
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether rsctl-launch starts it."""
+        return self.launcher != "none" and self.package is None
 
 
 class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,6 +20,13 @@ def launch_arguments(job: Job, processes: int) -> list[str]:
     return [*options, "--", *user_command(job)]
 
 
+def unlaunched(job: Job) -> tuple[str, str]:
+    """What leaves rsctl-launch out of a job's containers, and the remedy for what needs it."""
+    if job.run.package is not None:
+        return "a package", "remove it, or use image.source in place of run.package"
+    return "launcher none", "use launcher torchrun or once"
+
+
 def ranks_in(arguments: Sequence[str]) -> int | None:
     """The ranks a node that arguments of `rsctl-launch` ask for; None if they do not have it."""
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else []

@@ -20,6 +20,8 @@ PORT = 2222
 _JOB = json.dumps({"python_module": "", "package_uris": [], "job_args": []}, separators=(",", ":"))
 """CLUSTER_SPEC's `job` of a container: a JSON string, whatever the documentation says."""
 
+_START_PACKAGE = Path(__file__).with_name("package_start.py")
+
 _PS_ROLES = ("chief", "worker", "ps", "evaluator")
 
 
@@ -62,7 +64,7 @@ def replicas(
         is_absent = number == REDUCERS and stand_in.kind == "absent"
         for index, name in enumerate(names[number]):
             env = {**shared, **_of_replica(hosts, stand_in, number, index), **stand_in.env}
-            node = None if is_absent else _node(name, source["containerSpec"], env, context)
+            node = None if is_absent else _node(name, container_of(source), env, context)
             made.append(Replica(f"workerpool{number}-{index}", number, index, name, node))
     return made
 
@@ -95,6 +97,22 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
     elif isinstance(value, str):
         yield value
+
+
+def container_of(pool: dict[str, Any]) -> dict[str, Any]:
+    """What a pool runs as a containerSpec; a package by a program that installs and starts it."""
+    spec = pool.get("pythonPackageSpec")
+    if spec is None:
+        container: dict[str, Any] = pool.get("containerSpec", {})
+        return container
+    packages = [uri.replace("gs://", "/gcs/", 1) for uri in spec.get("packageUris", [])]
+    start = ["python3", "-c", _START_PACKAGE.read_text(), spec["pythonModule"], str(len(packages))]
+    return {
+        "imageUri": spec["executorImageUri"],
+        "command": [*start, *packages],
+        "args": spec.get("args", []),
+        "env": spec.get("env", []),
+    }
 
 
 def _count(pool: dict[str, Any]) -> int:

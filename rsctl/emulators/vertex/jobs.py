@@ -120,9 +120,6 @@ class Jobs:
         if found:
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", found)
         for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):
-            if "pythonPackageSpec" in pool:
-                message = "rsctl's emulator runs containers only, no pythonPackageSpec"
-                raise self._emulator.refuse(501, "UNIMPLEMENTED", message)
             pool.setdefault("replicaCount", "1")
             pool["diskSpec"] = {
                 "bootDiskType": "pd-ssd", "bootDiskSizeGb": 100, **pool.get("diskSpec", {}),

@@ -49,7 +49,7 @@ def choose_stand_in(pools: list[dict[str, Any]]) -> StandIn:
     image = pools[REDUCERS].get("containerSpec", {}).get("imageUri", "")
     if not is_google_reducer(image):
         return StandIn("none", {})
-    if not _is_launched(pools[0]["containerSpec"]):
+    if not _is_launched(pools[0].get("containerSpec", {})):
         return StandIn("absent", {})
     return StandIn("rsctl", {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": secrets.token_hex()})
 

@@ -12,9 +12,10 @@ from typing import Any
 from rsctl.catalog import load
 from rsctl.catalog.vertex import rules
 from rsctl.emulators.vertex.machines import machine_problems
-from rsctl.targets.vertex.proto_json import seconds
+from rsctl.targets.vertex.proto_json import seconds, snake
 
 _MOST_POOLS = 4
+_MOST_PACKAGES = 100
 _LONGEST_NAME = 128
 _MOST_LABELS = 64
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
@@ -79,7 +80,9 @@ def _pool(pool: dict[str, Any], is_persistent: bool) -> Iterator[str]:
         yield "replica_count must be at least 1"
     if "containerSpec" in pool and not pool["containerSpec"].get("imageUri"):
         yield "Required field is not set: container_spec.image_uri"
-    yield from _variables(pool.get("containerSpec", {}).get("env", []))
+    for name in ("containerSpec", "pythonPackageSpec"):
+        yield from _variables(pool.get(name, {}).get("env", []), snake(name))
+    yield from _python_package(pool.get("pythonPackageSpec"))
     machine = pool.get("machineSpec", {})
     if machine or not is_persistent:
         yield from machine_problems(machine)
@@ -96,16 +99,30 @@ def _pool(pool: dict[str, Any], is_persistent: bool) -> Iterator[str]:
             yield "a lustre mount needs a mount_point"
 
 
-def _variables(env: list[dict[str, str]]) -> Iterator[str]:
+def _python_package(spec: dict[str, Any] | None) -> Iterator[str]:
+    if spec is None:
+        return
+    for field in ("executorImageUri", "packageUris", "pythonModule"):
+        if not spec.get(field):
+            yield f"Required field is not set: python_package_spec.{snake(field)}"
+    uris = spec.get("packageUris", [])
+    if len(uris) > _MOST_PACKAGES:
+        yield f"python_package_spec.package_uris has more than {_MOST_PACKAGES} items"
+    for uri in uris:
+        if not re.match(r"gs://[^/]+/.", uri):
+            yield f"python_package_spec.package_uris: {uri!r} is no object of Cloud Storage"
+
+
+def _variables(env: list[dict[str, str]], spec: str) -> Iterator[str]:
     most = rules().most_env
     if len(env) > most:
-        yield f"container_spec.env has {len(env)} variables, more than {most}"
+        yield f"{spec}.env has {len(env)} variables, more than {most}"
     names = [variable.get("name", "") for variable in env]
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            yield f"container_spec.env: {name!r} is not the name of a variable"
+            yield f"{spec}.env: {name!r} is not the name of a variable"
     if len(set(names)) < len(names):
-        yield "container_spec.env has a name twice"
+        yield f"{spec}.env has a name twice"
 
 
 def _disk(disk: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,10 @@ _REFUSED = {
         "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
     ),
     "limits.cost": Unsupported("machines of one's own have no price", "remove limits.cost"),
+    "run.package": Unsupported(
+        "no vendor's container installs a package here, nor does rsctl into your Python",
+        "set image.source: FOLDER in its place, or rehearse the cloud's job: --rehearse",
+    ),
 }
 _UNUSED = {
     "workers.machine": "it runs on this machine",

@@ -28,7 +28,7 @@ def upload_package(submission: Submission, endpoints: Endpoints, show: Show) -> 
     options = target_info(target).options_of(submission.job)
     staging = parse_staging(options.staging or "")
     with _packed(package) as upload:
-        show(note("package", f"image.source goes to bucket {staging.bucket}: {upload.size} bytes"))
+        show(note("package", f"{package.key} goes to bucket {staging.bucket}: {upload.size} bytes"))
         path = f"targets.{target}.staging"
         bucket = open_bucket(options.staging or "", endpoints, options.region, path)
         bucket.put(f"{staging.folder}{package.folder}{FILE}", upload)
@@ -40,11 +40,11 @@ def _packed(package: Package) -> Iterator[Upload]:
         try:
             written = package.write(out)
         except OSError as problem:
-            message = f"cannot pack image.source in {tempfile.gettempdir()}: {problem}"
+            message = f"cannot pack {package.key} in {tempfile.gettempdir()}: {problem}"
             remedy = "free space there, and do not change the files while they are copied"
             raise RsctlError(ExitCode.ENVIRONMENT, error("package", message, remedy)) from None
         if written != package.digest:
             message = "files were changed while the job was submitted"
-            finding = error("package", message, "submit it again", "image.source")
+            finding = error("package", message, "submit it again", package.key)
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
         yield Upload(out, out.tell(), package.digest, "application/gzip")

@@ -9,6 +9,7 @@ from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.image.registry.names import Kind
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.variables import comm_env, tls_findings
@@ -30,13 +31,11 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
     job = resolved.job
     yield from tls_findings(job, bool(resolved.reducers))
-    if job.run.launcher == "none" and (resolved.reducers or comm_env(job, False)):
-        yield error(
-            "unsupported",
-            "reducers and comm: need rsctl-launch, which launcher none leaves out",
-            "use launcher torchrun or once",
-            "reducers.count" if resolved.reducers else "comm",
-        )
+    if not job.run.is_launched and (resolved.reducers or comm_env(job, False)):
+        what, remedy = unlaunched(job)
+        message = f"reducers and comm: need rsctl-launch, which {what} leaves out"
+        path = "reducers.count" if resolved.reducers else "comm"
+        yield error("unsupported", message, remedy, path)
     elif resolved.reducers:
         yield from _reducer_findings(job)
     elif job.comm.backend == "rsctl":

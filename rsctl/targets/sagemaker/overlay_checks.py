@@ -27,7 +27,7 @@ def patch_findings(
     if body.get("ResourceConfig") == before.get("ResourceConfig"):
         return
     yield from _rank_findings(resolved, pools, ranks)
-    if resolved.job.run.launcher == "none":
+    if not resolved.job.run.is_launched:
         return
     groups = body["ResourceConfig"].get("InstanceGroups") or []
     names = [str(group["InstanceGroupName"]) for group in groups]

@@ -110,7 +110,7 @@ def _checkpoint_dir(job: Job) -> str:
 
 def _arguments(job: Job, processes: int) -> ContainerArguments:
     """With launcher none they are passed as they are, since nobody in there would read a file."""
-    if job.run.launcher == "none":
+    if not job.run.is_launched:
         return ContainerArguments(script_arguments(job), {})
     return encode_arguments(launch_arguments(job, processes))
 
@@ -137,7 +137,7 @@ def _algorithm(
 
 
 def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
-    if job.run.launcher == "none":
+    if not job.run.is_launched:
         return list(job.run.command or [])
     return package.command(PACKAGE_PATH) if package else ["rsctl-launch"]
 

@@ -10,10 +10,12 @@ from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.image.findings import image_findings
 from rsctl.image.package import package_findings
+from rsctl.image.python_package import python_package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.spec.job import Job
 from rsctl.spec.units import Size
 from rsctl.spec.yaml_tree import quoted
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
@@ -45,6 +47,7 @@ def disk_gb(size: Size) -> int:
 def _image(job: Job) -> Iterator[Finding]:
     yield from image_findings(job, "vertex")
     yield from package_findings(job, "vertex")
+    yield from python_package_findings(job, "vertex")
     if not job.image.is_built:
         return
     try:
@@ -59,9 +62,11 @@ def _image(job: Job) -> Iterator[Finding]:
 
 
 def _launch(job: Job) -> Iterator[Finding]:
-    if job.run.launcher == "none" and comm_env(job, False):
-        message = "comm: needs rsctl-launch, which launcher none leaves out"
-        yield error("unsupported", message, "use launcher torchrun or once", "comm")
+    yield from _python_package(job)
+    if not job.run.is_launched and comm_env(job, False):
+        what, remedy = unlaunched(job)
+        message = f"comm: needs rsctl-launch, which {what} leaves out"
+        yield error("unsupported", message, remedy, "comm")
     if job.comm.backend == "nccl" and not job.workers.accelerator:
         message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
         yield error("comm", message, remedy, "comm.backend")
@@ -70,8 +75,23 @@ def _launch(job: Job) -> Iterator[Finding]:
         yield error("machine", message, "remove it", "targets.vertex.reservation")
 
 
+def _python_package(job: Job) -> Iterator[Finding]:
+    """What Vertex AI does with a package: it runs one module, once on each node."""
+    run = job.run
+    if run.package is None:
+        return
+    if run.script is not None:
+        message = "Vertex AI runs a package's module, and no script"
+        remedy = "use run.module, such as trainer.task for trainer/task.py"
+        yield error("package", message, remedy, "run.script")
+    if run.launcher == "torchrun":
+        message = "Vertex AI's container runs a package's module once on each node, by itself"
+        remedy = "set run.launcher: none, and let the module start the other ranks of its node"
+        yield error("package", message, remedy, "run.launcher")
+
+
 def _disk(job: Job) -> Iterator[Finding]:
-    if not job.outputs and not job.targets.vertex.staging and job.run.launcher != "none":
+    if not job.outputs and not job.targets.vertex.staging and job.run.is_launched:
         message = "nowhere to keep what the job writes: its machines vanish with it"
         remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
         yield error("outputs", message, remedy, "outputs")

@@ -11,10 +11,15 @@ from rsctl.targets.variables import comm_env, reducers_env, user_env
 def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:
     """What every container finds, whatever its role; None for a secret.
 
-    All of a pool have one environment, so that rsctl-launch finds out who each of them is.
+    All of a pool have one environment, so that rsctl-launch finds out who each of them is. A
+    vendor's container with `run.package` has the platform's own variables, AIP_MODEL_DIR and the
+    like, and of rsctl's only those that no other stands for.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers)}
     env |= {f"RSCTL_INPUT_{name.upper()}": mounted(at) for name, at in job.inputs.items()}
+    if job.run.package is not None:
+        at = job.checkpoints
+        return {**env, "RSCTL_CHECKPOINT_DIR": mounted(at)} if at else env
     outputs = outputs_of(job, run)
     if outputs:
         env["RSCTL_OUTPUT_DIR"] = mounted(outputs)

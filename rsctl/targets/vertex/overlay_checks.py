@@ -53,10 +53,16 @@ def world_size(body: dict[str, Any], ranks: int) -> int:
 
 
 def chief_of(body: dict[str, Any]) -> dict[str, Any]:
-    """The chief's container; empty if it has none."""
+    """The chief's container, or what runs its package; empty if it has none."""
     pools = specs_of(body)
-    container = pools[_CHIEF].get("containerSpec") if pools else None
+    chief = pools[_CHIEF] if pools else {}
+    container = chief.get("containerSpec") or chief.get("pythonPackageSpec")
     return container if isinstance(container, dict) else {}
+
+
+def image_of(container: dict[str, Any]) -> Any:
+    """The image of a container, also of one that runs a package; None if it has none."""
+    return container.get("imageUri") or container.get("executorImageUri")
 
 
 def variables_of(container: dict[str, Any]) -> dict[str, str | None]:

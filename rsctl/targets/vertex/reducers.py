@@ -17,6 +17,7 @@ from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.machines import reducer_machine
 from rsctl.targets.vertex.scheduling import strategy_of
 
@@ -45,7 +46,7 @@ def kind_of(job: Job) -> Kind | None:
         return None
     if job.comm.backend == "rsctl":
         return "rsctl"
-    if job.image.transport == "auto" and job.run.launcher == "none":
+    if job.image.transport == "auto" and not job.run.is_launched:
         # Nothing of ours is in the container, so that only the image's own plugin can use them.
         return "google" if job.workers.accelerator else None
     transport = choose_transport(job, "vertex").transport
@@ -95,9 +96,10 @@ def _one_worker(job: Job) -> Finding:
 
 
 def _useless(job: Job) -> Finding:
-    if job.run.launcher == "none":
-        message = "reducers without GPUs need rsctl-launch, which launcher none leaves out"
-        return error("reducers", message, "use launcher torchrun or once", _COUNT)
+    if not job.run.is_launched:
+        what, remedy = unlaunched(job)
+        message = f"reducers without GPUs need rsctl-launch, which {what} leaves out"
+        return error("reducers", message, remedy, _COUNT)
     return error(
         "reducers",
         f"image.transport {job.image.transport} does not use reducers",
@@ -154,13 +156,13 @@ def _reduction_server_rules(job: Job) -> Iterator[Finding]:
         message = "no variable of Reduction Server is documented: these may have no effect"
         yield note("reduction-server", message, None, "reducers.env")
     advised = rules().bucket_mb
-    if job.comm.bucket_mb == "auto" and job.run.launcher != "none":
+    if job.comm.bucket_mb == "auto" and job.run.is_launched:
         message = "Reduction Server gains by large buckets, and DDP's are 25 MB by default"
         yield note("bucket", message, f"set comm.bucket_mb: {advised}", "comm.bucket_mb")
     if job.run.env.get("NCCL_COLLNET_ENABLE") == "0":
         message = "NCCL_COLLNET_ENABLE=0 may well turn Reduction Server off"
         yield warning("reducers", message, "remove it", "run.env.NCCL_COLLNET_ENABLE")
-    if job.image.uri or job.run.launcher == "none":
+    if job.image.uri or not job.run.is_launched:
         message = "the image itself must have google-reduction-server, without google-fast-socket"
         yield note("reduction-server", message, None, "image")
 

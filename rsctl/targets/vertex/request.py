@@ -23,10 +23,14 @@ _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
 
 class Entrypoint(NamedTuple):
-    """An image, and the command of its containers; none where the image has its own."""
+    """An image, and the command of its containers; none where the image has its own.
+
+    `package` is where `run.package` is, which the image installs.
+    """
 
     image: str
     command: list[str]
+    package: str = ""
 
 
 def url_of(job: Job) -> str:
@@ -99,7 +103,7 @@ def _worker_pool(
     pool = {
         "machineSpec": _machine_spec(job, resolved),
         "replicaCount": str(count),
-        "containerSpec": container,
+        "pythonPackageSpec" if job.run.package else "containerSpec": container,
         "diskSpec": _disk_spec(job),
         "nfsMounts": [
             {"server": mount.server, "path": mount.path, "mountPoint": name}
@@ -140,14 +144,25 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
 def _container(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     """One for all roles: rsctl-launch knows by its role what to start."""
     container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, resolved, entry)}
+    if job.run.package is not None:
+        container = _python_package(job, entry)
     env = env_of(job, run, resolved)
     container["env"] = [{"name": name, "value": value} for name, value in env.items()]
-    return container
+    return {name: value for name, value in container.items() if value}
+
+
+def _python_package(job: Job, entry: Entrypoint) -> dict[str, Any]:
+    return {
+        "executorImageUri": entry.image,
+        "packageUris": [entry.package],
+        "pythonModule": job.run.module,
+        "args": script_arguments(job),
+    }
 
 
 def _entry(job: Job, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
-    if job.run.launcher != "none":
+    if job.run.is_launched:
         command = {"command": list(entry.command)} if entry.command else {}
         return {**command, "args": launch_arguments(job, resolved.processes)}
     fields: dict[str, Any] = {}

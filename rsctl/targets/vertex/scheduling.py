@@ -120,7 +120,7 @@ def _restarts(job: Job) -> Iterator[Finding]:
     if restart and most == 0:
         message = "nothing is restarted, so there is no choice of what"
         yield error("restarts", message, "set limits.restarts: platform, or a number", _RESTART)
-    elif restart == "worker" and job.workers.count > 1 and job.run.launcher != "none":
+    elif restart == "worker" and job.workers.count > 1 and job.run.is_launched:
         message = "rsctl's ranks cannot join a job that has begun: a worker that starts alone fails"
         yield warning("restarts", message, f"set {_RESTART}: job", _RESTART)
     if most is None and restart != "job":

@@ -11,6 +11,11 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.package import FILE, Package, is_packaged, make_package, package_notes
+from rsctl.image.python_package import (
+    make_python_package,
+    python_package_notes,
+    python_package_uri,
+)
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
@@ -26,6 +31,7 @@ from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.overlay_checks import (
     OVERLAY,
     chief_of,
+    image_of,
     images_in,
     patch_findings,
     variables_in,
@@ -69,7 +75,7 @@ class VertexTarget(ManagedTarget):
         plan = Plan(
             run=run,
             target=self.info.name,
-            image=replace(image.plan, tag=chief.get("imageUri")),
+            image=replace(image.plan, tag=image_of(chief)),
             pools=pools_of(body),
             world_size=world_size(body, resolved.processes),
             env=variables_of(chief),
@@ -109,6 +115,11 @@ class VertexTarget(ManagedTarget):
 
 def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Package], list[Finding]]:
     """An image of ours starts rsctl-launch by itself; another one has to be given the command."""
+    if job.run.package is not None:
+        python_package = make_python_package(job)
+        uri = python_package_uri(job, INFO.name, python_package)
+        left_out = list(python_package_notes(python_package))
+        return Entrypoint(str(image.tag), [], uri), python_package, left_out
     if not is_packaged(job):
         return Entrypoint(str(image.tag), ["rsctl-launch"] if job.image.uri else []), None, []
     package, staging = make_package(job), parse_staging(job.targets.vertex.staging or "")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.vertex import Behaviour
-from tests.emulators.vertex.conftest import CPU, IMAGE, Project, error, pool
+from tests.emulators.vertex.conftest import CPU, Project, error, pool
 
 
 def gpu(machine: str, kind: str, count: int) -> dict[str, Any]:
@@ -158,9 +158,16 @@ def test_what_the_catalogue_does_not_know_passes(project: Project, behaviour: Be
     project.create(displayName="tpu", jobSpec={"workerPoolSpecs": [on(TPU)]})
 
 
-def test_packages_are_not_emulated_and_it_says_so(project: Project) -> None:
-    package = {"executorImageUri": IMAGE, "packageUris": ["gs://b/p.tar.gz"], "pythonModule": "m"}
+def test_a_package_needs_an_image_a_place_and_a_module(project: Project) -> None:
+    package = {"packageUris": ["https://b/p.tar.gz"], "env": [{"name": "1"}]}
     spec = {"workerPoolSpecs": [{"machineSpec": CPU, "pythonPackageSpec": package}]}
     answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
-    message = "rsctl's emulator runs containers only, no pythonPackageSpec"
-    assert error(answer) == (501, "UNIMPLEMENTED", message)
+    at = "worker_pool_specs[0]: "
+    assert error(answer) == (
+        400,
+        "INVALID_ARGUMENT",
+        f"{at}python_package_spec.env: '1' is not the name of a variable; "
+        f"{at}Required field is not set: python_package_spec.executor_image_uri; "
+        f"{at}Required field is not set: python_package_spec.python_module; "
+        f"{at}python_package_spec.package_uris: 'https://b/p.tar.gz' is no object of Cloud Storage",
+    )

@@ -2,7 +2,7 @@
 
 `sdk` are arguments of `CustomContainerTrainingJob.submit`, `custom` those of `CustomJob` and its
 `submit`, over what all jobs have. `lacks` are fields of the request that the SDK cannot say: the
-others are compared.
+others are compared. `package` are arguments of `CustomPythonPackageTrainingJob` in its place.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Case(NamedTuple):
     sdk: dict[str, Any] = {}
     custom: dict[str, Any] = {}
     lacks: tuple[str, ...] = ()
+    package: dict[str, Any] = {}
 
 
 def launch(ranks: int, *command: str, launcher: str = "torchrun") -> list[str]:

@@ -19,10 +19,11 @@ from tests.kit.rendering import RUN
 
 from .case_parts import BASE_SDK, CONTAINER, Case
 from .cases_options import OPTIONS, RUN_CASES
+from .cases_packages import PACKAGES
 from .cases_pools import MACHINES, REDUCERS
 from .rendering import render
 
-CASES = MACHINES + REDUCERS + RUN_CASES + OPTIONS
+CASES = MACHINES + REDUCERS + RUN_CASES + OPTIONS + PACKAGES
 PROJECT, REGION = "my-project", "us-central1"
 PARENT = f"projects/{PROJECT}/locations/{REGION}"
 
@@ -46,7 +47,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path = self.path.partition("?")[0].removeprefix("/v1/")
         schema = "system.ExperimentRun" if path.endswith("exp-first") else "system.Experiment"
-        self._answer({"name": path, "schemaTitle": schema, "metadata": {}})
+        if "/trainingPipelines/" in path:
+            self._answer({"name": path, "state": "PIPELINE_STATE_SUCCEEDED"})
+        else:
+            self._answer({"name": path, "schemaTitle": schema, "metadata": {}})
 
     def _answer(self, answer: dict[str, Any]) -> None:
         body = json.dumps(answer).encode()
@@ -107,8 +111,10 @@ def built_by_sdk(case: Case, recorder: Recorder) -> dict[str, Any]:
 
     arguments = {**BASE_SDK, **case.sdk}
     strategy = arguments.pop("scheduling_strategy", None)
-    training = aiplatform.CustomContainerTrainingJob(display_name=RUN, **CONTAINER)
-    training.submit(**arguments)
+    if case.package:
+        aiplatform.CustomPythonPackageTrainingJob(RUN, **case.package).run(**arguments)
+    else:
+        aiplatform.CustomContainerTrainingJob(RUN, **CONTAINER).submit(**arguments)
     inputs = recorder.bodies.pop()["trainingTaskInputs"]
     names = ("labels", "encryption_spec_key_name")
     job = aiplatform.CustomJob(
@@ -217,7 +223,6 @@ BY_OVERLAY = {
     "CustomJobSpec.protectedArtifactLocationId",
     "MachineSpec.gpuPartitionSize",
     "MachineSpec.tpuTopology",
-    "WorkerPoolSpec.pythonPackageSpec",
 }
 BY_GOOGLE = {
     f"CustomJob.{name}"
