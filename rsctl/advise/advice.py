@@ -177,6 +177,9 @@ def _accuracy(calibration: Calibration) -> str:
     if calibration.median_error is None:
         return f"not calibrated here: step times may be {calibration.error:.0%} off, or more"
     runs = len(calibration.fitted_from)
+    if not runs:
+        error = f"{calibration.median_error:.1%}"
+        return f"not calibrated here: runs that were predicted had a median error of {error}"
     return f"calibrated on {runs} runs: median error of step times {calibration.median_error:.1%}"
 
 

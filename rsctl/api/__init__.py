@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from rsctl.api.bench_run import PreparedBench as PreparedBench
     from rsctl.api.bench_run import prepare_bench as prepare_bench
     from rsctl.api.bench_run import run_bench as run_bench
+    from rsctl.api.calibration import Fitted as Fitted
+    from rsctl.api.calibration import FittedRun as FittedRun
+    from rsctl.api.calibration import calibrate_from as calibrate_from
+    from rsctl.api.calibration import calibration_of as calibration_of
     from rsctl.api.catalog import machines as machines
     from rsctl.api.catalog import price_tables as price_tables
     from rsctl.api.catalog import refresh_prices as refresh_prices
@@ -69,14 +73,13 @@ if TYPE_CHECKING:
     from rsctl.api.job_file import validate as validate
     from rsctl.api.logs import LogFilter as LogFilter
     from rsctl.api.measurement import measure as measure
-    from rsctl.api.measurement import profile_of_run as profile_of_run
-    from rsctl.api.measurement import recorded_steps as recorded_steps
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_run as known_run
     from rsctl.api.run_list import known_runs as known_runs
     from rsctl.api.run_list import run as run
     from rsctl.api.run_list import runs as runs
+    from rsctl.api.step_profiles import profile_of_run as profile_of_run
     from rsctl.api.submission import OnProgress as OnProgress
     from rsctl.api.submission import PreparedRun as PreparedRun
     from rsctl.api.submission import prepare as prepare
@@ -148,6 +151,7 @@ _MODULES = {
         *("CI_REPORTS", "CiReport", "announce_reports", "append_github_summary"),
         *("github_annotations", "write_reports"),
     ),
+    "rsctl.api.calibration": ("Fitted", "FittedRun", "calibrate_from", "calibration_of"),
     "rsctl.api.comparison": ("compare", "comparison_markdown", "is_baseline", "results_of"),
     "rsctl.api.emulation": ("EmulatedCloud", "emulate", "emulated_clouds"),
     "rsctl.api.environment": ("check_environment",),
@@ -159,9 +163,10 @@ _MODULES = {
     "rsctl.api.image_build": ("PreparedImage", "prepare_image"),
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
-    "rsctl.api.measurement": ("measure", "profile_of_run", "recorded_steps"),
+    "rsctl.api.measurement": ("measure",),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
+    "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 
 import msgspec
 
 from rsctl.advise.advice import Advice, make_advice
-from rsctl.advise.calibration import Calibration, uncalibrated
-from rsctl.advise.measured import profile_of_record
-from rsctl.advise.profile import Profile, profile_of_model
+from rsctl.advise.calibration import Calibration
+from rsctl.advise.profile import Profile
 from rsctl.advise.situation import Situation
 from rsctl.api.advice_situation import make_situation
+from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
+from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.plan import make_plan, name_of
 from rsctl.runs.ids import placeholder
-from rsctl.runs.step_times import steps_of
-from rsctl.runs.store import Store
+from rsctl.spec.document import Document
 from rsctl.spec.edit import write_values
 from rsctl.spec.job import Job
 
@@ -44,7 +43,8 @@ def advise(
     """Which topology and how many reducers a job should have, with time and money of each option.
 
     What a step does is the `profile`, or that of a `run` (its id, a prefix or @last), or the job's
-    `model`. A `calibration` replaces the target's own.
+    `model`, or what `measure` has measured of its script. A `calibration` replaces the target's
+    own.
 
     Raises RsctlError for a job that cannot be planned, and where nothing says what a step does.
     """
@@ -52,13 +52,13 @@ def advise(
     chosen = target_of(source, target)
     planned = make_plan(source, chosen, placeholder(name_of(source)))
     spec = source if isinstance(source, Job) else source.require_job()
-    known = profile or (_profile_of_run(run) if run else _profile_of_model(spec, source))
+    known = profile or (profile_of_run(run) if run else _require_profile(source, spec))
     situation = make_situation(spec, planned, chosen)
     model = spec.model
     return make_advice(
         situation,
         known,
-        calibration or uncalibrated(chosen.info.name),
+        calibration or calibration_of(chosen.info.name),
         steps=model.steps if model else None,
         batch=model.batch if model else None,
         assumptions=_assumptions(spec, situation),
@@ -101,14 +101,14 @@ def _with(job: JobFile, settings: Mapping[str, object]) -> JobFile:
     return load(job.path, set=more, text=job.text, strict=False)
 
 
-def _profile_of_model(spec: Job, source: object) -> Profile:
-    model = spec.model
-    if model is not None and model.parameters and model.step_seconds:
-        return profile_of_model(model)
+def _require_profile(source: Document | Job, spec: Job) -> Profile:
+    profile = profile_of_job(spec)
+    if profile is not None:
+        return profile
     finding = _no_profile(spec)
-    if not isinstance(source, Job):
-        source.add([finding])  # type: ignore[attr-defined]
-        source.require_job()  # type: ignore[attr-defined]
+    if isinstance(source, Document):
+        source.add([finding])
+        source.require_job()
     raise RsctlError(ExitCode.USAGE, finding)
 
 
@@ -122,19 +122,8 @@ def _no_profile(spec: Job) -> Finding:
     else:
         lacking = "step_seconds" if model.parameters else "parameters"
         message, path = f"advice needs model.{lacking}", "model"
-    remedy = f"add it to the file, such as {_MODEL}, or take a run of it: --run RUN"
+    remedy = f"add it to the file, such as {_MODEL}; or measure it, --measure; or --run RUN"
     return error("advise", message, remedy, path)
-
-
-def _profile_of_run(reference: str) -> Profile:
-    with closing(Store()) as store:
-        record = store.find(reference)
-        steps = steps_of(store, record.run)
-    if steps is None or not steps.buckets:
-        message = f"run {record.run} has no recorded steps"
-        remedy = "steps of DistributedDataParallel scripts are recorded; or give model: in the file"
-        raise RsctlError(ExitCode.USAGE, error("advise", message, remedy))
-    return profile_of_record(steps, f"run {record.run}")
 
 
 def _assumptions(spec: Job, situation: Situation) -> list[str]:

@@ -14,8 +14,10 @@ from rsctl.api.job_file import AnyJob, JobFile, source_of
 from rsctl.api.run_handle import Run
 from rsctl.api.submission import prepare
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.calibrations import save_profile
 from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
+from rsctl.spec.document import Document
 from rsctl.spec.job import Job
 
 SECONDS = 900.0
@@ -35,12 +37,14 @@ def measure(
     """Run a job's unmodified script for a few steps, and return what a step of it is made of.
 
     It runs as a process of this machine, on one node and without communication; with a target `on`,
-    on two nodes of that, which exchange gradients. `on_begin` gets the run once it has begun.
+    on two nodes of that, which exchange gradients. `on_begin` gets the run once it has begun. What
+    was measured is kept, and serves later advice on the same script with the same arguments.
 
     Raises RsctlError: for a script that makes no gradients of a DistributedDataParallel, that ends
     before it has made enough steps, that fails, or that takes longer than `seconds`.
     """
-    measured = _job_to_measure(job, steps, on is not None, seconds)
+    source, settings = source_of(job)
+    measured = _job_to_measure(source, settings, steps, on is not None, seconds)
     run = prepare(measured, on or "process").submit()
     try:
         on_begin(run)
@@ -48,42 +52,28 @@ def measure(
     except BaseException:
         run.cancel()
         raise
-    record = recorded_steps(run)
+    with closing(Store()) as store:
+        record = steps_of(store, run.id)
     if record is None:
         raise RsctlError(ExitCode.JOB_FAILED, *_why_nothing(run, result.state, seconds))
-    return profile_of_record(record, _source(record, on))
+    profile = profile_of_record(record, _source(record, on))
+    save_profile(_spec_of(source), profile)
+    return profile
 
 
-def profile_of_run(run: Run) -> Profile:
-    """What a step of a finished run was made of, by what its workers have recorded.
-
-    Raises RsctlError if they have recorded nothing.
-    """
-    record = recorded_steps(run)
-    if record is None:
-        message = f"{run.id} has recorded no steps"
-        remedy = (
-            "steps are recorded of DistributedDataParallel over reducers, with compression, or "
-            "with run.env: {RSCTL_RECORD_STEPS: 1}; or measure the script: rsctl advise --measure"
-        )
-        raise RsctlError(ExitCode.USAGE, error("no-steps", message, remedy))
-    return profile_of_record(record, f"run {run.id}")
-
-
-def recorded_steps(run: Run) -> StepRecord | None:
-    """The last steps that a run has recorded, if any."""
-    with closing(Store()) as store:
-        return steps_of(store, run.id)
-
-
-def _job_to_measure(job: AnyJob, steps: int, communicates: bool, seconds: float) -> AnyJob:
+def _job_to_measure(
+    source: Document | Job,
+    settings: tuple[str, ...],
+    steps: int,
+    communicates: bool,
+    seconds: float,
+) -> AnyJob:
     """Raises RsctlError for a job that is wrong, or that cannot be measured."""
     if not 1 <= steps <= MOST_STEPS:
         message = f"{steps} steps cannot be measured"
         finding = error("measure", message, f"measure 1 to {MOST_STEPS} steps")
         raise RsctlError(ExitCode.USAGE, finding)
-    source, settings = source_of(job)
-    spec = source if isinstance(source, Job) else source.require_job()
+    spec = _spec_of(source)
     if problems := measure_findings(spec):
         if not isinstance(source, Job):
             source.add(problems)
@@ -93,6 +83,10 @@ def _job_to_measure(job: AnyJob, steps: int, communicates: bool, seconds: float)
     if isinstance(source, Job):
         return changed
     return JobFile(replace(source, job=changed), settings)
+
+
+def _spec_of(source: Document | Job) -> Job:
+    return source if isinstance(source, Job) else source.require_job()
 
 
 def _source(record: StepRecord, on: str | None) -> str:

@@ -85,6 +85,7 @@ class PreparedRun:
                 begun = self._send(store, submission, on_progress or _ignore)
             if begun is not None:
                 raise KeyboardInterrupt
+            _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
         if self.submission.job.tracking:
             from rsctl.tracking.background import follow_run
@@ -246,6 +247,14 @@ def _add(store: Store, run: RunRecord) -> None:
 def _record_end(store: Store, run: str, state: JobState, reason: str) -> None:
     event = StateEvent(time=now(), state=state, exit_code=int(state.exit_code), reason=reason)
     store.record(run, event)
+
+
+def _record_prediction(store: Store, submission: Submission, target: Target) -> None:
+    """What a step of it should take; it is compared with what it took."""
+    if submission.plan.world_size > 1:
+        from rsctl.api.prediction import record_prediction  # for runs that exchange gradients
+
+        record_prediction(store, submission, target)
 
 
 def _ignore(_event: BuildEvent) -> None:

@@ -8,9 +8,19 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import Advice, JobFile, advise, advise_sweep, load, write_recommendation
+from rsctl.api import (
+    Advice,
+    JobFile,
+    advise,
+    advise_sweep,
+    calibrate_from,
+    load,
+    write_recommendation,
+)
 from rsctl.cli import options
+from rsctl.cli.advise_calibrate import print_fitted
 from rsctl.cli.advise_charts import advice_chart, plot_lines, sweep_chart
+from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.advise_views import advice_json, print_advice, print_sweep, sweep_json
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
@@ -40,13 +50,37 @@ def _parse_sweep(text: str) -> tuple[str, list[object]]:
 @options.errors_as_json
 def command(
     context: typer.Context,
-    job: options.Job,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="JOB", help="A job file; - is standard input. With --calibrate: finished runs."
+        ),
+    ],
     target: options.Target = None,
     settings: options.Settings = [],
     run: Annotated[
         Optional[str],
         typer.Option("--run", metavar="RUN", help="Take a step from this run, not from `model`."),
     ] = None,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Run a few steps of the script on this machine first, without communication.",
+        ),
+    ] = False,
+    measure_on: Annotated[
+        Optional[str],
+        typer.Option(
+            "--measure-on",
+            metavar="TARGET",
+            help="Run them on two nodes of a target, with communication.",
+        ),
+    ] = None,
+    calibrate: Annotated[
+        bool,
+        typer.Option("--calibrate", help="Fit the model to what these runs of a target took."),
+    ] = False,
     sweep: Annotated[
         Optional[str],
         typer.Option(
@@ -67,12 +101,22 @@ def command(
 ) -> int:
     """Say which topology and how many reducers a job should have, and what that costs.
 
-    It sends nothing and starts nothing: times are predicted, from what a step computes and from the
-    bandwidth of the machines. docs/advise.md has the formulas.
+    Times are predicted, from what a step computes and from the bandwidth of the machines; unless
+    it is to measure, it sends nothing and starts nothing. docs/advise.md has the formulas.
     """
+    if calibrate:
+        print_fitted(calibrate_from(names), output)
+        return int(ExitCode.SUCCEEDED)
+    if len(names) != 1:
+        context.fail("Advice is on one JOB; several names are runs, for --calibrate.")
+    if (measure or measure_on) and run:
+        context.fail("A step is measured, or taken from a run: --measure or --run.")
+    (job,) = names
     if write and (sweep or job == "-"):
         context.fail("--write needs one job file, and no --sweep.")
     file = load(job, set=settings, strict=False)
+    if measure or measure_on:
+        measure_script(file, measure_on)
     if sweep:
         _sweep(file, target, run, _parse_sweep(sweep), plot, svg, output)
         return int(ExitCode.SUCCEEDED)

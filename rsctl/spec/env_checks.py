@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from rsctl.findings import SECRET, Finding, error, warning
 from rsctl.spec.units import EnvValue
 
-TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_")
+TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
 """The prefixes of rsctl's variables that the user may set."""
 
 RESERVED_ENV = frozenset(

@@ -11,7 +11,9 @@ from rsctl.stream.sanitize import sanitize_line
 from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
-_HIDDEN = frozenset({"node", "telemetry", "exit", "finding", "versions"})  # shown in other ways
+_HIDDEN = frozenset(
+    {"node", "telemetry", "exit", "finding", "versions", "steps"}
+)  # shown otherwise
 
 
 class LineFormat:

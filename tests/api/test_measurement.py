@@ -10,6 +10,7 @@ import pytest
 
 import rsctl.api
 from rsctl.api import ExitCode, RsctlError
+from rsctl.runs.calibrations import saved_profile
 
 from .conftest import Write
 
@@ -31,7 +32,8 @@ def test_a_script_is_measured_as_it_is(write_job: Write) -> None:
     (measured,) = begun
     assert measured.record.plan["world_size"] == 1
     assert not Path("out").exists()
-    again = rsctl.api.profile_of_run(measured)
+    assert saved_profile(rsctl.api.load(job).spec) == profile
+    again = rsctl.api.profile_of_run(measured.id)
     assert (again.source, again.buckets) == (f"run {measured.id}", profile.buckets)
 
 
@@ -80,4 +82,4 @@ def test_a_run_that_has_recorded_nothing_has_no_profile(write_job: Write) -> Non
     run = rsctl.api.submit(write_job("true"))
     run.wait()
     with pytest.raises(RsctlError, match="has recorded no steps"):
-        rsctl.api.profile_of_run(run)
+        rsctl.api.profile_of_run(run.id)

@@ -1,0 +1,111 @@
+"""Calibration: predictions of a target's runs beside what they took, and constants fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+from typing import Optional
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.advise.calibrate import Observation, calibrate
+from rsctl.advise.calibration import Calibration, uncalibrated
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.calibrations import save_calibration, saved_calibration
+from rsctl.runs.predictions import errors_of, observation_of, prediction_of
+from rsctl.runs.step_times import steps_of
+from rsctl.runs.store import Store
+
+
+class FittedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: its measured step, and what the constants say of it before and after the fit.
+
+    `predicted_seconds` is what was predicted as it was submitted, None if nothing was.
+    """
+
+    run: str
+    measured_seconds: float
+    predicted_seconds: Optional[float]
+    before_seconds: float
+    after_seconds: float
+
+
+class Fitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The new constants of a target, where they are kept, and the runs that they are fitted to."""
+
+    target: str
+    calibration: Calibration
+    file: Path
+    runs: tuple[FittedRun, ...]
+
+
+def calibration_of(target: str) -> Calibration:
+    """A target's own constants, else the defaults; with the median error of its runs.
+
+    That error is of the target's runs that were predicted with these constants before they ran; if
+    there are none, it is what the fit gave.
+    """
+    found = saved_calibration(target) or uncalibrated(target)
+    with closing(Store()) as store:
+        errors = errors_of(store, target, found)
+    return replace(found, median_error=median(map(abs, errors))) if errors else found
+
+
+def calibrate_from(references: Iterable[str]) -> list[Fitted]:
+    """Fit the constants of the targets of finished runs to the steps that these have recorded.
+
+    They are kept in RSCTL_HOME, and `advise` uses them from then on. Raises RsctlError for a run
+    that says nothing of the model.
+    """
+    by_target: dict[str, list[Observation]] = {}
+    with closing(Store()) as store:
+        for reference in dict.fromkeys(references):
+            run = store.find(reference)
+            observation = observation_of(store, run.run)
+            if observation is None:
+                raise _no_observation(store, run.run)
+            by_target.setdefault(run.target, []).append(observation)
+        return [_fit(store, target, found) for target, found in by_target.items()]
+
+
+def _fit(store: Store, target: str, observations: Sequence[Observation]) -> Fitted:
+    start = uncalibrated(target)
+    before = saved_calibration(target) or start
+    fitted = calibrate(observations, start)
+    return Fitted(
+        target=target,
+        calibration=fitted,
+        file=save_calibration(target, fitted),
+        runs=tuple(_fitted_run(store, one, before, fitted) for one in observations),
+    )
+
+
+def _fitted_run(
+    store: Store, one: Observation, before: Calibration, after: Calibration
+) -> FittedRun:
+    prediction = prediction_of(store, one.run)
+    return FittedRun(
+        run=one.run,
+        measured_seconds=one.seconds,
+        predicted_seconds=prediction.step_seconds if prediction else None,
+        before_seconds=one.predicted(before),
+        after_seconds=one.predicted(after),
+    )
+
+
+def _no_observation(store: Store, run: str) -> RsctlError:
+    """Why a run says nothing of the model."""
+    record = steps_of(store, run)
+    if record is None:
+        message = f"{run} has recorded no steps"
+        remedy = "record them: run.env: {RSCTL_RECORD_STEPS: 1}; over reducers they always are"
+    elif not record.communicates or record.world == 1:
+        message = f"{run} has exchanged no gradients between nodes"
+        remedy = "take runs of several nodes"
+    else:
+        message = f"nothing is known of the nodes of {run}"
+        remedy = "take runs that this version of rsctl has submitted"
+    return RsctlError(ExitCode.USAGE, error("calibrate", message, remedy))

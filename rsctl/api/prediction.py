@@ -1,0 +1,53 @@
+"""What a run's step should take, recorded as it is submitted, to be compared with what it took."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from rsctl.advise.calibration import Calibration
+from rsctl.advise.exchange import Topology
+from rsctl.advise.profile import Profile
+from rsctl.advise.situation import Situation
+from rsctl.advise.step import predict
+from rsctl.api.advice_situation import make_situation
+from rsctl.api.calibration import calibration_of
+from rsctl.api.step_profiles import profile_of_job
+from rsctl.findings import RsctlError
+from rsctl.runs.predictions import Prediction, keep_prediction
+from rsctl.runs.store import Store
+from rsctl.targets.base import Submission, Target
+
+
+def record_prediction(store: Store, submission: Submission, target: Target) -> None:
+    """Record the nodes of a run and, where its script is known, how long a step should take.
+
+    A run whose nodes are not known is not recorded: a prediction is no reason for a submission to
+    fail. Raises StoreError.
+    """
+    if submission.job.run.launcher == "none":
+        return
+    with suppress(RsctlError):
+        situation = make_situation(submission.job, submission, target)
+        known = profile_of_job(submission.job)
+        prediction = predict_run(situation, known, calibration_of(target.info.name))
+        keep_prediction(store, submission.plan.run, prediction)
+
+
+def predict_run(
+    situation: Situation, profile: Profile | None, calibration: Calibration
+) -> Prediction:
+    """The step of a job as it is, with the reducers that it has now."""
+    cluster = situation.cluster
+    if situation.count and situation.reducer_machines:
+        cluster = situation.with_reducers(situation.reducer_machines[0], situation.count)
+    if profile is None:
+        return Prediction(cluster=cluster, settings=situation.settings)
+    topology: Topology = "pool" if cluster.reducers else "ring"
+    step = predict(profile, cluster, topology, calibration, situation.settings)
+    return Prediction(
+        cluster=cluster,
+        settings=situation.settings,
+        step_seconds=step.step_seconds,
+        source=profile.source,
+        fitted_from=calibration.fitted_from,
+    )

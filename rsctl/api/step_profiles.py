@@ -1,0 +1,39 @@
+"""What is known of a job's step: from its file, from a measurement, or from a run."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from rsctl.advise.measured import profile_of_record
+from rsctl.advise.profile import Profile, profile_of_model
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.calibrations import saved_profile
+from rsctl.runs.step_times import steps_of
+from rsctl.runs.store import Store
+from rsctl.spec.job import Job
+
+
+def profile_of_job(job: Job) -> Profile | None:
+    """What a job's file says of its step, else what was measured of its script, else None."""
+    model = job.model
+    if model is not None and model.parameters and model.step_seconds:
+        return profile_of_model(model)
+    return saved_profile(job)
+
+
+def profile_of_run(reference: str) -> Profile:
+    """What a step of a run is made of, by what its first rank has recorded.
+
+    Raises RsctlError if that is nothing.
+    """
+    with closing(Store()) as store:
+        run = store.find(reference).run
+        record = steps_of(store, run)
+    if record is None or not record.buckets:
+        message = f"{run} has recorded no steps"
+        remedy = (
+            "they are recorded of DistributedDataParallel over reducers, with compression, or with "
+            "run.env: {RSCTL_RECORD_STEPS: 1}; or measure the script: rsctl advise JOB --measure"
+        )
+        raise RsctlError(ExitCode.USAGE, error("no-steps", message, remedy))
+    return profile_of_record(record, f"run {run}")

@@ -1,0 +1,59 @@
+"""What `rsctl advise --calibrate` prints: predictions before and after the fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import typer
+
+from rsctl.api import Fitted
+from rsctl.cli.advise_views import format_step
+from rsctl.cli.show import print_json, print_message
+from rsctl.cli.table import write_table
+
+_HEAD = ["RUN", "MEASURED", "PREDICTED THEN", "BEFORE", "ERROR", "AFTER", "ERROR"]
+
+
+def print_fitted(targets: Sequence[Fitted], output: str) -> None:
+    """A table of runs for each target and its new constants, or all of it as JSON."""
+    if output == "json":
+        print_json({"calibrations": msgspec.to_builtins(targets, enc_hook=str)})
+        return
+    for fitted in targets:
+        _print(fitted)
+
+
+def _print(fitted: Fitted) -> None:
+    rows = [
+        [
+            run.run,
+            format_step(run.measured_seconds),
+            format_step(run.predicted_seconds) if run.predicted_seconds else "",
+            format_step(run.before_seconds),
+            _error(run.before_seconds, run.measured_seconds),
+            format_step(run.after_seconds),
+            _error(run.after_seconds, run.measured_seconds),
+        ]
+        for run in fitted.runs
+    ]
+    write_table([_HEAD, *rows])
+    constants = fitted.calibration
+    typer.echo(
+        f"{fitted.target}: {constants.bandwidth_fraction:.1%} of the links' goodput, "
+        f"{1e6 * constants.alpha_seconds:.0f} us a message, "
+        f"{constants.overlap:.0%} of the communication beside the backward pass"
+    )
+    typer.echo(
+        "CPU seconds for a GB: "
+        f"{constants.ring_cpu_seconds_per_gb:.2f} of a ring, "
+        f"{constants.worker_cpu_seconds_per_gb:.2f} of a worker with reducers, "
+        f"{constants.reducer_cpu_seconds_per_gb:.2f} of a reducer"
+    )
+    if constants.median_error is not None:
+        print_message(f"median error of a step time: {constants.median_error:.1%}")
+    print_message(f"kept in {fitted.file}")
+
+
+def _error(predicted: float, measured: float) -> str:
+    return f"{predicted / measured - 1:+.1%}"

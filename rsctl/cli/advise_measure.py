@@ -1,0 +1,30 @@
+"""Measures a script for `rsctl advise`, and says meanwhile what it does."""
+
+from __future__ import annotations
+
+from rsctl.api import JobFile, Run, measure
+from rsctl.cli.advise_views import format_step
+from rsctl.cli.show import print_message
+from rsctl.stream.formatting import format_bytes
+
+_DATA_SHOWN_FROM = 0.01
+
+
+def measure_script(job: JobFile, on: str | None) -> None:
+    """Run a few steps of the job's script; what they are made of is kept for the advice.
+
+    Raises RsctlError.
+    """
+    where = f"on two nodes of {on}" if on else "on this machine"
+
+    def tell(run: Run) -> None:
+        print_message(f"measuring a few steps of the script {where}: run {run.id}")
+
+    found = measure(job, on=on, on_begin=tell)
+    parts = [
+        f"a step of {format_step(found.step_seconds)} without communication",
+        f"{format_bytes(found.gradient_bytes)} of gradients in {len(found.buckets)} buckets",
+    ]
+    if found.data_seconds > _DATA_SHOWN_FROM * found.step_seconds:
+        parts.append(f"{format_step(found.data_seconds)} of it waits for input")
+    print_message(f"measured: {', '.join(parts)}")

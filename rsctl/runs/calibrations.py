@@ -1,0 +1,63 @@
+"""The calibration of each target, and profiles of scripts: files in RSCTL_HOME."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from rsctl.advise.calibration import Calibration
+from rsctl.advise.profile import Profile
+from rsctl.atomic_file import write_file
+from rsctl.runs.home import home, private_folder
+from rsctl.spec.job import Job
+
+T = TypeVar("T")
+
+
+def saved_calibration(target: str) -> Calibration | None:
+    """What was fitted for a target, None if nothing was or the file cannot be read."""
+    return _read(_folder("calibrations") / f"{target}.json", Calibration)
+
+
+def save_calibration(target: str, calibration: Calibration) -> Path:
+    """Keep the constants of a target in place of earlier ones. Raises RsctlError."""
+    return _write(_folder("calibrations") / f"{target}.json", calibration)
+
+
+def saved_profile(job: Job) -> Profile | None:
+    """What was measured of the script of a job with these arguments, None if nothing was."""
+    return _read(_folder("profiles") / f"{_script_digest(job)}.json", Profile)
+
+
+def save_profile(job: Job, profile: Profile) -> Path:
+    """Keep what was measured of a job's script in place of earlier. Raises RsctlError."""
+    return _write(_folder("profiles") / f"{_script_digest(job)}.json", profile)
+
+
+def _folder(name: str) -> Path:
+    return home() / name
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.MsgspecError):
+        return None
+
+
+def _write(path: Path, content: object) -> Path:
+    private_folder(path.parent)
+    write_file(path, msgspec.json.format(msgspec.json.encode(content)))
+    return path
+
+
+def _script_digest(job: Job) -> str:
+    """What makes two jobs run the same script in the same way."""
+    run = job.run
+    parts = [job.name, job.image.source, run.script, run.module, run.command, run.args]
+    accelerator = job.workers.accelerator
+    parts += [str(accelerator), str(job.workers.processes)]
+    return hashlib.sha256(msgspec.json.encode(parts, enc_hook=str)).hexdigest()[:32]

@@ -1,0 +1,91 @@
+"""What a run's step was predicted to take when it was submitted, beside what it took."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import msgspec
+
+from rsctl.advise.calibrate import Observation
+from rsctl.advise.calibration import Calibration
+from rsctl.advise.cluster import Cluster
+from rsctl.advise.measured import profile_of_record
+from rsctl.advise.step import Settings
+from rsctl.runs.step_times import steps_of
+from rsctl.runs.store import Store
+
+_MOST_RUNS = 200
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes and settings of a run as the model sees them, and what it said of them.
+
+    `step_seconds` is None where nothing was known of the script; `source` says what was. The
+    constants were `fitted_from` these runs, by none they were the defaults.
+    """
+
+    cluster: Cluster
+    settings: Settings
+    step_seconds: Optional[float] = None
+    source: Optional[str] = None
+    fitted_from: tuple[str, ...] = ()
+
+
+def keep_prediction(store: Store, run: str, prediction: Prediction) -> None:
+    """Record what is predicted of a run. Raises StoreError."""
+    text = msgspec.json.encode(prediction).decode()
+    with store.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO predictions VALUES (?, ?)", (run, text))
+
+
+def prediction_of(store: Store, run: str) -> Prediction | None:
+    """What was recorded, None if nothing was or it is of another version. Raises StoreError."""
+    with store.transaction() as db:
+        rows = db.execute("SELECT prediction FROM predictions WHERE run=?", (run,)).fetchall()
+    try:
+        return msgspec.json.decode(rows[0][0], type=Prediction) if rows else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def observation_of(store: Store, run: str) -> Observation | None:
+    """What a run tells of the model; None if it recorded no steps, or exchanged no gradients.
+
+    Raises StoreError.
+    """
+    prediction, record = prediction_of(store, run), steps_of(store, run)
+    if prediction is None or record is None:
+        return None
+    if not record.communicates or not record.buckets or not record.seconds:
+        return None
+    return Observation(
+        run=run,
+        seconds=record.seconds,
+        profile=profile_of_record(record, f"run {run}"),
+        cluster=prediction.cluster,
+        settings=prediction.settings,
+    )
+
+
+def errors_of(store: Store, target: str, calibration: Calibration) -> list[float]:
+    """predicted / measured - 1 of the target's last runs that were predicted by these constants.
+
+    Raises StoreError.
+    """
+    query = (
+        "SELECT runs.id FROM runs JOIN predictions ON predictions.run = runs.id"
+        " WHERE runs.target=? ORDER BY runs.rowid DESC LIMIT ?"
+    )
+    with store.transaction() as db:
+        runs = [run for (run,) in db.execute(query, (target, _MOST_RUNS)).fetchall()]
+    found = (_error(store, run, calibration) for run in runs)
+    return [error for error in found if error is not None]
+
+
+def _error(store: Store, run: str, calibration: Calibration) -> float | None:
+    prediction, record = prediction_of(store, run), steps_of(store, run)
+    if prediction is None or prediction.step_seconds is None or record is None:
+        return None
+    if prediction.fitted_from != calibration.fitted_from or not record.communicates:
+        return None
+    return prediction.step_seconds / record.seconds - 1 if record.seconds else None
