@@ -62,6 +62,7 @@ def test_the_event_stream_of_a_job(rsctl: Rsctl) -> None:
             "results": done.result["results"],
             "attempt": 1,
             "attempts": [],
+            "cost": None,
         },
     ]
     stored = [json.loads(line) for line in rsctl("metrics", run, "-o", "json").stdout.splitlines()]
