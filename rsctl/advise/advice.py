@@ -135,14 +135,15 @@ def _recommendation(
 ) -> Recommendation:
     gain = 1 - best.step_seconds / base.step_seconds
     price, other = best.dollars_per_1000_steps, base.dollars_per_1000_steps
+    error = calibration.error if best.exchange_seconds else 0.0  # the computation is given
     saving = 1 - price / other if price is not None and other else None
     made = Recommendation(
         topology=best.topology,
         reducers=best.reducers,
         reducer_machine=best.reducer_machine,
         step_seconds=best.step_seconds,
-        low=best.step_seconds * (1 - calibration.error),
-        high=best.step_seconds * (1 + calibration.error),
+        low=best.step_seconds * (1 - error),
+        high=best.step_seconds * (1 + error),
         efficiency=best.efficiency,
         bottleneck=best.bottleneck,
         dollars_per_1000_steps=price,
@@ -159,9 +160,10 @@ def _recommendation(
 def _sentence(made: Recommendation, best: Option, base: Option) -> str:
     """One sentence: what to take, what it gives, and against what."""
     error = (made.high - made.step_seconds) / made.step_seconds
-    step = f"a step of {format_seconds(made.step_seconds)} ± {error:.0%}"
+    step = f"a step of {format_seconds(made.step_seconds)}" + (f" ± {error:.0%}" if error else "")
     if not best.reducers:
-        return f"Take no reducers ({best.topology}): {step}, bound by {made.bottleneck}."
+        how = "" if best.topology == "none" else f" ({best.topology})"
+        return f"Take no reducers{how}: {step}, bound by {made.bottleneck}."
     where = f" on {made.reducer_machine}" if made.reducer_machine else ""
     noun = "reducer" if made.reducers == 1 else "reducers"
     text = (

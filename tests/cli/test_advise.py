@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from rsctl.runs.step_times import keep_steps, reported_steps
+from rsctl.runs.store import Store
+from rsctl.stream.events import LogEvent
 from rsctl.targets.local import compose, process
 from rsctl.targets.local.host import Host
 
-from .conftest import Cli
+from .conftest import Cli, MadeRun
 
 SHAPED = """\
 name: job
@@ -123,6 +128,34 @@ def test_a_machine_that_is_not_the_usual_one_is_written_for_its_target(rsctl: Cl
     written = f"{{machine: {{sagemaker: {best['reducer_machine']}}}, count: {best['reducers']}}}"
     assert Path(job).read_text() == CLOUD.replace("{count: auto}", written)
     assert rsctl("plan", job, "-q").code == 0
+
+
+def test_without_reducers_the_backend_that_needs_them_goes_too(rsctl: Cli) -> None:
+    text = SHAPED.replace("5M, step_seconds: 0.2", "10K, step_seconds: 2.0")
+    own = "reducers: {count: 2}\ncomm:\n  backend: rsctl  # ours\n"
+    job = rsctl.write(text.replace("reducers: {count: 0}\n", own))
+    assert rsctl("advise", job, "--write", "-q").code == 0
+    changed = "reducers: {count: 0}\ncomm:\n  backend: auto  # ours\n"
+    assert Path(job).read_text() == text.replace("reducers: {count: 0}\n", changed)
+
+
+def test_a_run_whose_script_waits_for_its_input(rsctl: Cli) -> None:
+    MadeRun("train-aaaaaa")
+    record = {
+        **{"rsctl": "steps", "steps": 20, "seconds": 0.5, "low": 0.49, "high": 0.5, "world": 2},
+        **{"compute": 0.5, "data": 0.4, "prefetches": True, "communicates": True},
+        **{"part": 0, "parts": 1, "buckets": [[400_000, 0.5, 0.5]]},
+    }
+    line = LogEvent("2026-01-01T00:00:00.000000Z", "worker-0", "0", "stdout", json.dumps(record))
+    part = reported_steps(line)
+    assert part is not None
+    with closing(Store()) as store:
+        keep_steps(store, "train-aaaaaa", part)
+    done = rsctl("advise", rsctl.write(SHAPED), "--run", "train-aaaaaa")
+    assert "Take no reducers (ring): a step of 500 ms ± 15%, bound by input data." in done.out
+    assert "instead: the step waits 80% of its time for input data" in done.err
+    shown = rsctl("advise", "job.yaml", "--run", "train-aaaaaa", "-o", "json").json
+    assert shown["profile"]["source"] == "run train-aaaaaa"
 
 
 def test_a_sweep_has_a_row_for_each_value(rsctl: Cli) -> None:
