@@ -90,6 +90,8 @@ class Workshop:
         listed = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"]
         images = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
         own = [image for image in images if self.name in image]
+        of_dockerfiles = [*listed, "--filter", f"label=name={self.name}", "rsctl/dockerfile"]
+        own += subprocess.run(of_dockerfiles, capture_output=True, text=True).stdout.split()
         if own:
             subprocess.run(["docker", "rmi", "--force", *own], check=True, capture_output=True)
 
@@ -136,6 +138,7 @@ OWN = """\
 # escape=`
 ARG FROM={base}
 FROM ${{FROM}} AS first
+LABEL name={name}
 COPY train.py `
      /copied/
 FROM first
@@ -146,7 +149,7 @@ USER jo
 
 def test_a_dockerfile_of_the_users_with_commands_and_variables(workshop: Workshop) -> None:
     """Built on as its user left it; built once, and again when what it copies has changed."""
-    (workshop.source / "own.Dockerfile").write_text(OWN.format(base=BASE))
+    (workshop.source / "own.Dockerfile").write_text(OWN.format(base=BASE, name=workshop.name))
     keys: dict[str, Any] = {
         "base": None,
         "dockerfile": "source/own.Dockerfile",
