@@ -100,7 +100,7 @@ def make_advice(
         recommendation=_recommendation(best, base, calibration, steps, batch),
         options=shown_options(options, situation, best),
         assumptions=[*profile.assumed, *assumptions, _accuracy(calibration)],
-        hints=hints_of(situation, profile, calibration, best, base),
+        hints=hints_of(situation, profile, calibration, best, offered),
         pool_sizes=_pool_sizes(offered, situation, calibration),
         profile=profile,
         calibration=calibration,
@@ -210,4 +210,4 @@ def _pool_sizes(
 
 def format_seconds(seconds: float) -> str:
     """`412 ms`, `1.85 s`."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -33,10 +33,17 @@ class Hint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hints_of(
-    situation: Situation, profile: Profile, calibration: Calibration, best: Option, base: Option
+    situation: Situation,
+    profile: Profile,
+    calibration: Calibration,
+    best: Option,
+    offered: Sequence[Option],
 ) -> list[Hint]:
-    """All remarks; `base` is the option without reducers, `best` the recommended one."""
+    """All remarks on the recommended option, and on why it is no other of the offered ones."""
+    base = next(option for option in offered if not option.reducers)
     found = list(_reasons(situation, profile, calibration, best, base))
+    if not found and not best.reducers:
+        found += _price(base, offered)
     if profile.data_seconds > DATA_BOUND * profile.step_seconds:
         found.append(_input(profile))
     found += sorted(
@@ -77,6 +84,22 @@ def _reasons(
         )
     elif base.bottleneck == "latency":
         yield _why("the model is small: its exchange is bound by latency, not by bandwidth")
+
+
+def _price(base: Option, offered: Sequence[Option]) -> Iterator[Hint]:
+    """That reducers would be faster and do not pay."""
+    pools = [option for option in offered if option.reducers]
+    near = min(pools, key=lambda option: option.rank, default=base)
+    rate, other = near.dollars_per_hour, base.dollars_per_hour
+    if rate is None or not other or near.step_seconds >= base.step_seconds:
+        return
+    noun = "reducer" if near.reducers == 1 else "reducers"
+    where = f" on {near.reducer_machine}" if near.reducer_machine else ""
+    gain, needed = base.step_seconds / near.step_seconds, rate / other
+    yield _why(
+        f"reducers do not pay: with {near.reducers} {noun}{where} a step is {gain:.3f} times as "
+        f"fast, and must be {needed:.3f} times as fast to earn their price"
+    )
 
 
 def _input(profile: Profile) -> Hint:

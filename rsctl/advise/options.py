@@ -183,8 +183,6 @@ def _cheapest(options: Sequence[Option]) -> Option:
 
 
 def _counts(situation: Situation, machine: ReducerMachine, calibration: Calibration) -> list[int]:
-    if situation.only:
-        return [situation.count] if situation.count else []
     enough = min(_MOST_REDUCERS, situation.saturating(machine, calibration))
     own = [count for count in (situation.count, situation.rule) if count]
     half = [(enough + 1) // 2]

@@ -1,5 +1,4 @@
-"""How many reducers: where the workers become the bottleneck, where a pool beats a ring, and where
-a step is cheapest. Pure."""
+"""How many reducers: where the workers become the bottleneck, and where a pool beats a ring. Pure."""
 
 from __future__ import annotations
 
@@ -34,16 +33,8 @@ def break_even_reducers(workers: int, card_ratio: float = 1.0) -> int:
     return math.floor(least) + 1
 
 
-def worthwhile_speedup(
-    workers: int, worker_price: float, reducers: int, reducer_price: float
-) -> float:
-    """By what factor a step must become faster for its price to stay: (N P_w + M P_r) / N P_w."""
-    return 1 + reducers * reducer_price / (workers * worker_price)
-
-
 def sampled_counts(most: int, also: Iterable[int] = ()) -> list[int]:
-    """Numbers of reducers to look at, up to `most`: all of a few, of many some in each octave."""
-    counts = {1, most, *also}
-    for eighths in range(8, 8 * max(1, most).bit_length() + 9):
-        counts.add(round(2 ** (eighths / 8)) if most > 16 else eighths - 7)
+    """Numbers of reducers to look at, up to `most`: all up to 16, then eight in each octave."""
+    sampled = (round(2 ** (eighth / 8)) for eighth in range(8 * most.bit_length() + 1))
+    counts = {*range(1, 17), *sampled, most, *also}
     return sorted(count for count in counts if 1 <= count <= most)

@@ -27,8 +27,8 @@ class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """What advice is about. `cluster` is without reducers; dollars are for one worker an hour.
 
-    `refused` says why the job can have no reducers, `count` and `only` how many it has now, and
-    that no other number is asked about. `rule` is what the platform's documentation advises.
+    `refused` says why the job can have no reducers, `count` how many it has now; `rule` is what the
+    platform's documentation advises.
     """
 
     target: str
@@ -38,7 +38,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     reducer_machines: tuple[ReducerMachine, ...] = ()
     refused: str | None = None
     count: int = 0
-    only: bool = False
     rule: int | None = None
     settings: Settings = Settings()
 

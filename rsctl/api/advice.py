@@ -75,7 +75,13 @@ def advise_sweep(
     profile: Profile | None = None,
     calibration: Calibration | None = None,
 ) -> SweptAdvice:
-    """Advice for each value of a key of a job file. Raises RsctlError for the first that fails."""
+    """Advice for each value of a key of a job file. Raises RsctlError for the first that fails.
+
+    Numbers of reducers are what advice compares anyway, so `reducers.count` is refused.
+    """
+    if key == "reducers.count":
+        message = "advice compares all numbers of reducers"
+        raise RsctlError(ExitCode.USAGE, error("advise", message, "see them: --plot, or -o json"))
     made = [
         advise(_with(job, {key: value}), target, run=run, profile=profile, calibration=calibration)
         for value in values

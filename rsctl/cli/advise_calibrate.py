@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import typer
 
+from rsctl.advise.advice import format_seconds
 from rsctl.api import Fitted
-from rsctl.cli.advise_views import format_step
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
 
@@ -28,11 +28,11 @@ def _print(fitted: Fitted) -> None:
     rows = [
         [
             run.run,
-            format_step(run.measured_seconds),
-            format_step(run.predicted_seconds) if run.predicted_seconds else "",
-            format_step(run.before_seconds),
+            format_seconds(run.measured_seconds),
+            format_seconds(run.predicted_seconds) if run.predicted_seconds else "",
+            format_seconds(run.before_seconds),
             _error(run.before_seconds, run.measured_seconds),
-            format_step(run.after_seconds),
+            format_seconds(run.after_seconds),
             _error(run.after_seconds, run.measured_seconds),
         ]
         for run in fitted.runs

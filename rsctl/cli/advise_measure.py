@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rsctl.advise.advice import format_seconds
 from rsctl.api import JobFile, Run, measure
-from rsctl.cli.advise_views import format_step
 from rsctl.cli.show import print_message
 from rsctl.stream.formatting import format_bytes
 
@@ -22,9 +22,9 @@ def measure_script(job: JobFile, on: str | None) -> None:
 
     found = measure(job, on=on, on_begin=tell)
     parts = [
-        f"a step of {format_step(found.step_seconds)} without communication",
+        f"a step of {format_seconds(found.step_seconds)} without communication",
         f"{format_bytes(found.gradient_bytes)} of gradients in {len(found.buckets)} buckets",
     ]
     if found.data_seconds > _DATA_SHOWN_FROM * found.step_seconds:
-        parts.append(f"{format_step(found.data_seconds)} of it waits for input")
+        parts.append(f"{format_seconds(found.data_seconds)} of it waits for input")
     print_message(f"measured: {', '.join(parts)}")

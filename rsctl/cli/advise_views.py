@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import typer
 
+from rsctl.advise.advice import format_seconds
 from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.show import print_message
 from rsctl.cli.table import write_table
@@ -47,8 +48,8 @@ def print_sweep(swept: SweptAdvice) -> None:
                 str(value),
                 best.topology,
                 str(best.reducers or "-"),
-                format_step(best.step_seconds),
-                format_step(without.step_seconds),
+                format_seconds(best.step_seconds),
+                format_seconds(without.step_seconds),
                 _percent(best.efficiency),
                 f"{chosen.throughput:.4g}",
                 _dollars(best.dollars_per_1000_steps),
@@ -78,17 +79,12 @@ def sweep_json(swept: SweptAdvice) -> dict[str, Any]:
     }
 
 
-def format_step(seconds: float) -> str:
-    """`412 ms`, `1.85 s`."""
-    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"
-
-
 def _row(option: Any) -> list[str]:
     return [
         option.topology + ("" if option.is_offered else " *"),
         str(option.reducers or "-"),
         option.reducer_machine or "",
-        format_step(option.step_seconds),
+        format_seconds(option.step_seconds),
         _percent(option.efficiency),
         _dollars(option.dollars_per_1000_steps),
         option.bottleneck,
@@ -101,7 +97,7 @@ def _amounts(advice: Advice) -> list[str]:
     if (fast := advice.fastest) is not None:
         price = _dollars(fast.dollars_per_1000_steps)
         lines.append(
-            f"The fastest has {fast.reducers} reducers: {format_step(fast.step_seconds)}"
+            f"The fastest has {fast.reducers} reducers: {format_seconds(fast.step_seconds)}"
             + (f", {price} $ for 1,000 steps." if price else ".")
         )
     if best.run_dollars is not None:

@@ -59,6 +59,10 @@ def test_dear_reducers_do_not_pay() -> None:
     assert made.fastest is not None
     assert made.fastest.reducers == 8
     assert made.pool_sizes.cheapest == 0
+    assert whys(made) == [
+        "reducers do not pay: with 1 reducer on cpu-16 a step is 1.089 times as fast, and must be "
+        "1.312 times as fast to earn their price"
+    ]
 
 
 def test_without_prices_time_decides() -> None:

@@ -13,7 +13,8 @@ from rsctl.advise.cluster import Cluster
 from rsctl.advise.collectives import exchange
 from rsctl.advise.exchange import Topology
 from rsctl.advise.interconnect import INTERCONNECTS
-from rsctl.advise.pool_size import break_even_reducers, saturating_reducers, worthwhile_speedup
+from rsctl.advise.pool_size import break_even_reducers, saturating_reducers
+from rsctl.advise.situation import ReducerMachine, Situation
 from rsctl.transport import cost_model
 from rsctl.transport.cost_model import Links
 
@@ -123,7 +124,12 @@ def test_byteps_theorem_1(k: int) -> None:
 
 def test_price_that_a_faster_step_must_earn() -> None:
     # Optcast's documentation: 32 $ a worker with two reducers of 4 $ each needs a 20 % shorter run.
-    assert 1 - 1 / worthwhile_speedup(1, 32, 2, 4) == pytest.approx(0.2)
+    machine = ReducerMachine(name="c7gn", dollars=4.0)
+    situation = Situation(
+        target="sagemaker", cluster=cpus(1), worker_dollars=32.0, reducer_machines=(machine,)
+    )
+    with_two, without = situation.dollars(machine, 2), situation.dollars(None, 0)
+    assert (with_two, without) == (40.0, 32.0)  # a step must take 32/40 of its time
 
 
 def test_nccl_constants() -> None:

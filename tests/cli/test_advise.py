@@ -222,6 +222,12 @@ def test_sweeps_that_are_none(rsctl: Cli, sweep: str) -> None:
     assert "KEY=LOW..HIGH" in done.err
 
 
+def test_numbers_of_reducers_need_no_sweep(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(SHAPED), "--sweep", "reducers.count=1..4")
+    assert (done.code, done.out) == (2, "")
+    assert "advice compares all numbers of reducers" in done.err
+
+
 def test_a_sweep_writes_nothing(rsctl: Cli) -> None:
     done = rsctl("advise", rsctl.write(SHAPED), "--sweep", "workers.count=2..4", "--write")
     assert done.code == 2
