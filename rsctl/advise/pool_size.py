@@ -1,4 +1,4 @@
-"""How many reducers: where the workers become the bottleneck, and where a pool beats a ring. Pure."""
+"""How many reducers make the workers the bottleneck, and how many beat a ring. Pure."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
         cluster=Cluster(
             workers=worker.count,
             worker_bits=_bits(info, worker),
-            ranks=plan.world_size // worker.count,
+            ranks=max(1, plan.world_size // worker.count),
             worker_cores=cores,
             shared_cores=None if info.is_managed else cores,
             inside=interconnect_of(job, worker.accelerator),
@@ -66,7 +66,8 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
         try:
             plan = make_plan(wanted, target, plan.run).plan
         except RsctlError as problem:
-            return problem.findings[-1].message, None, transport
+            reason = next((f.message for f in problem.findings if f.is_error), str(problem))
+            return reason, None, transport
     pools = [pool for pool in plan.pools if pool.role == "reducer"]
     if not pools:
         return "the target takes none", None, transport
@@ -137,11 +138,12 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
 
 def _sharding(job: Job) -> str | None:
     """Why a script that shards its model gains nothing, as far as its text shows."""
-    folder, script = job.image.source, job.run.script
-    if not script:
-        return None
+    script = job.run.script
+    path = Path(job.image.source or ".") / (script or "")
     try:
-        with (Path(folder or ".") / script).open(encoding="utf-8", errors="replace") as file:
+        if not path.is_file():  # nor a pipe, which would be waited for
+            return None
+        with path.open(encoding="utf-8", errors="replace") as file:
             found = _SHARDED.search(file.read(_LONGEST_SCRIPT))
     except OSError:
         return None
