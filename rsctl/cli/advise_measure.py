@@ -23,7 +23,7 @@ def measure_script(job: JobFile, on: str | None) -> None:
     found = measure(job, on=on, on_begin=tell)
     parts = [
         f"a step of {format_seconds(found.step_seconds)} without communication",
-        f"{format_bytes(found.gradient_bytes)} of gradients in {len(found.buckets)} buckets",
+        f"{format_bytes(found.gradient_bytes)} of gradients",
     ]
     if found.data_seconds > _DATA_SHOWN_FROM * found.step_seconds:
         parts.append(f"{format_seconds(found.data_seconds)} of it waits for input")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+import rsctl.api
 from rsctl.advise.calibrate import Observation
 from rsctl.advise.calibration import UNCALIBRATED
 from rsctl.advise.cluster import Cluster
@@ -13,10 +14,12 @@ from rsctl.advise.step import Settings
 from rsctl.api import ExitCode, JobState, RsctlError, Store
 from rsctl.api.calibration import calibrate_from, calibration_of
 from rsctl.runs.calibrations import save_profile, saved_profile
-from rsctl.runs.predictions import Prediction, keep_prediction
+from rsctl.runs.predictions import Prediction, keep_prediction, prediction_of
 from rsctl.runs.records import RunRecord
 from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.spec.job import Job, Run
+
+from .conftest import Write
 
 SLOW = replace(UNCALIBRATED, bandwidth_fraction=0.5)
 PROFILE = even_profile(30_000_000, 0.2)
@@ -100,6 +103,20 @@ def test_a_run_that_says_nothing_of_the_model_is_refused() -> None:
     assert calibration_of("vertex") == UNCALIBRATED
     with pytest.raises(RsctlError, match="no run"):
         calibrate_from(["job-none"])
+
+
+def test_a_run_is_predicted_as_it_is_submitted(write_job: Write) -> None:
+    known = {"model": {"parameters": 1_000_000, "step_seconds": 0.2}, "workers": {"count": 2}}
+    predicted = rsctl.api.submit(write_job("true", **known))
+    unknown = rsctl.api.submit(write_job("true", workers={"count": 2}))
+    alone = rsctl.api.submit(write_job("true"))
+    for run in (predicted, unknown, alone):
+        run.wait()
+    found = [prediction_of(Store(), run.id) for run in (predicted, unknown, alone)]
+    assert [one.step_seconds is not None if one else None for one in found] == [True, False, None]
+    assert found[0] is not None
+    assert (found[0].source, found[0].cluster.workers) == ("spec", 2)
+    assert 0.2 < (found[0].step_seconds or 0) < 0.3
 
 
 def test_a_damaged_file_is_no_calibration() -> None:

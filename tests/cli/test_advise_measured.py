@@ -1,0 +1,95 @@
+"""`rsctl advise` on scripts that it measures first, and `--calibrate` on runs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rsctl.advise.calibration import UNCALIBRATED
+from rsctl.runs.store import Store
+from rsctl.targets.local import compose
+from rsctl.targets.local.host import this_host
+from tests.api.test_calibration import add_run
+
+from .conftest import Cli
+
+TRAINING = Path(__file__).parents[2] / "benchmarks" / "advise" / "training.py"
+JOB = """\
+name: job
+target: compose
+run: {script: training.py, launcher: once, args: ["1000000", "%s", "60", "%s"]}
+image: {base: "pytorch/pytorch:2.8.0", source: src}
+workers: {count: 4}
+targets: {compose: {network: {bandwidth: 10Gbit}}}
+"""
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+
+
+@pytest.fixture(autouse=True)
+def source(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder with a training script whose computation and input sleep, and a large machine."""
+    (rsctl.folder / "src").mkdir(exist_ok=True)
+    shutil.copy(TRAINING, rsctl.folder / "src")
+    host = replace(this_host(), cpus=64, gpus=0)
+    monkeypatch.setattr(compose.TARGET, "_host", host)
+    monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
+
+
+@needs_torch
+def test_a_script_that_waits_for_its_input_is_told_so(rsctl: Cli) -> None:
+    """Of 70 ms it reads for 50, whatever else a busy machine adds to both."""
+    done = rsctl("advise", rsctl.write(JOB % ("0.02", "0.05")), "--measure")
+    assert "measuring a few steps of the script on this machine: run job-" in done.err
+    assert "1.05 MB of gradients" in done.err
+    waits = re.search(r"the step waits (\d+)% of its time for input data", done.err)
+    assert waits is not None
+    assert 40 < int(waits[1]) < 95
+    assert "input data" in done.out
+    again = rsctl("advise", "job.yaml")
+    assert "measuring" not in again.err
+    assert again.out == done.out
+
+
+@needs_torch
+def test_a_script_to_which_reducers_are_no_gain_is_told_so_with_figures(rsctl: Cli) -> None:
+    done = rsctl("advise", rsctl.write(JOB % ("0.2", "0")), "--measure")
+    assert "Take no reducers (ring): a step of " in done.out
+    assert "bound by computation." in done.out
+    assert re.search(
+        r"why: communication hides behind the computation: all of it would gain [0-9.]+% of a step",
+        done.err,
+    )
+
+
+def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
+    store = Store()
+    runs = [add_run(store, number, workers) for number, workers in enumerate((2, 4, 8))]
+    done = rsctl("advise", "--calibrate", *runs)
+    head, *rows, links, cpu = done.out.splitlines()
+    assert head.split() == ["RUN", "MEASURED", "BEFORE", "ERROR", "AFTER", "ERROR"]
+    assert [row.split()[0] for row in rows] == runs
+    assert re.match(r"vertex: (49|5[01])\.\d% of the links' goodput, ", links)
+    ring = UNCALIBRATED.ring_cpu_seconds_per_gb
+    assert cpu.startswith(f"CPU seconds for a GB: {ring:.2f} of a ring, ")
+    assert "median error of a step time: " in done.err
+    (fitted,) = rsctl("advise", "--calibrate", *runs, "-o", "json").json["calibrations"]
+    assert (fitted["target"], fitted["calibration"]["fitted_from"]) == ("vertex", runs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("job.yaml", "b.yaml"), "several names are runs, for --calibrate"),
+        (("job.yaml", "--measure", "--run", "@last"), "--measure or --run"),
+    ],
+)
+def test_what_does_not_go_together(rsctl: Cli, arguments: tuple[str, ...], message: str) -> None:
+    rsctl.write(JOB % ("0.2", "0"))
+    done = rsctl("advise", *arguments)
+    assert done.code == 2
+    assert message in done.err
