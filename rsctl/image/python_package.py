@@ -49,9 +49,9 @@ def make_python_package(job: Job) -> Package | None:
 
 
 def python_package_uri(job: Job, target: str, package: Package | None) -> str:
-    """Where the container gets the package of a job."""
+    """Where the container gets the package of a job; empty for a job without one."""
     if package is None:
-        return str(job.run.package)
+        return str(job.run.package or "")
     info = target_info(target)
     staging = parse_staging(info.options_of(job).staging or "")
     folder = f"{staging.folder}{package.folder}"

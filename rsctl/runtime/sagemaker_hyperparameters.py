@@ -26,13 +26,13 @@ _MAX_DEPTH = 200  # brackets: what is nested deeper than Python's recursion goes
 def decode_all(given: Mapping[str, object]) -> dict[str, Any]:
     """The job's own hyperparameters, each as the JSON that its text is, or as that text."""
     return {
-        name: _decode(text) for name, text in given.items() if not _NOT_THE_SCRIPTS.fullmatch(name)
+        name: decode(text) for name, text in given.items() if not _NOT_THE_SCRIPTS.fullmatch(name)
     }
 
 
 def log_level(given: Mapping[str, object]) -> int:
     """The level of Python's logging that the SDK may ask for; INFO unless it does."""
-    level = _decode(given.get(_LOG_LEVEL))
+    level = decode(given.get(_LOG_LEVEL))
     return level if type(level) is int else _INFO
 
 
@@ -44,7 +44,7 @@ def variables(hyperparameters: Mapping[str, Any]) -> dict[str, str]:
     """
     found = {
         "SM_HPS": to_json(dict(hyperparameters)),
-        "SM_USER_ARGS": to_json(_arguments(hyperparameters)),
+        "SM_USER_ARGS": to_json(arguments_of(hyperparameters)),
     }
     for name, value in hyperparameters.items():
         if not _NAME.fullmatch(name):
@@ -60,7 +60,8 @@ def to_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def _decode(text: object) -> Any:
+def decode(text: object) -> Any:
+    """A hyperparameter as the JSON that its text is, or as that text."""
     if not isinstance(text, str) or text.count("[") + text.count("{") > _MAX_DEPTH:
         return text
     try:
@@ -69,7 +70,7 @@ def _decode(text: object) -> Any:
         return text
 
 
-def _arguments(hyperparameters: Mapping[str, Any]) -> list[str]:
+def arguments_of(hyperparameters: Mapping[str, Any]) -> list[str]:
     """`--epochs 3`, as the toolkit calls a script; `-e 3` where the name has one letter."""
     arguments = []
     for name, value in sorted(hyperparameters.items()):

@@ -33,6 +33,11 @@ class Machine(NamedTuple):
         return self.folder / "input" / "data"
 
     @property
+    def code(self) -> Path:
+        """Where the code for the image's toolkit is, if the job has any."""
+        return self.folder / "code"
+
+    @property
     def checkpoints(self) -> Path:
         """Where the checkpoints are, whatever they are called inside."""
         return self.folder / "checkpoints"
@@ -67,12 +72,17 @@ def prepare_machine(
         path.write_text(json.dumps(content), encoding="utf-8")
 
 
-def make_node(machine: Machine, record: JobRecord, more: dict[str, str]) -> Node:
-    """What runs on a machine; `more` are variables that only the emulator needs."""
+def make_node(
+    machine: Machine, record: JobRecord, more: dict[str, str], start: list[str] | None = None
+) -> Node:
+    """What runs on a machine; `more` are variables that only the emulator needs.
+
+    `start` stands in for the program that the image would start by itself.
+    """
     algorithm = record["AlgorithmSpecification"]
     entrypoint, arguments = (algorithm.get(f"Container{n}") for n in ("Entrypoint", "Arguments"))
     if entrypoint is None and arguments is None:
-        arguments = ["train"]
+        entrypoint, arguments = start, [] if start else ["train"]
     return Node(
         name=machine.host.node,
         image=algorithm["TrainingImage"],
@@ -91,7 +101,7 @@ def make_node(machine: Machine, record: JobRecord, more: dict[str, str]) -> Node
 
 def _mounts(machine: Machine, record: JobRecord) -> dict[str, Path]:
     """The folders by their paths inside. An image may have others of its own below /opt/ml."""
-    parts = ("input", "model", "output")
+    parts = ("input", "model", "output", *(["code"] if machine.code.exists() else []))
     mounts = {f"{_ROOT}/{part}": machine.folder / part for part in parts}
     # Without a configuration the folder is the machine's own, and is lost with it.
     checkpoints = record.get("CheckpointConfig") or {}

@@ -7,7 +7,7 @@ from pathlib import Path
 from rsctl.emulators.containers import Containers
 from rsctl.emulators.job_events import EventQueue, NodeExited
 from rsctl.emulators.nodes import Nodes, Runner
-from rsctl.emulators.sagemaker import contract, outcomes
+from rsctl.emulators.sagemaker import contract, outcomes, toolkit
 from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.hosts import Host, hosts_of, ports
 from rsctl.emulators.sagemaker.job_record import JobRecord
@@ -39,8 +39,9 @@ class ReplicaSet:
     def start(self) -> Outcome | None:
         """Start all containers; the job's outcome if one cannot be started."""
         more = ports(self.hosts, self._nodes)
+        start = toolkit.command(self._record, self._runner.kind)
         for machine in self.machines:
-            node = contract.make_node(machine, self._record, more)
+            node = contract.make_node(machine, self._record, more, start)
             try:
                 self._containers.start(node)
             except (RsctlError, OSError) as problem:

@@ -10,6 +10,7 @@ from rsctl.emulators.sagemaker.artifacts import Artifacts
 from rsctl.emulators.sagemaker.checkpoints import Checkpoints
 from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.emulators.sagemaker.toolkit import provide_code
 
 
 class Storage:
@@ -17,6 +18,7 @@ class Storage:
 
     def __init__(self, objects: FolderObjects, record: JobRecord) -> None:
         self._objects = objects
+        self._record = record
         self._channels = record.get("InputDataConfig", [])
         checkpoints, board = (record.get(f"{n}Config") for n in ("Checkpoint", "TensorBoardOutput"))
         self._checkpoints = Checkpoints(objects, checkpoints["S3Uri"]) if checkpoints else None
@@ -33,6 +35,7 @@ class Storage:
         hosts = [machine.host for machine in machines]
         folders = {machine.host.name: machine.data for machine in machines}
         channels.provide(self._objects, self._channels, hosts, folders)
+        provide_code(self._objects, self._record, machines)
         if self._checkpoints:
             self._checkpoints.forget()
             for machine in machines:

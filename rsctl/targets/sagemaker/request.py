@@ -25,6 +25,7 @@ from rsctl.targets.sagemaker.channels import (
     channels,
     input_env,
 )
+from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
@@ -58,13 +59,21 @@ class Rendered(NamedTuple):
 
 
 def render_body(
-    resolved: ResolvedPools, run: str, image: str, processes: int, package: Optional[Package] = None
+    resolved: ResolvedPools,
+    run: str,
+    image: str,
+    processes: int,
+    package: Optional[Package] = None,
+    python_package: str = "",
 ) -> Rendered:
-    """The body for a run with an image and so many ranks a node."""
+    """The body for a run with an image and so many ranks a node.
+
+    `package` is `image.source`, `python_package` where `run.package` is.
+    """
     job = resolved.job
     arguments = _arguments(job, processes)
     algorithm, findings = _algorithm(job, image, arguments, package)
-    body = {
+    body: dict[str, Any] = {
         "TrainingJobName": run,
         "RoleArn": job.targets.sagemaker.role,
         "AlgorithmSpecification": algorithm,
@@ -83,6 +92,9 @@ def render_body(
         "ExperimentConfig": _experiment(job, run),
         "Tags": _tags(job, run),
     }
+    if python_package:
+        machine = body["ResourceConfig"].get("InstanceType")
+        body["HyperParameters"] = estimator_hyperparameters(job, run, machine, python_package)
     return Rendered(_without_empty(body), findings)
 
 
@@ -92,6 +104,8 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     All machines share it, so it cannot identify a container: rsctl-launch finds out.
     """
     job, has_reducers = resolved.job, bool(resolved.reducers)
+    if job.run.package is not None:  # the images' toolkit sets variables of its own
+        return {**user_env(job)}
     env: Env = {**user_env(job), **comm_env(job, has_reducers)}
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "sagemaker"}
     env |= input_env(job)
@@ -110,6 +124,8 @@ def _checkpoint_dir(job: Job) -> str:
 
 def _arguments(job: Job, processes: int) -> ContainerArguments:
     """With launcher none they are passed as they are, since nobody in there would read a file."""
+    if job.run.package is not None:
+        return ContainerArguments([], {})
     if not job.run.is_launched:
         return ContainerArguments(script_arguments(job), {})
     return encode_arguments(launch_arguments(job, processes))

@@ -17,6 +17,12 @@ from rsctl.image.package import (
     package_findings,
     package_notes,
 )
+from rsctl.image.python_package import (
+    make_python_package,
+    python_package_findings,
+    python_package_notes,
+    python_package_uri,
+)
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.launch_command import ranks_in
@@ -29,6 +35,7 @@ from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.cost_limit import limited_by_cost
+from rsctl.targets.sagemaker.estimator_contract import estimator_findings
 from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
@@ -58,20 +65,25 @@ class SageMakerTarget(ManagedTarget):
         findings = [
             *image_findings(resolved.job, self.info.name),
             *package_findings(resolved.job, self.info.name),
+            *python_package_findings(resolved.job, self.info.name),
+            *estimator_findings(resolved.job),
             *account_findings(resolved.job),
             *resolved.findings,
             *architecture_findings(resolved.job, resolved.worker, resolved.reducer, INFO.platform),
             *comm_findings(resolved),
             *job_findings(resolved),
         ]
-        image, package = _NO_IMAGE, None
+        image, package, python_package = _NO_IMAGE, None, None
         if not any(finding.is_error for finding in findings):
             transport = "rsctl" if resolved.reducers else "none"
             image = plan_image(resolved.job, self.info.name, transport)
             package, left_out = _package(resolved.job)
-            findings += [*image.findings, *left_out]
+            python_package = make_python_package(resolved.job)
+            findings += [*image.findings, *left_out, *python_package_notes(python_package)]
         processes = _processes(resolved.job)
-        rendered = render_body(resolved, run, image.plan.tag or "none", processes, package)
+        uri = python_package_uri(job, self.info.name, python_package)
+        tag = image.plan.tag or "none"
+        rendered = render_body(resolved, run, tag, processes, package, uri)
         findings += rendered.findings
         body = with_overlay(rendered.body, job)
         wrong = body_findings(rendered.body, body, job, _secret_values(job))
@@ -96,7 +108,8 @@ class SageMakerTarget(ManagedTarget):
             findings=findings,
         )
         images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
-        return make_submission(plan, resolved.job, image, package, images, _variables_in(body))
+        brought = package or python_package
+        return make_submission(plan, resolved.job, image, brought, images, _variables_in(body))
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""

@@ -1,0 +1,66 @@
+"""Stands in for the sagemaker-training toolkit of AWS's images, which estimators start scripts by.
+
+The code that `sagemaker_submit_directory` names lies in /opt/ml/code before the container starts;
+the toolkit downloads nothing where that is so. In Docker the image's own toolkit then starts it;
+where nodes are processes `toolkit_start.py` does, by rsctl-launch.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+from rsctl.catalog import load
+from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.nodes import Kind
+from rsctl.emulators.sagemaker.channels import split_uri
+from rsctl.emulators.sagemaker.contract import Machine
+from rsctl.emulators.sagemaker.files import make_folder
+from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.runtime.sagemaker_hyperparameters import arguments_of, decode, decode_all
+
+CODE = "/opt/ml/code"
+_START = Path(__file__).with_name("toolkit_start.py")
+
+
+def has_code(record: JobRecord) -> bool:
+    """Whether a job has code for its image's toolkit."""
+    return "sagemaker_submit_directory" in record.get("HyperParameters", {})
+
+
+def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machine]) -> None:
+    """Unpack the code on all machines. Raises OSError that says what is missing or damaged."""
+    if not has_code(record):
+        return
+    uri = str(decode(record["HyperParameters"]["sagemaker_submit_directory"]))
+    content = objects.content(*split_uri(uri))
+    if content is None:
+        raise OSError(f"{uri} is not there")
+    for machine in machines:
+        make_folder(machine.code)
+        try:
+            with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+                archive.extractall(machine.code, filter="data")
+        except (tarfile.TarError, EOFError) as problem:
+            raise OSError(f"{uri} cannot be unpacked: {problem}") from None
+
+
+def command(record: JobRecord, runner: Kind) -> list[str] | None:
+    """What starts the code on a node that is a process; None where the image does."""
+    algorithm = record["AlgorithmSpecification"]
+    is_own = {"ContainerEntrypoint", "ContainerArguments"} & algorithm.keys()
+    if runner == "docker" or is_own or not has_code(record):
+        return None
+    given = record["HyperParameters"]
+    program = str(decode(given.get("sagemaker_program", "")))
+    ranks = 0
+    if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:
+        ranks = _gpus(str(decode(given.get("sagemaker_instance_type", "")))) or 1
+    start = ["python3", "-c", _START.read_text(), program, str(ranks)]
+    return [*start, *arguments_of(decode_all(given))]
+
+
+def _gpus(machine: str) -> int:
+    known = load("sagemaker").machines.get(machine)
+    return known.accelerators[0] if known and known.accelerators else 0

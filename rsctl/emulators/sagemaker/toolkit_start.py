@@ -1,0 +1,44 @@
+"""Starts the script of a node that is a process, as AWS's sagemaker-training toolkit does.
+
+`python3 -c TEXT PROGRAM RANKS ARGUMENT…`, with 0 ranks for a program that is started once. What has
+a setup.py is installed below the node's own root folder, without dependencies, which are those of
+this Python, and its program is run as a module.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+
+def main(program: str, ranks: str, *arguments: str) -> None:
+    """Raises CalledProcessError for what cannot be installed."""
+    root = os.environ["RSCTL_ROOT"]
+    os.chdir(os.path.join(root, "opt/ml/code"))
+    search_path = [os.getcwd(), os.environ.get("PYTHONPATH")]
+    run = [program]
+    if os.path.exists("setup.py"):
+        target = os.path.join(root, "python-packages")
+        install(["--no-deps", "--upgrade", "--target", target, "."])
+        search_path.insert(0, target)
+        run = ["-m", program[:-3] if program.endswith(".py") else program]
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in search_path if path)
+    os.environ["RSCTL_TARGET"] = "sagemaker"
+    launcher = ["--launcher", "torchrun", "--processes", ranks]
+    launch = launcher if int(ranks) else ["--launcher", "once"]
+    sys.stdout.flush()
+    start = [sys.executable, "-m", "rsctl.runtime.launch", *launch, "--python", "--"]
+    os.execv(sys.executable, [*start, *run, *arguments])  # noqa: S606
+
+
+def install(options: list[str]) -> None:
+    """By the build tools that are there, if they will do: a rehearsal may be without a network."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
+    offline = [*command, "--no-build-isolation"]
+    if subprocess.call(offline, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        subprocess.check_call(command)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,114 @@
+"""How estimators of the SageMaker SDK start a script in AWS's images: by hyperparameters. Pure.
+
+The images' sagemaker-training toolkit unpacks `sagemaker_submit_directory` as /opt/ml/code and runs
+`sagemaker_program` there: a folder with setup.py is installed and the program run as a module, any
+other file as a script. The other hyperparameters are its arguments. All values are JSON.
+
+Sources: aws/sagemaker-training-toolkit, entry_point_type.py, process.py, mapping.py and
+torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional
+
+from rsctl.findings import Finding, error
+from rsctl.spec.job import Job
+from rsctl.spec.yaml_tree import quoted
+from rsctl.targets.launch_command import script_arguments
+
+_LOG_LEVEL = 20
+_NUMBER = re.compile(r"-[0-9.]")
+_OPTIONS = "targets.sagemaker"
+
+
+class _Argument(NamedTuple):
+    """An option of the script and its value; `problem` is why a hyperparameter cannot say it."""
+
+    name: str
+    value: Any
+    problem: str = ""
+
+
+def estimator_hyperparameters(
+    job: Job, run: str, machine: Optional[str], package: str
+) -> dict[str, str]:
+    """The hyperparameters of a job whose package is at an S3 URI; the spec's own win."""
+    contract: dict[str, Any] = {
+        "sagemaker_submit_directory": package,
+        "sagemaker_program": str(job.run.script or job.run.module),
+        "sagemaker_container_log_level": _LOG_LEVEL,
+        "sagemaker_job_name": run,
+        "sagemaker_region": job.targets.sagemaker.region,
+    }
+    if job.run.launcher == "torchrun":
+        contract |= {"sagemaker_torch_distributed_enabled": True}
+        contract |= {"sagemaker_instance_type": machine} if machine else {}
+    arguments = {each.name: each.value for each in _arguments(job)}
+    encoded = {name: json.dumps(value) for name, value in {**arguments, **contract}.items()}
+    return {**encoded, **job.targets.sagemaker.hyperparameters}
+
+
+def estimator_findings(job: Job) -> Iterator[Finding]:
+    """What the toolkit cannot start, or cannot pass on; nothing for jobs without a package."""
+    if job.run.package is None:
+        return
+    yield from _program_findings(job)
+    given = job.targets.sagemaker.hyperparameters
+    for argument in _arguments(job):
+        if argument.problem:
+            remedy = "write arguments as NAME: VALUE, with one value each"
+            yield error("args", argument.problem, remedy, "run.args")
+        elif argument.name in given:
+            message = f"{quoted(argument.name)} is an argument in run.args too"
+            path = f"{_OPTIONS}.hyperparameters.{argument.name}"
+            yield error("args", message, "remove one of the two", path)
+    accelerator = job.workers.accelerator
+    if job.workers.processes not in ("auto", accelerator.per_node if accelerator else 1):
+        message = "the image's toolkit starts one rank for each GPU, or one on a node without"
+        yield error("workers", message, "set workers.processes: auto", "workers.processes")
+
+
+def _program_findings(job: Job) -> Iterator[Finding]:
+    """Of an archive in a bucket nobody here knows whether it has a setup.py."""
+    run, is_local = job.run, job.run.package is not None and job.run.package.scheme == "file"
+    has_setup = is_local and os.path.isfile(os.path.join(str(run.package), "setup.py"))
+    if run.launcher == "torchrun" and (run.module or has_setup):
+        what = "modules" if run.module else "scripts of a folder with setup.py"
+        message = f"torchrun of SageMaker's images starts no {what}"
+        remedy = "use run.script in a folder without setup.py, or set run.launcher: none"
+        yield error("package", message, remedy, "run.module" if run.module else "run.package")
+    elif run.module and is_local and not has_setup:
+        message = "SageMaker's images run a module only of a folder with setup.py"
+        remedy = "use run.script, or add a setup.py: from setuptools import setup; setup()"
+        yield error("package", message, remedy, "run.module")
+    elif run.script and has_setup and "/" in run.script:
+        message = f"of a folder with setup.py, SageMaker's images cannot run {quoted(run.script)}"
+        module = run.script.removesuffix(".py").replace("/", ".")
+        yield error("package", message, f"use run.module: {module}", "run.script")
+
+
+def _arguments(job: Job) -> Iterator[_Argument]:
+    """The arguments as options with one value each, numbers as they stand in the spec."""
+    given = job.run.args if isinstance(job.run.args, dict) else {}
+    words = script_arguments(job)
+    while words:
+        word = words.pop(0)
+        name, has_value, value = word.partition("=")
+        bare = name.removeprefix("--") if len(name) > 3 else name.removeprefix("-")
+        if not bare or bare == name or (len(name) > 2 and not name.startswith("--")):
+            yield _Argument(word, None, f"SageMaker's images pass options, and not {quoted(word)}")
+        elif has_value:
+            yield _Argument(bare, value)
+        elif not words or (words[0].startswith("-") and not _NUMBER.match(words[0])):
+            yield _Argument(
+                bare, None, f"SageMaker's images pass no option without a value: {quoted(word)}"
+            )
+        else:
+            text = words.pop(0)
+            kept = given.get(bare, text)
+            yield _Argument(bare, kept if str(kept) == text else text)
