@@ -35,7 +35,8 @@ def test_all_that_is_installed_here_is_pinned() -> None:
 
 
 def test_what_builds_rsctl_is_pinned() -> None:
-    for file in ("constraints.txt", "constraints-sdk.txt", "constraints-trackers.txt"):
+    for name in ("", "-sdk", "-estimators", "-trackers"):
+        file = f"constraints{name}.txt"
         assert {"hatchling", "editables", "trove-classifiers"} <= pins(file).keys()
     for name in ("google-cloud-aiplatform", "sagemaker"):
         assert name in pins("constraints-sdk.txt")

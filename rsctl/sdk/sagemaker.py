@@ -25,6 +25,7 @@ from rsctl.sdk.calls import (
     snake,
     snake_keys,
 )
+from rsctl.sdk.estimator import estimator as estimator
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.sdk.source_code import is_package, source_code
 from rsctl.spec.job import Job
@@ -194,6 +195,8 @@ def _session(region: str, job: Job | None) -> Call:
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
     """The job's; an image of ours finds in them what it is to start."""
     given = {n: v for n, v in body.get("HyperParameters", {}).items() if not n.startswith(NAME)}
+    if is_started and job.run.package is not None:
+        given = dict(job.targets.sagemaker.hyperparameters)
     if not is_started and job.run.is_launched:
         given |= as_hyperparameters(decode_arguments(body))
     return {"hyperparameters": given} if given else {}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.findings import RsctlError
+from rsctl.image.python_package import is_local
 from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
@@ -38,6 +39,8 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     entry, arguments = algorithm.get("ContainerEntrypoint"), decode_arguments(body)
     if not job.image.uri and job.run.is_launched:
         return None  # an image of ours, whose entrypoint reads its arguments
+    if job.run.package is not None:
+        return _of_folder(job, str(job.run.package)) if is_local(job) else None
     if submission.package is not None:
         return _of_source(plan, job, arguments)
     if entry:
@@ -55,14 +58,20 @@ def is_package(channel: dict[str, Any]) -> bool:
 def _of_source(plan: Plan, job: Job, arguments: list[str]) -> Call:
     if needs := list(_ours(plan, job)):
         raise _unsupported(f"image.source beside image.uri with {' and '.join(needs)}")
-    user = user_command(job)
+    return _of_folder(job, str(job.image.source), ranks_in(arguments) or 1)
+
+
+def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
+    """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
+    user, accelerator = user_command(job), job.workers.accelerator
     if job.run.launcher == "torchrun":
-        command = f"{_TORCHRUN} --nproc_per_node={ranks_in(arguments) or 1}"
+        ranks = ranks or (accelerator.per_node if accelerator else 1)
+        command = f"{_TORCHRUN} --nproc_per_node={ranks}"
         command += " --no-python" if job.run.command is not None else ""
         started = {"command": command, "args": user}
     else:
         started = _started(user if job.run.command is not None else ["python3", *user])
-    return Call("SourceCode", {"source_dir": str(job.image.source), **started})
+    return Call("SourceCode", {"source_dir": folder, **started})
 
 
 def _ours(plan: Plan, job: Job) -> Iterator[str]:

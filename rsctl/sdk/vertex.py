@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.package import is_packaged
+from rsctl.image.python_package import is_local
 from rsctl.sdk.calls import Call, execute, has_code, python_code, secret, snake_keys
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.spec.job import Job
@@ -95,6 +96,10 @@ def _require_image(job: Job) -> None:
     """Local source in a foreign image is uploaded by a submission of rsctl, and by nothing else."""
     if is_packaged(job):
         raise inexpressible(_SDK, ["image.source beside image.uri"])
+    if is_local(job):
+        message = f"{_SDK} uploads no folder"
+        remedy = "submit the job with rsctl, or name a source distribution: gs://BUCKET/PATH.tar.gz"
+        raise RsctlError(ExitCode.REFUSED, error("sdk", message, remedy, "run.package"))
 
 
 def _constructor(plan: Plan, body: dict[str, Any]) -> dict[str, Any]:

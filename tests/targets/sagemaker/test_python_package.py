@@ -1,0 +1,150 @@
+"""`run.package` on SageMaker: what the images' toolkit cannot start is refused; a rehearsal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.targets.sagemaker.target import TARGET
+from tests.kit.rendering import findings_of, merged, plan_of
+
+from ..conftest import Rsctl
+from .rendering import job_of, shown
+
+IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-cpu-py312"
+JOB: dict[str, Any] = {
+    "image": {"uri": IMAGE},
+    "workers": {"count": 2, "machine": "ml.m5.xlarge"},
+    "targets": {"sagemaker": {"staging": "s3://staging/x"}},
+}
+SCRIPT = """
+import os, sys
+print("train", sys.argv[1:], os.environ["SM_CHANNEL_TRAIN"][-5:], os.environ.get("WORLD_SIZE"),
+      os.environ.get("SM_HP_EPOCHS"), os.path.basename(os.getcwd()))
+"""
+SETUP = "from setuptools import find_packages, setup\n"
+SETUP += "setup(name='trainer', version='0.1', packages=find_packages())\n"
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    folder = tmp_path / "code"
+    (folder / "trainer").mkdir(parents=True)
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "trainer" / "__init__.py").write_text("")
+    (folder / "trainer" / "task.py").write_text(SCRIPT)
+    return folder
+
+
+def run_of(**changes: Any) -> dict[str, Any]:
+    """A job with a package in the folder `code`."""
+    job = job_of(JOB)
+    return {**job, "run": {"package": "code", "script": "train.py", **changes}}
+
+
+def test_a_script_of_a_folder_is_named_by_hyperparameters(tmp_path: Path, code: Path) -> None:
+    job = merged(run_of(args={"epochs": 3, "name": "a b"}), {"inputs": {"train": "s3://data/t/"}})
+    body = plan_of(tmp_path, job, TARGET)["request"]["body"]
+    given = body["HyperParameters"]
+    place = json.loads(given.pop("sagemaker_submit_directory"))
+    assert place.startswith("s3://staging/x/packages/")
+    assert given == {
+        "epochs": "3",
+        "name": '"a b"',
+        "sagemaker_program": '"train.py"',
+        "sagemaker_container_log_level": "20",
+        "sagemaker_job_name": '"job-7f3k2a"',
+        "sagemaker_region": '"us-east-1"',
+        "sagemaker_torch_distributed_enabled": "true",
+        "sagemaker_instance_type": '"ml.m5.xlarge"',
+    }
+    assert body["AlgorithmSpecification"] == {
+        "TrainingImage": IMAGE, "TrainingInputMode": "FastFile"
+    }  # fmt: skip
+    assert "Environment" not in body
+    assert [channel["ChannelName"] for channel in body["InputDataConfig"]] == ["train"]
+
+
+def test_arguments_in_a_list_are_hyperparameters_too(tmp_path: Path, code: Path) -> None:
+    job = run_of(args=["--lr=0.1", "-e", "3", "--shift", "-1"], launcher="none")
+    given = plan_of(tmp_path, job, TARGET)["request"]["body"]["HyperParameters"]
+    assert {n: v for n, v in given.items() if not n.startswith("sagemaker_")} == {
+        "lr": '"0.1"', "e": '"3"', "shift": '"-1"'
+    }  # fmt: skip
+    assert "sagemaker_torch_distributed_enabled" not in given
+
+
+OPTIONS = "write arguments as NAME: VALUE, with one value each"
+
+
+@pytest.mark.parametrize(
+    ("run", "has_setup", "expected"),
+    [
+        (
+            {"args": {"fast": True}},
+            False,
+            "error run.args: SageMaker's images pass no option without a value: '--fast' -> "
+            + OPTIONS,
+        ),
+        (
+            {"args": ["data"]},
+            False,
+            f"error run.args: SageMaker's images pass options, and not 'data' -> {OPTIONS}",
+        ),
+        (
+            {"script": None, "module": "trainer.task"},
+            True,
+            "error run.module: torchrun of SageMaker's images starts no modules -> use run.script "
+            "in a folder without setup.py, or set run.launcher: none",
+        ),
+        (
+            {},
+            True,
+            "error run.package: torchrun of SageMaker's images starts no scripts of a folder with "
+            "setup.py -> use run.script in a folder without setup.py, or set run.launcher: none",
+        ),
+        (
+            {"script": "trainer/task.py", "launcher": "none"},
+            True,
+            "error run.script: of a folder with setup.py, SageMaker's images cannot run "
+            "'trainer/task.py' -> use run.module: trainer.task",
+        ),
+        (
+            {"package": "gs://bucket/a.tar.gz"},
+            False,
+            "error run.package: target sagemaker cannot reach gs://bucket/a.tar.gz; it takes s3:// "
+            "-> for this target: --set run.package=s3://BUCKET/PATH.tar.gz",
+        ),
+    ],
+)
+def test_what_the_toolkit_cannot_start(
+    tmp_path: Path, code: Path, run: dict[str, Any], has_setup: bool, expected: str
+) -> None:
+    if has_setup:
+        (code / "setup.py").write_text(SETUP)
+    job = merged(run_of(), {"run": run})
+    found = findings_of(tmp_path, job, TARGET)
+    assert [shown(finding) for finding in found if finding.is_error] == [expected]
+
+
+@pytest.mark.parametrize("way", ["script", "module"])
+def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str) -> None:
+    data = rsctl.home / "rehearsal" / "s3" / "data" / "t"
+    data.mkdir(parents=True)
+    (data / "file").write_text("x")
+    run = {"script": "train.py"}
+    if way == "module":
+        (code / "setup.py").write_text(SETUP)
+        run = {"script": None, "module": "trainer.task", "launcher": "none"}
+    changes = {"run": {**run, "args": {"epochs": 2}}, "inputs": {"train": "s3://data/t/"}}
+    (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(), changes)))
+    how = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process")
+    done = rsctl("submit", str(tmp_path / "job.yaml"), *how, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    lines = [text for text in rsctl.log("@last").splitlines() if "train [" in text]
+    assert [line.partition("train [")[2] for line in sorted(lines)] == [
+        "'--epochs', '2'] train 2 2 code"
+    ] * 2
