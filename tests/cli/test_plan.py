@@ -150,7 +150,7 @@ def test_what_is_missing_is_not_pointed_at(rsctl: Cli) -> None:
         "-t",
         "compose",
     )
-    remedy = "give image.base to build on, or image.uri to use as it is"
+    remedy = "give image.base or image.dockerfile to build on, or image.uri to use as it is"
     assert done.err == (
         f"job.yaml:1:1: error: image: target compose needs an image\n    -> {remedy}\n"
     )
