@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.advise.advice import Advice, make_advice
 from rsctl.advise.calibration import Calibration
@@ -16,10 +17,12 @@ from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, s
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.plan import make_plan, name_of
+from rsctl.rehearsal.job import complete_job
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.edit import write_values
 from rsctl.spec.job import Job
+from rsctl.targets.base import Target
 
 _MODEL = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.4}"
 
@@ -50,6 +53,7 @@ def advise(
     """
     source, _ = source_of(job)
     chosen = target_of(source, target)
+    source, defaults = _completed(source, chosen)
     planned = make_plan(source, chosen, placeholder(name_of(source)))
     spec = source if isinstance(source, Job) else source.require_job()
     known = profile or (profile_of_run(run) if run else _require_profile(source, spec))
@@ -61,7 +65,7 @@ def advise(
         calibration or calibration_of(chosen.info.name),
         steps=model.steps if model else None,
         batch=model.batch if model else None,
-        assumptions=_assumptions(spec, situation),
+        assumptions=[*defaults, *_assumptions(spec, situation)],
     )
 
 
@@ -107,6 +111,20 @@ def write_recommendation(path: str, advice: Advice) -> dict[str, str]:
 def _with(job: JobFile, settings: Mapping[str, object]) -> JobFile:
     more: Settings = (*job.settings, *setting_texts(settings))
     return load(job.path, set=more, text=job.text, strict=False)
+
+
+def _completed(source: Document | Job, target: Target) -> tuple[Document | Job, list[str]]:
+    """The job with defaults for what only an account has, since advice comes before that; and
+    what is assumed by that."""
+    job = source if isinstance(source, Job) else source.job
+    if job is None or target.info.emulator is None:
+        return source, []
+    completed = complete_job(job, target.info.name).job
+    before, after = (target.info.options_of(each) for each in (job, completed))
+    defaults = []
+    if getattr(before, "region", None) != getattr(after, "region", None):
+        defaults.append(f"region {after.region}, since the job has none")
+    return completed if isinstance(source, Job) else replace(source, job=completed), defaults
 
 
 def _require_profile(source: Document | Job, spec: Job) -> Profile:

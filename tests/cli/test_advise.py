@@ -255,3 +255,18 @@ def test_machines_with_a_transport_of_their_own_need_none(rsctl: Cli) -> None:
     assert "Take no reducers" in done.out
     assert "EFA" in done.err
     assert "nodes have 400 Gbit/s: reducers speak TCP" in done.err
+
+
+def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:
+    """No project, role, region or repository is needed to learn whether reducers are worth it."""
+    rsctl.write(
+        "name: job\nrun: {script: train.py}\n"
+        'image: {base: "pytorch/pytorch:2.8.0", source: src}\n'
+        'workers: {count: 4, accelerator: "v100:8"}\n'
+        "model: {parameters: 340M, step_seconds: 0.3}\n"
+    )
+    for target, region in (("vertex", "us-central1"), ("sagemaker", "us-east-1")):
+        done = rsctl("advise", "job.yaml", "-t", target, "-o", "json")
+        assert done.code == 0, done.err
+        assert f"region {region}, since the job has none" in done.json["assumptions"]
+        assert done.json["recommendation"]["step_seconds"] > 0.3
