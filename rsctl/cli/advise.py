@@ -8,6 +8,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from rsctl.advise.profile import Profile
 from rsctl.api import (
     Advice,
     JobFile,
@@ -29,6 +30,8 @@ from rsctl.report.charts import LineChart
 
 _RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
 _MOST_VALUES = 32
+_Known = tuple[Optional[str], Optional[Profile]]
+"""The run and the measurement that say what a step does, where the job's own file is not to."""
 
 
 def _parse_sweep(text: str) -> tuple[str, list[object]]:
@@ -115,12 +118,11 @@ def command(
     if write and (sweep or job == "-"):
         context.fail("--write needs one job file, and no --sweep.")
     file = load(job, set=settings, strict=False)
-    if measure or measure_on:
-        measure_script(file, measure_on)
+    profile = measure_script(file, measure_on) if measure or measure_on else None
     if sweep:
-        _sweep(file, target, run, _parse_sweep(sweep), plot, svg, output)
+        _sweep(file, target, (run, profile), _parse_sweep(sweep), plot, svg, output)
         return int(ExitCode.SUCCEEDED)
-    advice = _advise(file, target, run, plot, svg, output)
+    advice = _advise(file, target, (run, profile), plot, svg, output)
     if write:
         written = write_recommendation(job, advice)
         print_message(f"{job}: {', '.join(f'{k}: {v}' for k, v in written.items())}")
@@ -130,12 +132,12 @@ def command(
 def _advise(
     file: JobFile,
     target: str | None,
-    run: str | None,
+    known: _Known,
     plot: bool,
     svg: Path | None,
     output: str,
 ) -> Advice:
-    advice = advise(file, target, run=run)
+    advice = advise(file, target, run=known[0], profile=known[1])
     if output == "json":
         print_json(advice_json(advice))
     else:
@@ -147,14 +149,14 @@ def _advise(
 def _sweep(
     file: JobFile,
     target: str | None,
-    run: str | None,
+    known: _Known,
     sweep: tuple[str, list[object]],
     plot: bool,
     svg: Path | None,
     output: str,
 ) -> None:
     key, values = sweep
-    swept = advise_sweep(file, key, values, target, run=run)
+    swept = advise_sweep(file, key, values, target, run=known[0], profile=known[1])
     if output == "json":
         print_json(sweep_json(swept))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rsctl.advise.advice import format_seconds
+from rsctl.advise.profile import Profile
 from rsctl.api import JobFile, Run, measure
 from rsctl.cli.show import print_message
 from rsctl.stream.formatting import format_bytes
@@ -10,8 +11,8 @@ from rsctl.stream.formatting import format_bytes
 _DATA_SHOWN_FROM = 0.01
 
 
-def measure_script(job: JobFile, on: str | None) -> None:
-    """Run a few steps of the job's script; what they are made of is kept for the advice.
+def measure_script(job: JobFile, on: str | None) -> Profile:
+    """Run a few steps of the job's script; returns what they are made of.
 
     Raises RsctlError.
     """
@@ -28,3 +29,4 @@ def measure_script(job: JobFile, on: str | None) -> None:
     if found.data_seconds > _DATA_SHOWN_FROM * found.step_seconds:
         parts.append(f"{format_seconds(found.data_seconds)} of it waits for input")
     print_message(f"measured: {', '.join(parts)}")
+    return found

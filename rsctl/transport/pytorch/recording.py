@@ -21,6 +21,7 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import GradBucket
 
 from rsctl.transport.pytorch.clock import clock_of
+from rsctl.transport.pytorch.host_buffers import future_for
 from rsctl.transport.pytorch.report import emit, emit_finding, rank
 from rsctl.transport.pytorch.settings import MeasureSettings, read_measure_settings
 from rsctl.transport.pytorch.step_times import (
@@ -65,7 +66,7 @@ class Recording:
         pending = times.bucket_ready(gradient.numel() * gradient.element_size(), ends_step)
         if self.measure is not None and not self.measure.communicates:
             pending.reduced = pending.ready
-            future: torch.futures.Future[torch.Tensor] = torch.futures.Future()
+            future = future_for(gradient.device)
             future.set_result(gradient)
         else:
             future = reduce(bucket)
