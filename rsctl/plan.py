@@ -107,11 +107,13 @@ def _tracking(submission: Submission) -> TrackingPlan:
     """The trackers, and as parameters the job's own with what the plan makes of its `auto`."""
     plan, job = submission.plan, submission.job
     parameters = {**parameters_of(job), "target": plan.target, "world_size": plan.world_size}
-    for pool in plan.pools:
-        parameters[f"{pool.role}s.count"] = pool.count
+    for role in dict.fromkeys(pool.role for pool in plan.pools):
+        *chief, pool = [pool for pool in plan.pools if pool.role == role]
+        parameters[f"{role}s.count"] = pool.count + sum(each.count for each in chief)
         for name in ("machine", "accelerator"):
-            if value := getattr(pool, name):
-                parameters[f"{pool.role}s.{name}"] = value
+            for key, each in ((f"{role}s", pool), *(("chief", each) for each in chief)):
+                if value := getattr(each, name):
+                    parameters[f"{key}.{name}"] = value
     if plan.image.tag:
         parameters["image.tag"] = plan.image.tag
     parameters["image.transport"] = plan.image.transport

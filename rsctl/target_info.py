@@ -35,6 +35,10 @@ BUILT_IN: Mapping[str, str] = {
 """Our own entry points."""
 
 
+OPTIONAL_KEYS: Mapping[str, str] = {"chief": "all workers are alike"}
+"""Keys that not every target has, with the reason that is given where it has not."""
+
+
 class Unsupported(NamedTuple):
     """Why a target cannot honour a key, and what to do instead.
 
@@ -123,6 +127,9 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Keys that it cannot honour: errors if they are set to anything but their default."""
     unused: Mapping[str, str] = {}
     """Keys that are for other targets, with the reason: notes if they are set."""
+
+    honoured: frozenset[str] = frozenset()
+    """Those of `OPTIONAL_KEYS` that it honours; the others are errors if they are set."""
 
     platform: Optional[str] = None
     """The platform of its machines, such as linux/amd64; None for the image builder's own."""

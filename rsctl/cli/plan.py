@@ -62,7 +62,7 @@ def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
         ("run", plan.run),
         ("target", plan.target),
         ("image", f"{plan.image.tag or 'none'} (transport: {plan.image.transport})"),
-        *((f"{pool.role}s", _pool(pool)) for pool in plan.pools),
+        *zip(_pool_names(plan.pools), map(_pool, plan.pools), strict=True),
         ("world size", str(plan.world_size)),
     ]
     if plan.cost:
@@ -91,11 +91,12 @@ def _request(request: dict[str, Any]) -> str:
 
 
 def _first_of_each(replicas: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The first replica of each role, and a comment on how the others differ."""
-    first: dict[str, dict[str, Any]] = {}
+    """The first replica of each role and command, and a comment on how the others differ."""
+    first: dict[tuple[str, str], dict[str, Any]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for replica in replicas:
-        role = replica["replica"].rpartition("-")[0]
+        command = repr((replica.get("argv"), replica.get("command")))
+        role = (replica["replica"].rpartition("-")[0], command)
         if role not in first:
             first[role] = replica
             continue
@@ -122,6 +123,13 @@ def _differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
             yield from _differences(one.get(key), other.get(key), f"{path}.{key}" if path else key)
     elif one != other and path != "replica":
         yield path
+
+
+def _pool_names(pools: list[Pool]) -> list[str]:
+    """`workers` and so on; a chief that has a pool of its own is the first of two of workers."""
+    has_chief = sum(pool.role == "worker" for pool in pools) > 1
+    names = [f"{pool.role}s" for pool in pools]
+    return ["chief", *names[1:]] if has_chief else names
 
 
 def _pool(pool: Pool) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, Optional
+from typing import Literal, NamedTuple, Optional
 
 import msgspec
 
@@ -11,6 +11,7 @@ from rsctl.bench.figures import figures
 from rsctl.bench.records import Bench, Cell
 from rsctl.costs.run_cost import cost_of
 from rsctl.export.columns import Column, Row, Value, cast, column_type
+from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import seconds_between
 from rsctl.stream.metrics import MACHINES
@@ -136,7 +137,7 @@ _METRICS = [
 
 
 def _run_rows(_store: Store, run: Run) -> Iterator[Row]:
-    workers, reducers = (_pool(run, role) for role in ("worker", "reducer"))
+    workers, reducers = (pool_of_role(run.plan, role) for role in ("worker", "reducer"))
     took = seconds_between(run.started, run.ended) if run.started and run.ended else None
     yield [
         *(run.name, run.target, run.url, run.state.value, run.exit_code, run.reason, run.attempt),
@@ -173,11 +174,6 @@ def telemetry_unit(name: str) -> str | None:
     if last in _UNITS_WITHIN:
         return _UNITS_WITHIN[last]
     return next((unit for end, unit in _UNITS if last.endswith(end)), None)
-
-
-def _pool(run: Run, role: str) -> dict[str, Any]:
-    pools: list[dict[str, Any]] = run.plan.get("pools", [])
-    return next((pool for pool in pools if pool["role"] == role), {})
 
 
 _MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, Run], Iterator[Row]]]] = {

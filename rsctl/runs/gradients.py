@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rsctl.runs.home import is_rehearsed
+from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
 from rsctl.stream.gradients import REDUCER, TRANSPORT, Gradients, Pool, gradients
 
 
 def gradients_of(store: Store, run: Run) -> Gradients | None:
     """The figures of a run's transport, if its gradients go over reducers."""
-    pools: list[dict[str, Any]] = run.plan.get("pools", [])
-    workers, reducers = _pool(pools, "worker"), _pool(pools, "reducer")
+    workers, reducers = pool_of_role(run.plan, "worker"), pool_of_role(run.plan, "reducer")
     # The plan has the cloud's bandwidth, and a rehearsal this machine's, which nobody knows.
     is_known = not is_rehearsed(run.run)
     pool = Pool(
@@ -23,7 +21,3 @@ def gradients_of(store: Store, run: Run) -> Gradients | None:
         reducer_gbps=reducers.get("gbps") if is_known else None,
     )
     return gradients(store.latest(run.run, TRANSPORT), store.latest(run.run, REDUCER), pool)
-
-
-def _pool(pools: list[dict[str, Any]], role: str) -> dict[str, Any]:
-    return next((pool for pool in pools if pool["role"] == role), {})

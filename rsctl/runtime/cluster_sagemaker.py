@@ -28,8 +28,8 @@ from rsctl.runtime.cluster import (
 )
 from rsctl.runtime.errors import USAGE, LaunchError
 
-WORKERS, REDUCERS = "workers", "reducers"
-"""The groups of a job that has reducers."""
+CHIEF, WORKERS, REDUCERS = "chief", "workers", "reducers"
+"""The groups of a job that has reducers, or a first worker of its own kind."""
 
 _SINGLE_GROUP = "homogeneousCluster"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -52,15 +52,18 @@ def read(environ: Mapping[str, str]) -> Cluster:
     found = resources(environ)
     groups = found.groups
     name = WORKERS if len(groups) > 1 else found.group
-    if name not in groups or found.group not in (name, REDUCERS):
+    if name not in groups or found.group not in (CHIEF, name, REDUCERS):
         raise _invalid(
             f"has the groups {', '.join(sorted(groups))}, and this node is in {found.group}; "
-            f"rsctl-launch knows {WORKERS} and {REDUCERS}"
+            f"rsctl-launch knows {CHIEF}, {WORKERS} and {REDUCERS}"
         )
-    workers, reducers = groups[name], groups.get(REDUCERS, ()) if len(groups) > 1 else ()
+    is_alone = len(groups) == 1
+    workers = groups[name] if is_alone else groups.get(CHIEF, ()) + groups[name]
+    reducers = () if is_alone else groups.get(REDUCERS, ())
+    role, hosts = ("worker", workers) if found.host in workers else ("reducer", reducers)
     return Cluster(
-        role="worker" if found.group == name else "reducer",
-        index=groups[found.group].index(found.host),
+        role=role,
+        index=hosts.index(found.host),
         workers=workers,
         reducers=reducers,
         interface=found.interface,

@@ -1,6 +1,7 @@
 """`rsctl-launch`: the first process of a node, which runs its part of a job or checks its image.
 
-Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--python] [--fill N] -- COMMAND...
+Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--env NAME=VALUE]... [--python]
+                    [--fill N] -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|once]
 
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         from rsctl.runtime import launch_arguments, node
 
         options = _parse(launch_arguments.read_arguments(given, os.environ))
+        os.environ.update(dict(setting.partition("=")[::2] for setting in options.env))
         if options.check:
             from rsctl.runtime.check import command
     except ImportError as error:
@@ -57,6 +59,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--processes", type=int, default=1, metavar="N", help="ranks on this node (torchrun)"
+    )
+    parser.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a variable that this node has, where the platform gives all nodes the same",
     )
     parser.add_argument(
         "--python", action="store_true", help="COMMAND is a script, or -m and a module"

@@ -2,7 +2,8 @@
 
 SageMaker takes 100 arguments of 256 characters in one line each. What is longer travels as
 hyperparameters, which reach the container as a file: `rsctl_arguments_0`, `rsctl_arguments_1`, …
-joined in the order of their numbers are a JSON list of the arguments. The request then calls
+joined in the order of their numbers are a JSON list of the arguments, or an object that has the
+list of each instance group by its name, and under `*` that of all others. The request then calls
 `rsctl-launch --arguments-from hyperparameters`, or leaves it to SageMaker, which calls every
 container with the argument `train` unless the request has others.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from rsctl.runtime import cluster_sagemaker
 from rsctl.runtime.cluster import sagemaker_path
 from rsctl.runtime.errors import USAGE, LaunchError
 
@@ -26,7 +28,10 @@ _MAX_BYTES = 1 << 20
 
 
 def read_arguments(given: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The arguments, or those that they refer to. Raises LaunchError if these are missing."""
+    """The arguments, or those that they refer to. Raises LaunchError if these are missing.
+
+    What an instance group has of its own depends on this node's.
+    """
     if list(given) not in _REFERENCES:
         return list(given)
     path = sagemaker_path(environ, _FILE)
@@ -35,6 +40,9 @@ def read_arguments(given: Sequence[str], environ: Mapping[str, str]) -> list[str
             arguments = _join(json.loads(file.read(_MAX_BYTES)))
     except (OSError, ValueError) as error:
         raise _invalid(f"cannot be read: {error}") from error
+    if isinstance(arguments, dict):
+        group = cluster_sagemaker.resources(environ).group
+        arguments = arguments.get(group, arguments.get("*"))
     if not isinstance(arguments, list) or not all(
         isinstance(argument, str) for argument in arguments
     ):

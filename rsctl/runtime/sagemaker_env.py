@@ -87,7 +87,7 @@ def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
         "current_host": found.host,
         "current_instance_type": found.instance_type,
         "current_instance_group": found.group,
-        "current_instance_group_hosts": hosts,
+        "current_instance_group_hosts": list(found.groups[found.group]),
         "instance_groups": [group["instance_group_name"] for group in groups],
         "instance_groups_dict": {group["instance_group_name"]: group for group in groups},
         "distribution_instance_groups": [],

@@ -194,11 +194,12 @@ def _session(region: str, job: Job | None) -> Call:
 
 def _hyperparameters(job: Job, body: dict[str, Any], is_started: bool) -> dict[str, Any]:
     """The job's; an image of ours finds in them what it is to start."""
-    given = {n: v for n, v in body.get("HyperParameters", {}).items() if not n.startswith(NAME)}
+    sent: dict[str, Any] = body.get("HyperParameters", {})
+    given = {n: v for n, v in sent.items() if not n.startswith(NAME)}
     if is_started and job.run.package is not None:
         given = dict(job.targets.sagemaker.hyperparameters)
     if not is_started and job.run.is_launched:
-        given |= as_hyperparameters(decode_arguments(body))
+        given = sent if given != sent else {**given, **as_hyperparameters(decode_arguments(body))}
     return {"hyperparameters": given} if given else {}
 
 

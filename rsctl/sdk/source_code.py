@@ -17,8 +17,9 @@ from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
+from rsctl.targets.chief import has_own_chief
 from rsctl.targets.launch_command import ranks_in, user_command
-from rsctl.targets.sagemaker.channels import PACKAGE
+from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.variables import comm_env
 
@@ -44,6 +45,8 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     if submission.package is not None:
         return _of_source(plan, job, arguments)
     if entry:
+        if decode_arguments(body, CHIEF) != arguments:
+            raise _unsupported("arguments or variables of the chief alone")
         return Call("SourceCode", _started([*entry, *arguments]))
     if arguments:
         raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
@@ -80,6 +83,8 @@ def _ours(plan: Plan, job: Job) -> Iterator[str]:
         yield "reducers"
     if comm_env(job, False):
         yield "comm"
+    if has_own_chief(job):
+        yield "chief"
 
 
 def _started(command: list[str]) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.runtime.path_placeholders import placeholder_names
-from rsctl.spec.env_checks import check_run_env, check_visible_env
+from rsctl.spec.env_checks import check_env, check_visible_env
 from rsctl.spec.image_checks import check_image
 from rsctl.spec.job import Image, Job, Run, Workers
 from rsctl.spec.package_checks import check_package
+from rsctl.spec.role_checks import check_chief
 from rsctl.spec.tracking_checks import check_tracking
 
 # Patterns are compiled when they are first used: most jobs need none of them.
@@ -29,7 +31,8 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_what_runs(job.run, job.image)
     yield from check_image(job)
     yield from check_package(job, is_broken)
-    yield from check_run_env(job.run.env)
+    yield from check_env(job.run.env, "run.env")
+    yield from check_chief(job)
     yield from _check_pools(job)
     yield from _check_metrics(job)
     yield from _check_gate(job)
@@ -129,7 +132,12 @@ def _check_inputs(job: Job) -> Iterator[Finding]:
 
 
 def _check_placeholders(job: Job) -> Iterator[Finding]:
-    args = job.run.args
+    yield from _check_arguments(job, job.run.args, "run.args")
+    if job.chief.args is not None:
+        yield from _check_arguments(job, job.chief.args, "chief.args")
+
+
+def _check_arguments(job: Job, args: dict[str, Any] | list[str], path: str) -> Iterator[Finding]:
     values = args if isinstance(args, list) else args.values()
     arguments = [
         str(item) for value in values for item in (value if isinstance(value, list) else [value])
@@ -139,10 +147,10 @@ def _check_placeholders(job: Job) -> Iterator[Finding]:
             what = "launcher none has" if job.run.package is None else "a package brings"
             message = f"{what} nothing of ours in the container to fill in {{{name}}}"
             other = "use launcher once, or " if job.run.package is None else ""
-            yield error("args", message, f"{other}write the path itself", "run.args")
+            yield error("args", message, f"{other}write the path itself", path)
         elif name.startswith("inputs.") and name[7:] not in job.inputs:
             message = f"{{{name}}} names no input; there are {', '.join(job.inputs) or 'none'}"
-            yield error("args", message, f"add {name}, or correct the name", "run.args")
+            yield error("args", message, f"add {name}, or correct the name", path)
 
 
 def _script_remedy(script: str) -> str:

@@ -40,10 +40,13 @@ def without_secret(setting: str) -> str:
     return key + separator + "***" if is_secret_name(key.rpartition(".")[2]) else setting
 
 
-def check_run_env(env: Mapping[str, EnvValue]) -> Iterator[Finding]:
-    """Findings on `run.env`, where a secret is kept if it comes from the environment."""
+def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
+    """Findings on variables that are kept as secrets if they come from the environment.
+
+    `key` is that of the mapping, such as `run.env`.
+    """
     for name, value in env.items():
-        path = f"run.env.{name}"
+        path = f"{key}.{name}"
         if is_reserved(name):
             yield reserved_name(name, path)
         elif is_secret_name(name) and value and not value.secret:

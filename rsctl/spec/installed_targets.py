@@ -13,13 +13,18 @@ import msgspec
 from msgspec import Meta, defstruct, field
 
 from rsctl.findings import RsctlError
-from rsctl.spec.job import TARGETS, Image, Job, PerTarget, Reducers, Targets, Word, Workers
-from rsctl.spec.options import Text
+from rsctl.spec.job import TARGETS, Chief, Image, Job, PerTarget, Reducers, Targets, Word, Workers
+from rsctl.spec.options_common import Text
 from rsctl.spec.types import SpecType, type_at
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, split_path
 from rsctl.target_info import NoOptions, target_info, target_names
 
-_PER_TARGET = (("image", "repository"), ("workers", "machine"), ("reducers", "machine"))
+_PER_TARGET = (
+    ("image", "repository"),
+    ("workers", "machine"),
+    ("chief", "machine"),
+    ("reducers", "machine"),
+)
 """Keys that can have one value for each target."""
 
 
@@ -101,7 +106,9 @@ def _job_type(others: tuple[str, ...]) -> type[Job]:
     reducers = _changed(Reducers, {"machine": Union[Word, per]})
     known: Any = (*TARGETS, *others)
     names: Any = Literal[known]
+    chief = _changed(Chief, {"machine": word})
     changes = {"target": names, "image": image, "workers": workers, "reducers": reducers}
+    changes["chief"] = chief
     made: type[Job] = _changed(Job, {**changes, "targets": _targets_type(others)})
     return made
 

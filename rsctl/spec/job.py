@@ -19,8 +19,8 @@ from rsctl.spec.options import Network as Network
 from rsctl.spec.options import ProcessOptions as ProcessOptions
 from rsctl.spec.options import SageMakerOptions as SageMakerOptions
 from rsctl.spec.options import Targets as Targets
-from rsctl.spec.options import Text as Text
 from rsctl.spec.options import VertexOptions as VertexOptions
+from rsctl.spec.roles import Chief as Chief
 from rsctl.spec.tracking import Tracking as Tracking
 from rsctl.spec.units import (
     Accelerator,
@@ -32,28 +32,20 @@ from rsctl.spec.units import (
     RelativePath,
     Size,
 )
+from rsctl.spec.values import ArgName as ArgName
+from rsctl.spec.values import ArgValue as ArgValue
+from rsctl.spec.values import ImageName as ImageName
+from rsctl.spec.values import Line as Line
+from rsctl.spec.values import Module as Module
+from rsctl.spec.values import Name as Name
+from rsctl.spec.values import Package as Package
+from rsctl.spec.values import PerTarget as PerTarget
+from rsctl.spec.values import Word as Word
 
 TARGETS = ("vertex", "sagemaker", "compose", "process")
 JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 TargetName = Literal["vertex", "sagemaker", "compose", "process"]
 Transport = Literal["auto", "reduction-server", "fast-socket", "efa", "rsctl", "none"]
-Word = Annotated[str, Meta(pattern=r"^\S+$")]
-Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
-ImageName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
-Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]
-ArgName = Annotated[str, Meta(pattern=r"^[^\s=-][^\s=]*$")]
-ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
-
-
-class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One value for each target; a single text means the same one for all."""
-
-    vertex: Annotated[Optional[Text], Meta(description="The value on Vertex AI.")] = None
-    sagemaker: Annotated[Optional[Text], Meta(description="The value on SageMaker.")] = None
-    compose: Annotated[Optional[Text], Meta(description="The value on docker compose.")] = None
-    process: Annotated[Optional[Text], Meta(description="The value on plain processes.")] = None
 
 
 class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -280,6 +272,9 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workers: Annotated[Workers, Meta(description="The nodes that train.")] = field(
         default_factory=Workers
     )
+    chief: Annotated[
+        Chief, Meta(description="How the first worker differs from the others; it is rank 0's.")
+    ] = field(default_factory=Chief)
     reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
         default_factory=Reducers
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Optional
 import msgspec
 from msgspec import Meta
 
-from rsctl.spec.options import Text
+from rsctl.spec.options_common import Text
 from rsctl.spec.units import Regex, Warmup
 
 MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]

@@ -22,6 +22,15 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
 
 
+class ComposeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of one container."""
+
+    cpus: Annotated[
+        Optional[Annotated[float, Meta(gt=0, le=1024)]], Meta(description="CPU cores.")
+    ] = None
+    memory: Annotated[Optional[Size], Meta(description="Memory, such as 2GB.")] = None
+
+
 class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """docker compose on this machine."""
 
@@ -35,6 +44,9 @@ class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: Annotated[
         Optional[Size], Meta(description="Memory of each container, such as 2GB.")
     ] = None
+    chief: Annotated[
+        ComposeLimits, Meta(description="The first worker's, where they are not as all others'.")
+    ] = field(default_factory=ComposeLimits)
     gpus: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=0, le=1024)]],
         Meta(description="GPUs of this machine to share out. auto: those that are there."),

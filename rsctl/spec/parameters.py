@@ -11,8 +11,8 @@ from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 
 _NOT_PARAMETERS = frozenset(
-    {"name", "run.env", "image.source", "inputs", "targets", "metrics", "gate", "matrix"}
-    | {"tracking"}
+    {"name", "run.env", "chief.env", "image.source", "inputs", "targets", "metrics", "gate"}
+    | {"matrix", "tracking"}
 )
 _LONGEST_VALUE = 500
 

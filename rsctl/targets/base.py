@@ -18,7 +18,7 @@ from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.types import fields_of
 from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
-from rsctl.target_info import TargetInfo
+from rsctl.target_info import OPTIONAL_KEYS, TargetInfo
 
 if TYPE_CHECKING:
     from rsctl.image.package import Package
@@ -215,8 +215,33 @@ def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
 
 
 def replica_names(pools: Iterable[Pool]) -> list[str]:
-    """`worker-0` … of a plan's pools, in their order."""
-    return [f"{pool.role}-{index}" for pool in pools for index in range(pool.count)]
+    """`worker-0` … of a plan's pools, in their order; pools of one role are numbered through."""
+    counts: dict[str, int] = {}
+    names = []
+    for pool in pools:
+        first = counts.get(pool.role, 0)
+        counts[pool.role] = first + pool.count
+        names += [f"{pool.role}-{index}" for index in range(first, counts[pool.role])]
+    return names
+
+
+def merged_pools(pools: Iterable[Pool]) -> list[Pool]:
+    """Pools without empty ones, and with those that follow each other as one where they are alike.
+
+    So a chief that is like the other workers has no pool of its own in a plan.
+    """
+    merged: list[Pool] = []
+    for pool in pools:
+        if merged and replace(merged[-1], count=pool.count) == pool:
+            merged[-1] = replace(pool, count=merged[-1].count + pool.count)
+        elif pool.count:
+            merged.append(pool)
+    return merged
+
+
+def count_of_role(pools: Iterable[Pool], role: str) -> int:
+    """How many nodes have a role."""
+    return sum(pool.count for pool in pools if pool.role == role)
 
 
 def metric_specs(job: Job) -> dict[str, MetricSpec]:
@@ -239,6 +264,11 @@ def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
         value, default = _value_and_default(job, path)
         if value != default and (not values or value in values):
             yield error("unsupported", f"target {info.name}: {reason}", remedy, path)
+    for path, reason in OPTIONAL_KEYS.items():
+        value, default = _value_and_default(job, path)
+        if value != default and path not in info.honoured:
+            message = f"target {info.name} does not know the key: {reason}"
+            yield error("unsupported", message, f"remove {path}, or take another target", path)
     for path, reason in info.unused.items():
         value, default = _value_and_default(job, path)
         if value != default:

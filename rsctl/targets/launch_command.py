@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Job
 
 
-def launch_arguments(job: Job, processes: int) -> list[str]:
-    """The arguments of `rsctl-launch`, with so many ranks a node."""
+def launch_arguments(
+    job: Job, processes: int, variables: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """The arguments of `rsctl-launch`, with so many ranks a node.
+
+    `variables` are set on the node itself, where the target cannot set them.
+    """
     options = ["--launcher", job.run.launcher]
+    for name, value in variables.items():
+        options += ["--env", f"{name}={value}"]
     if job.run.launcher == "torchrun":
         options += ["--processes", str(processes)]
     if job.run.command is None:

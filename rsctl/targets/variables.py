@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Optional
 from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
+from rsctl.targets.chief import chief_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
 
 if TYPE_CHECKING:
@@ -82,8 +83,19 @@ def _tls_setting(job: Job) -> str:
 
 def secret_names(job: Job, has_reducers: bool) -> tuple[str, ...]:
     """The variables whose values a plan leaves out: the spec's, and those of the run's reducers."""
-    env = {**reducers_env(job, has_reducers), **user_env(job)}
-    return tuple(name for name, value in env.items() if value is None)
+    of_reducers = reducers_env(job, has_reducers)
+    names = [name for name, value in of_reducers.items() if value is None]
+    return tuple(dict.fromkeys([*names, *_secrets(job)]))
+
+
+def _secrets(job: Job) -> dict[str, str]:
+    """The spec's own secrets; the chief has none that is another worker's by its name."""
+    return {
+        name: str(env[name])
+        for env, shown in ((job.run.env, user_env(job)), (job.chief.env, user_env(chief_job(job))))
+        for name in env
+        if shown[name] is None
+    }
 
 
 def secret_values(submission: Submission) -> dict[str, str]:
@@ -94,7 +106,5 @@ def secret_values(submission: Submission) -> dict[str, str]:
     from secrets import token_hex  # not for `plan`, which needs none
 
     makers = {TOKEN: token_hex, IDENTITY_VARIABLE: make_identity}
-    env = submission.job.run.env
-    return {
-        name: makers[name]() if name in makers else str(env[name]) for name in submission.secrets
-    }
+    own = _secrets(submission.job)
+    return {name: makers[name]() if name in makers else own[name] for name in submission.secrets}

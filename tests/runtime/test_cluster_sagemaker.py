@@ -55,6 +55,19 @@ def test_groups_sorted_by_number(tmp_path: Path, host: str, role: str, index: in
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "role", "index"),
+    [("algo-12", "worker", 0), ("algo-3", "worker", 1), ("algo-2", "reducer", 0)],
+)
+def test_the_chief_comes_first_whatever_its_number(
+    tmp_path: Path, host: str, role: str, index: int
+) -> None:
+    groups = {"reducers": ["algo-2"], "workers": ["algo-10", "algo-3"], "chief": ["algo-12"]}
+    read_one = read(tmp_path, resource_config(groups, host, "eth0"))
+    assert (read_one.role, read_one.index) == (role, index)
+    assert (read_one.workers, read_one.reducers) == (("algo-12", "algo-3", "algo-10"), ("algo-2",))
+
+
 def test_a_job_without_groups(tmp_path: Path) -> None:
     """The form of the documentation."""
     hosts = ["algo-2", "algo-10", "algo-1"]
@@ -126,11 +139,12 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
         (
             resource_config({**GROUPS, "data": ["algo-4"]}, "algo-4"),
             "has the groups data, reducers, workers, and this node is in data; "
-            "rsctl-launch knows workers and reducers",
+            "rsctl-launch knows chief, workers and reducers",
         ),
         (
             resource_config({"a": ["algo-1"], "b": ["algo-2"]}, "algo-1"),
-            "has the groups a, b, and this node is in a; rsctl-launch knows workers and reducers",
+            "has the groups a, b, and this node is in a; rsctl-launch knows chief, workers and "
+            "reducers",
         ),
     ],
 )
@@ -152,7 +166,7 @@ def test_text_that_is_no_json(tmp_path: Path) -> None:
 def test_files_of_the_real_service(tmp_path: Path, case: dict[str, Any]) -> None:
     expected = case["cluster"]
     if expected is None:
-        assert "rsctl-launch knows workers and reducers" in error_message(tmp_path, case["value"])
+        assert "rsctl-launch knows chief, workers" in error_message(tmp_path, case["value"])
         return
     cluster = read(tmp_path, case["value"])
     assert (f"{cluster.role}-{cluster.index}", cluster.interface) == (

@@ -14,6 +14,9 @@ from rsctl.runtime import launch_arguments
 from rsctl.runtime.errors import LaunchError
 from rsctl.targets.sagemaker.long_arguments import encode_arguments
 
+from .conftest import cluster
+from .sagemaker import resource_config, write_config
+
 REFERENCE = ["--arguments-from", "hyperparameters"]
 
 
@@ -40,6 +43,28 @@ def test_what_was_carried_arrives(arguments: list[str], tmp_path: Path) -> None:
     assert launch_arguments.read_arguments(["train"], environ) == arguments  # SageMaker's call
     assert all(len(piece) <= 256 for piece in sent.hyperparameters.values())
     assert launch_arguments.read_arguments(sent.arguments, environ) == arguments
+
+
+@pytest.mark.parametrize(("host", "words"), [("algo-2", ["--chief"]), ("algo-1", [])])
+def test_the_chief_has_its_own(tmp_path: Path, host: str, words: list[str]) -> None:
+    common = ["--launcher", "once", "--", "train"]
+    sent = encode_arguments(common, {"chief": [*common, "--chief"], "reducers": common})
+    environ = hyperparameters(tmp_path, json.dumps(sent.hyperparameters))
+    groups = {"workers": ["algo-1"], "chief": ["algo-2"]}
+    write_config(tmp_path, resource_config(groups, host, "eth0"))
+    assert launch_arguments.read_arguments(sent.arguments, environ) == [*common, *words]
+
+
+def test_a_variable_of_this_node_alone(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import os; print(os.environ['A'], os.environ['B'])"]
+    arguments = ["--launcher", "once", "--env", "A=x=y", "--env", "B="]
+    done = subprocess.run(
+        [sys.executable, "-m", "rsctl.runtime.launch", *arguments, "--", *command],
+        env={**os.environ, "RSCTL_CLUSTER": cluster(), "RSCTL_TELEMETRY_SECONDS": "0"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "x=y "), done.stderr
 
 
 def test_what_is_short_is_not_carried() -> None:

@@ -10,8 +10,14 @@ from rsctl.image.events import Show
 from rsctl.image.findings import image_findings
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.chief import chief_job
 from rsctl.targets.local import docker, rendering
-from rsctl.targets.local.composefile import common_env, compose_file, mounted_results
+from rsctl.targets.local.composefile import (
+    common_env,
+    compose_file,
+    limits_of,
+    mounted_results,
+)
 from rsctl.targets.local.info import COMPOSE
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
@@ -27,7 +33,8 @@ class ComposeTarget(LocalTarget):
         """The compose file."""
         options = job.targets.compose
         gpus = self.host.gpus if options.gpus == "auto" else options.gpus
-        cpus = options.cpus * job.workers.count if options.cpus else self.host.cpus
+        limits = [limits_of(job, index)[0] for index in range(job.workers.count)]
+        cpus = sum(each or 0 for each in limits) if all(limits) else self.host.cpus
         share = rendering.share_out(job, gpus, cpus)
         findings = [
             *image_findings(job, self.info.name),
@@ -46,8 +53,8 @@ class ComposeTarget(LocalTarget):
         return Submission(plan, job, image.recipe, secrets=rendering.secrets_of(job))
 
     def _too_many(self, job: Job, share: rendering.Share) -> Iterator[Finding]:
-        ranks = job.workers.count * share.processes
-        return oversubscription(job, rendering.pools(job, share), ranks, self.host.cpus)
+        pools = rendering.pools(job, share)
+        return oversubscription(job, pools, share.world_size, self.host.cpus)
 
     def _plan(
         self, job: Job, run: str, share: rendering.Share, image: ImagePlan, findings: list[Finding]
@@ -58,8 +65,8 @@ class ComposeTarget(LocalTarget):
             target=self.info.name,
             image=image,
             pools=rendering.pools(job, share, bandwidth / 1e9 if bandwidth else None),
-            world_size=job.workers.count * share.processes,
-            env=common_env(job, share),
+            world_size=share.world_size,
+            env=common_env(chief_job(job), share),
             request={
                 "compose": compose_file(job, run, image.tag or "", share, self.host.may_lock_memory)
             },

@@ -6,6 +6,8 @@ from typing import Any, Optional
 
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
+from rsctl.spec.units import Size
+from rsctl.targets.chief import worker_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
 
@@ -74,12 +76,13 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
 
 
 def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
-    env = {**common_env(job, share), **_identity(job, run, "worker", index)}
+    own = worker_job(job, index)
+    env = {**common_env(own, share), **_identity(job, run, "worker", index)}
     service = {
-        **_service(job, run, image, share, "worker", index),
+        **_service(own, run, image, share.ranks[index], "worker", index),
         "environment": env,
         "volumes": _volumes(job, run),
-        "shm_size": _shm_bytes(job),
+        "shm_size": _shm_bytes(limits_of(job, index)[1]),
     }
     if share.gpus[index]:
         service["deploy"] = _gpu_reservation(share.gpus[index])
@@ -90,7 +93,7 @@ def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int)
     """Neither the script's environment nor its data are a reducer's affair."""
     env = {**rendering.reducer_env(job), **_network_env(job)}
     return {
-        **_service(job, run, image, share, "reducer", index),
+        **_service(job, run, image, share.ranks[-1], "reducer", index),
         "environment": {**env, **_identity(job, run, "reducer", index)},
         "volumes": [_ready(run)],
     }
@@ -107,9 +110,7 @@ def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[s
     }
 
 
-def _service(
-    job: Job, run: str, image: str, share: rendering.Share, role: str, index: int
-) -> dict[str, Any]:
+def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) -> dict[str, Any]:
     """What all containers have alike; rsctl-launch knows by its role what to start."""
     options = job.targets.compose
     name = f"{role}-{index}"
@@ -118,7 +119,7 @@ def _service(
         "pull_policy": "missing" if job.image.uri else "never",
         "container_name": container_name(run, name),
         "hostname": name,
-        **_entry(job, share),
+        **_entry(job, ranks),
         "labels": {"rsctl.run": run, "rsctl.role": role, "rsctl.replica": name},
         "networks": [NETWORK],
         "restart": "no",
@@ -126,17 +127,18 @@ def _service(
     }
     if job.image.platform:
         service["platform"] = job.image.platform
-    if options.cpus:
-        service["cpus"] = options.cpus
-    if options.memory:
-        service["mem_limit"] = int(options.memory)
-        service["memswap_limit"] = int(options.memory)
+    cpus, memory = limits_of(job, index if role == "worker" else None)
+    if cpus:
+        service["cpus"] = cpus
+    if memory:
+        service["mem_limit"] = int(memory)
+        service["memswap_limit"] = int(memory)
     if options.network.bandwidth or options.network.delay:
         service["cap_add"] = ["NET_ADMIN"]
     return service
 
 
-def _entry(job: Job, share: rendering.Share) -> dict[str, Any]:
+def _entry(job: Job, ranks: int) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher == "none":
         entry: dict[str, Any] = {}
@@ -147,7 +149,7 @@ def _entry(job: Job, share: rendering.Share) -> dict[str, Any]:
         return entry
     return {
         "entrypoint": ["rsctl-launch"],
-        "command": launch_arguments(job, share.processes),
+        "command": launch_arguments(job, ranks),
     }
 
 
@@ -177,8 +179,15 @@ def _bind(source: object, inside: str) -> dict[str, Any]:
     }
 
 
-def _shm_bytes(job: Job) -> int:
-    memory = job.targets.compose.memory
+def limits_of(job: Job, worker: int | None) -> tuple[Optional[float], Optional[Size]]:
+    """The cores and the memory of a container: of the worker of this number, or of another role."""
+    options = job.targets.compose
+    if worker == 0:
+        return options.chief.cpus or options.cpus, options.chief.memory or options.memory
+    return options.cpus, options.memory
+
+
+def _shm_bytes(memory: Optional[Size]) -> int:
     return min(_SHM_BYTES, int(memory) // 2) if memory else _SHM_BYTES
 
 

@@ -17,6 +17,8 @@ _REFUSED = {
 _UNUSED = {
     "workers.machine": "it runs on this machine",
     "workers.disk": "it runs on this machine",
+    "chief.machine": "it runs on this machine",
+    "chief.disk": "it runs on this machine",
     "reducers.machine": "it runs on this machine",
     "reducers.disk": "it runs on this machine",
     "limits.queue": "nothing queues on this machine",
@@ -31,6 +33,7 @@ COMPOSE = TargetInfo(
     target="rsctl.targets.local.compose:TARGET",
     options="rsctl.spec.options:ComposeOptions",
     refused=_REFUSED,
+    honoured=frozenset({"chief"}),
     unused=_UNUSED,
     needs=frozenset({"docker"}),
 )
@@ -40,6 +43,7 @@ PROCESS = TargetInfo(
     target="rsctl.targets.local.process:TARGET",
     options="rsctl.spec.options:ProcessOptions",
     refused=_REFUSED,
+    honoured=frozenset({"chief"}),
     unused={
         **_UNUSED,
         "image.uri": _NO_IMAGE,

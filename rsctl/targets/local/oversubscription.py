@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, warning
 from rsctl.spec.job import Job
-from rsctl.targets.base import Pool
+from rsctl.targets.base import Pool, count_of_role
 
 _MOST_PER_CORE = 4
 
@@ -16,8 +16,7 @@ def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -
 
     Each rank is a Python with torch of its own, some 300 MB, and all start at the same time.
     """
-    counts = {pool.role: pool.count for pool in pools}
-    workers, reducers = counts.get("worker", 0), counts.get("reducer", 0)
+    workers, reducers = count_of_role(pools, "worker"), count_of_role(pools, "reducer")
     ranks = world_size if job.run.launcher == "torchrun" else workers
     if ranks + reducers <= _MOST_PER_CORE * cores:
         return

@@ -11,6 +11,7 @@ from rsctl.installation import install_command
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.chief import chief_job, worker_job
 from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
 from rsctl.targets.local.info import PROCESS
@@ -26,15 +27,14 @@ class ProcessTarget(LocalTarget):
     def render(self, job: Job, run: str) -> Submission:
         """The commands and environments of all replicas."""
         share = rendering.share_out(job, self.host.gpus, self.host.cpus)
-        common = {**rendering.script_env(job, share), **_locations(job, run)}
         commands = [
-            *(self._worker(job, run, index, share, common) for index in range(job.workers.count)),
+            *(self._worker(job, run, index, share) for index in range(job.workers.count)),
             *(
                 self._reducer(job, run, index, share)
                 for index in range(rendering.reducer_count(job))
             ),
         ]
-        pools, world_size = rendering.pools(job, share), job.workers.count * share.processes
+        pools, world_size = rendering.pools(job, share), share.world_size
         plan = Plan(
             run=run,
             target=self.info.name,
@@ -43,7 +43,7 @@ class ProcessTarget(LocalTarget):
             ),
             pools=pools,
             world_size=world_size,
-            env=common,
+            env=_script_env(chief_job(job), run, share),
             request={"commands": commands},
             findings=[
                 *rendering.share_findings(job, share),
@@ -54,22 +54,16 @@ class ProcessTarget(LocalTarget):
         )
         return Submission(plan, job, secrets=rendering.secrets_of(job))
 
-    def _worker(
-        self,
-        job: Job,
-        run: str,
-        index: int,
-        share: rendering.Share,
-        common: dict[str, Optional[str]],
-    ) -> dict[str, Any]:
-        env = {**common, **self._place(job, run, "worker", index)}
+    def _worker(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
+        own = worker_job(job, index)
+        env = {**_script_env(own, run, share), **self._place(job, run, "worker", index)}
         if self.host.gpus:  # those of other replicas, or all if none is asked for, are hidden
             gpus = ",".join(str(gpu) for gpu in share.gpus[index])
             env = {"CUDA_VISIBLE_DEVICES": gpus, **env}
         return {
             "replica": f"worker-{index}",
             "role": "worker",
-            "argv": self._argv(job, share),
+            "argv": self._argv(own, share.ranks[index]),
             "cwd": str(job.image.source or run_directory(run) / f"worker-{index}"),
             "env": env,
         }
@@ -79,7 +73,7 @@ class ProcessTarget(LocalTarget):
         return {
             "replica": f"reducer-{index}",
             "role": "reducer",
-            "argv": self._argv(job, share),
+            "argv": self._argv(job, share.ranks[-1]),
             "cwd": str(run_directory(run) / f"reducer-{index}"),
             "env": {**rendering.reducer_env(job), **self._place(job, run, "reducer", index)},
         }
@@ -91,11 +85,11 @@ class ProcessTarget(LocalTarget):
         contract = rendering.cluster_json(role, index, workers, reducers, self.host.loopback)
         return {**env, "RSCTL_CLUSTER": contract}
 
-    def _argv(self, job: Job, share: rendering.Share) -> list[str]:
+    def _argv(self, job: Job, ranks: int) -> list[str]:
         if job.run.launcher == "none":
             return user_command(job)
         launch = [self.host.python, "-m", "rsctl.runtime.launch"]
-        return launch + launch_arguments(job, share.processes)
+        return launch + launch_arguments(job, ranks)
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
@@ -117,6 +111,10 @@ class ProcessTarget(LocalTarget):
                 )
             ]
         return []
+
+
+def _script_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
+    return {**rendering.script_env(job, share), **_locations(job, run)}
 
 
 def _locations(job: Job, run: str) -> dict[str, Optional[str]]:

@@ -5,51 +5,77 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Optional
 
 from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
-from rsctl.targets.base import Pool
+from rsctl.targets.base import Pool, merged_pools
+from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_findings, user_env
 
 
 @dataclass(frozen=True)
 class Share:
-    """What each worker gets: GPUs of this machine by number, ranks, and threads for each rank."""
+    """What each worker gets: GPUs of this machine by number, ranks, and threads for each rank.
+
+    `gpus` and `ranks` have one for each worker.
+    """
 
     gpus: tuple[tuple[int, ...], ...]
-    processes: int
+    ranks: tuple[int, ...]
     threads: int
 
     @property
-    def accelerator(self) -> str | None:
-        """Each worker's GPUs as a plan shows them; None if it has none."""
-        return f"gpu:{len(self.gpus[0])}" if self.gpus[0] else None
+    def world_size(self) -> int:
+        """The ranks of all workers."""
+        return sum(self.ranks)
+
+    def accelerator(self, worker: int) -> str | None:
+        """A worker's GPUs as a plan shows them; None if it has none."""
+        return f"gpu:{len(self.gpus[worker])}" if self.gpus[worker] else None
 
 
 def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:
-    """GPUs in equal parts, never one GPU for two workers: NCCL cannot share one between nodes."""
-    workers, wanted = job.workers.count, job.workers.accelerator
-    each = min(wanted.per_node, host_gpus // workers) if wanted else 0
-    gpus = tuple(tuple(range(w * each, (w + 1) * each)) for w in range(workers))
+    """GPUs as they are asked for, or in equal parts where there are too few.
+
+    Never one GPU for two workers: NCCL cannot share one between nodes.
+    """
+    workers = job.workers.count
+    wanted = [_wanted(chief_job(job)), *[_wanted(job)] * (workers - 1)]
+    most = host_gpus if sum(wanted) <= host_gpus else host_gpus // workers
+    counts = [min(each, most) for each in wanted]
+    ends = list(accumulate(counts))
+    gpus = tuple(tuple(range(end - n, end)) for end, n in zip(ends, counts, strict=True))
     chosen = job.workers.processes
-    processes = (each or 1) if chosen == "auto" else chosen
-    threads = max(1, int(host_cpus // (workers * processes)))
-    return Share(gpus, processes, threads)
+    ranks = tuple((each or 1) if chosen == "auto" else chosen for each in counts)
+    return Share(gpus, ranks, max(1, int(host_cpus // sum(ranks))))
+
+
+def _wanted(job: Job) -> int:
+    return job.workers.accelerator.per_node if job.workers.accelerator else 0
 
 
 def share_findings(job: Job, share: Share) -> Iterator[Finding]:
     """A note where this machine has fewer GPUs than the spec asks for."""
-    wanted = job.workers.accelerator
-    each = len(share.gpus[0])
+    nodes = job.workers.count
+    if has_own_chief(job):
+        yield from _share_findings(chief_job(job), share, 0, "a chief", "chief.accelerator")
+        nodes -= 1
+    if nodes:
+        yield from _share_findings(job, share, -1, f"{nodes} nodes", "workers.accelerator")
+
+
+def _share_findings(job: Job, share: Share, worker: int, who: str, path: str) -> Iterator[Finding]:
+    wanted, each = job.workers.accelerator, len(share.gpus[worker])
     if wanted and each < wanted.per_node:
         has = f"each node gets {each}" if each else "it runs on the CPU"
         yield note(
             "gpus",
-            f"this machine has too few GPUs for {job.workers.count} nodes of {wanted}: {has}, "
-            f"with {share.processes} rank(s) a node",
+            f"this machine has too few GPUs for {who} of {wanted}: {has}, "
+            f"with {share.ranks[worker]} rank(s) a node",
             "set workers.processes for another number of ranks",
-            "workers.accelerator",
+            path,
         )
 
 
@@ -78,6 +104,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         why = "as many as workers, since all links here are equally fast"
         yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
     yield from tls_findings(job, bool(reducers))
+    yield from rank_findings(job, share.ranks[0], share.ranks[-1], bool(reducers))
     if job.run.launcher == "none" and (reducers or comm_env(job, False)):
         yield error(
             "unsupported",
@@ -87,7 +114,7 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         )
     if job.comm.backend == "rsctl" and not reducers:
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
-    if job.comm.backend == "nccl" and not share.gpus[0]:
+    if job.comm.backend == "nccl" and not all(share.gpus):
         yield error(
             "comm", "backend nccl needs GPUs, and no node gets one", "set gloo", "comm.backend"
         )
@@ -105,9 +132,14 @@ def reducer_names(job: Job) -> list[str]:
 
 def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
     """The pools of a plan; `gbps` is the bandwidth of every node in Gbit/s, if it is known."""
-    workers = Pool(role="worker", count=job.workers.count, accelerator=share.accelerator, gbps=gbps)
-    reducers = Pool(role="reducer", count=reducer_count(job), gbps=gbps)
-    return [workers, reducers] if reducers.count else [workers]
+    chief, others = share.accelerator(0), share.accelerator(-1)
+    return merged_pools(
+        [
+            Pool(role="worker", count=1, accelerator=chief, gbps=gbps),
+            Pool(role="worker", count=job.workers.count - 1, accelerator=others, gbps=gbps),
+            Pool(role="reducer", count=reducer_count(job), gbps=gbps),
+        ]
+    )
 
 
 def cluster_json(
@@ -119,7 +151,7 @@ def cluster_json(
 
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
-    """The spec's own variables; None for a secret, which travels outside the request."""
+    """A worker's own variables; None for a secret, which travels outside the request."""
     threads: dict[str, Optional[str]] = {"OMP_NUM_THREADS": str(share.threads)}
     return {**threads, **user_env(job), **comm_env(job, bool(reducer_count(job)))}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Optional
 
 from rsctl.clients.staging import parse_staging
@@ -11,6 +12,9 @@ from rsctl.spec.options_sagemaker import Channel, FileSystem
 from rsctl.spec.units import Location
 
 INPUT_DIR = "/opt/ml/input/data"
+CHIEF = "chief"
+"""The name of the chief's instance group, where it differs from the other workers."""
+
 WORKERS = "workers"
 """The name of the workers' instance group."""
 
@@ -25,13 +29,17 @@ PACKAGE_PATH = f"{INPUT_DIR}/{PACKAGE}/{FILE}"
 _PLAIN = Channel()
 
 
-def channels(job: Job, has_groups: bool, package: Optional[Package] = None) -> list[dict[str, Any]]:
-    """`InputDataConfig`; with instance groups, the reducers get no data where the API allows that.
+def channels(
+    job: Job, instance_groups: Sequence[str], package: Optional[Package] = None
+) -> list[dict[str, Any]]:
+    """`InputDataConfig`; of the instance groups, reducers get no data where the API allows that.
 
     Either all channels name instance groups or none does, and a file system's cannot.
     """
     options = job.targets.sagemaker
-    groups = [WORKERS] if has_groups and not options.file_systems else []
+    groups = [name for name in instance_groups if name != REDUCERS]
+    if len(groups) == len(instance_groups) or options.file_systems:
+        groups = []  # all get them
     from_s3 = [
         _s3_channel(name, location, options.channels.get(name, _PLAIN), groups)
         for name, location in job.inputs.items()

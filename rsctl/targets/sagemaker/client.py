@@ -20,7 +20,7 @@ from rsctl.targets.sagemaker.description import run_of
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, find_known, name_taken
 from rsctl.targets.sagemaker.job import SageMakerJob
 from rsctl.targets.sagemaker.job_address import JobAddress, parse_url
-from rsctl.targets.sagemaker.pools import pools_of
+from rsctl.targets.sagemaker.pools import own_groups_of
 
 _FIELD = "targets.sagemaker"
 
@@ -42,8 +42,8 @@ class SageMakerService:
         """
         body = request["body"]
         address = JobAddress(str(request["region"]), str(body["TrainingJobName"]))
-        machines = {pool.role: pool.machine for pool in pools_of(body)}
-        aws = self._new(address.region, partial(find_known, reducers=machines.get("reducer")))
+        blocks = {each["InstanceType"]: each["InstanceGroupName"] for each in own_groups_of(body)}
+        aws = self._new(address.region, partial(find_known, blocks=blocks))
         is_unknown = False
         for attempt in range(1, self._retries.tries + 1):
             try:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from rsctl.clients.aws import Aws
 from rsctl.clients.errors import NoAnswer
 from rsctl.stream.events import MetricEvent, parse_time
-from rsctl.targets.base import Pool
+from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.description import event_time
 from rsctl.targets.sagemaker.status_transitions import current_time
@@ -94,9 +94,10 @@ class CloudWatchMetrics:
         return events
 
     def _queries(self, hosts: Mapping[int, str], pools: list[Pool]) -> Iterator[_Query]:
-        machines = {pool.role: pool.machine for pool in pools}
+        nodes = [pool.machine for pool in pools for _ in range(pool.count)]
+        machines = dict(zip(replica_names(pools), nodes, strict=True))
         for number, replica in sorted(hosts.items()):
-            machine = machines.get(replica.partition("-")[0])
+            machine = machines.get(replica)
             has_gpus = machine is None or machine.startswith(_WITH_GPUS)
             for metric, name in {**_ALL, **(_GPUS if has_gpus else {})}.items():
                 yield _Query(f"{self._job}/algo-{number}", metric, replica, name)

@@ -9,8 +9,10 @@ from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.image.registry.names import Kind
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
+from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.account import uri_repository
+from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.variables import comm_env, tls_findings
 
@@ -40,8 +42,16 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         yield from _reducer_findings(job)
     elif job.comm.backend == "rsctl":
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
-    if job.comm.backend == "nccl" and not job.workers.accelerator:
-        message = "backend nccl needs GPUs, and workers.accelerator names none"
+    if len(resolved.groups) > 1:
+        yield from _group_findings(job)
+    if resolved.chief:
+        ranks = ranks_of(chief_job(job)), ranks_of(job)
+        yield from rank_findings(job, *ranks, bool(resolved.reducers))
+        yield from gpu_findings(job)
+    nodes = {"workers": job, "chief": chief_job(job)}
+    without = [name for name, own in nodes.items() if not own.workers.accelerator]
+    if job.comm.backend == "nccl" and without:
+        message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
         yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
     if job.comm.backend == "smddp":
         yield from _smddp_findings(resolved)
@@ -61,10 +71,14 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
     if job.comm.backend in ("nccl", "gloo"):
         message = f"backend {job.comm.backend} does not use reducers"
         yield error("comm", message, "set comm.backend: auto", "comm.backend")
+
+
+def _group_findings(job: Job) -> Iterator[Finding]:
+    """What AWS's documentation leaves open for jobs with several groups of machines."""
     if job.limits.spot:
         yield warning(
             "spot",
-            "AWS leaves open whether spot machines can be had in groups, as reducers need them",
+            "AWS leaves open whether spot machines can be had in groups, as this job needs them",
             "try a short job first, or set limits.spot: false",
             "limits.spot",
         )
@@ -72,8 +86,8 @@ def _reducer_findings(job: Job) -> Iterator[Finding]:
         yield warning(
             "training-plan",
             "AWS leaves open whether a training plan can be used with groups of machines, and no "
-            "plan has the machines of reducers",
-            "try a short job first, or set reducers.count: 0",
+            "plan has machines of several types",
+            "try a short job first, or have all machines alike",
             "targets.sagemaker.training_plan",
         )
 
@@ -85,8 +99,10 @@ def _smddp_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         message = "smddp sums on the workers' own CPUs, and uses no reducers"
         yield error("comm", message, "set reducers.count: 0", path)
     image = job.image.uri or job.image.base
-    if resolved.worker and resolved.worker.name not in _SMDDP_MACHINES:
-        yield from _smddp_machine_findings(resolved.worker.name, image or "", path)
+    workers = [machine.name for machine in (resolved.chief, resolved.worker) if machine]
+    for name in dict.fromkeys(workers):
+        if name not in _SMDDP_MACHINES:
+            yield from _smddp_machine_findings(name, image or "", path)
     if image:
         yield from _smddp_image_findings(image, path)
 

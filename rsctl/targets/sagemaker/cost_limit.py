@@ -9,14 +9,14 @@ from rsctl.spec.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.billing import billing_of
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.pools import GROUPS
 
 
 def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
     """The job with a time limit that keeps it below its cost, where it has none."""
-    counts = (("worker", job.workers.count), ("reducer", resolved.reducers))
     pools = [
-        Pool(role=role, count=count, machine=machine.name)
-        for (role, count), machine in zip(counts, resolved.machines, strict=False)
+        Pool(role=GROUPS[name], count=count, machine=machine.name)
+        for name, machine, count in resolved.groups
     ]
     request: dict[str, Any] = {"region": job.targets.sagemaker.region, "body": {}}
     return limit_time(job, "sagemaker", pools, billing_of(request))

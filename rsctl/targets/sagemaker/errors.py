@@ -8,6 +8,8 @@ So patterns are searched in messages, and what is not known is shown as AWS says
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from rsctl.clients.aws_errors import CREATE_BUCKET
 from rsctl.findings import Finding, error
@@ -147,19 +149,21 @@ _KNOWN = (
 )
 
 
-def find_known(code: str, message: str, reducers: str | None = None) -> KnownError | None:
+def find_known(
+    code: str, message: str, blocks: Mapping[str, str] = MappingProxyType({})
+) -> KnownError | None:
     """What is known of an error, from its code and message; None if nothing is.
 
-    The code is that of a refusal, or the kind of a FailureReason. `reducers` is the machine type
-    of the job's reducers.
+    The code is that of a refusal, or the kind of a FailureReason. `blocks` has by machine
+    type which block of the spec names it: `chief`, `workers`, `reducers`.
     """
     known = find_known_error(_KNOWN, message, code)
     if known is None and code == "ResourceLimitExceeded":
-        return _quota(message, reducers)
+        return _quota(message, blocks)
     return known
 
 
-def _quota(message: str, reducers: str | None) -> KnownError:
+def _quota(message: str, blocks: Mapping[str, str]) -> KnownError:
     """`The account-level service limit 'TYPE for training job usage' is 0 Instances, ...`."""
     found = _LIMIT.search(message)
     name = f"'{found[1]}'" if found else "the limit that the message names"
@@ -173,8 +177,8 @@ def _quota(message: str, reducers: str | None) -> KnownError:
         remedy = f"wait for other jobs to end, {ask}, or take another machine"
     if found and "spot" in found[1]:
         remedy += ", or limits.spot: false"
-    role = "reducers" if found and found[1].partition(" ")[0] == reducers else "workers"
-    return KnownError("quota", remedy, f"{role}.machine")
+    block = blocks.get(found[1].partition(" ")[0], "workers") if found else "workers"
+    return KnownError("quota", remedy, f"{block}.machine")
 
 
 def missing(name: str, region: str) -> Finding:

@@ -2,7 +2,7 @@
 
 A stream is called JOB/algo-N-EPOCH, and a host that is started again, after a spot interruption,
 gets a new one. In a job of one group, algo-N is worker-(N-1), since the runtime numbers the hosts
-so. Of a job with reducers neither the stream nor any answer of the service has the group of a
+so. Of a job of several groups neither the stream nor any answer of the service has the group of a
 host: the runtime's first line has,
 
     {"rsctl": "node", "replica": "reducer-1", "host": "algo-3"}
@@ -32,7 +32,7 @@ class Hosts:
     def __init__(self, job: str, pools: list[Pool], kept: Mapping[str, Any] | None = None) -> None:
         self._prefix = f"{job}/"
         self._names = replica_names(pools) or ["worker-0"]
-        self._is_uniform = len({pool.role for pool in pools}) <= 1
+        self._is_uniform = len(pools) <= 1
         reported, guessed = ((kept or {}).get(name, {}) for name in ("told", "guessed"))
         self._reported: dict[str, str] = {s: n for s, n in reported.items() if n in self._names}
         self._guessed: dict[str, str] = {s: n for s, n in guessed.items() if n in self._names}

@@ -28,6 +28,9 @@ INFO = TargetInfo(
     quota=Quota(60, 120.0),
     schemes=frozenset({"s3"}),
     refused={
+        "chief.disk": Unsupported(
+            "SageMaker gives all machines of a job volumes of one size", "set workers.disk"
+        ),
         "reducers.disk": Unsupported(
             "SageMaker gives all machines of a job volumes of one size", "set workers.disk"
         ),
@@ -35,6 +38,7 @@ INFO = TargetInfo(
             "SageMaker gives all machines of a job the same variables", "set run.env"
         ),
     },
+    honoured=frozenset({"chief"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),
     transport_with_accelerators=AutomaticTransport(

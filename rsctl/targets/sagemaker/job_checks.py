@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
+from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
 from rsctl.spec.units import Duration
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
@@ -33,6 +35,8 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _data(resolved)
     yield from secret_findings(resolved.job, _SECRETS)
     yield from _machines_together(resolved)
+    if resolved.chief:
+        yield from _chief(resolved.job)
     yield from _options(resolved.job.targets.sagemaker)
     yield from _checkpoints(resolved.job)
     yield from _profiler(resolved.job.targets.sagemaker)
@@ -65,6 +69,26 @@ def _profiler(options: SageMakerOptions) -> Iterator[Finding]:
     names = ", ".join(str(Duration(each / 1000)) for each in _INTERVALS)
     message = f"SageMaker's profiler does not look every {profiler}"
     yield error("unsupported", message, f"take one of {names}", f"{_OPTIONS}.profiler")
+
+
+def _chief(job: Job) -> Iterator[Finding]:
+    """All machines of a job have one ContainerArguments and one Environment."""
+    if job.run.package is not None:
+        message = "SageMaker's images start a package in the same way on all machines"
+        yield error("unsupported", message, "use image.base and image.source instead", "chief")
+    elif not job.run.is_launched:
+        for key in (key for key in ("args", "env") if getattr(job.chief, key)):
+            message = (
+                f"SageMaker gives all machines of a job the same {key}, and {unlaunched(job)[0]} "
+                "leaves out rsctl-launch, which would give the chief its own"
+            )
+            remedy = "use launcher once, or have the script look at SM_CURRENT_HOST"
+            yield error("unsupported", message, remedy, f"chief.{key}")
+    for name, value in job.chief.env.items():
+        if value.secret or is_secret_name(name):
+            message = "SageMaker gives all machines of a job the same variables, and those of the "
+            message += "chief alone travel as arguments, which are no place for a secret"
+            yield error("secret", message, f"move {name} to run.env", f"chief.env.{name}")
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:

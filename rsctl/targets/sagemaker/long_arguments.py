@@ -4,7 +4,9 @@ SageMaker takes 100 arguments of 256 characters, without line breaks. Hyperparam
 container as one file, /opt/ml/input/config/hyperparameters.json. So all that `rsctl-launch` is to
 be called with is written as one JSON list, cut into pieces of `PIECE` characters: the entries
 `rsctl_arguments_0`, `rsctl_arguments_1`, …; joined in the order of their numbers they are the list.
-`rsctl-launch --arguments-from hyperparameters` reads them there.
+`rsctl-launch --arguments-from hyperparameters` reads them there. All machines have the same
+ContainerArguments; where a chief has its own, the JSON is an object, in which each list has the
+name of an instance group, and `ALL_OTHERS` that of the rest.
 """
 
 from __future__ import annotations
@@ -19,6 +21,9 @@ NAME = "rsctl_arguments_"
 
 REFERENCE = ["--arguments-from", "hyperparameters"]
 """What `rsctl-launch` is called with instead."""
+
+ALL_OTHERS = "*"
+"""The name of the groups that are not named."""
 
 PIECE = 256
 """Characters in each. The model allows 2500, the documentation's text 256: this is both."""
@@ -35,22 +40,31 @@ class ContainerArguments(NamedTuple):
     hyperparameters: dict[str, str]
 
 
-def encode_arguments(arguments: list[str]) -> ContainerArguments:
-    """The arguments themselves if SageMaker takes them as they are, else by hyperparameters."""
+def encode_arguments(
+    arguments: list[str], of_groups: Mapping[str, list[str]] | None = None
+) -> ContainerArguments:
+    """The arguments themselves if SageMaker takes them as they are, else by hyperparameters.
+
+    `of_groups` are those of instance groups that have their own.
+    """
+    own = {name: given for name, given in (of_groups or {}).items() if given != arguments}
+    if own:
+        whole = as_hyperparameters({**own, ALL_OTHERS: arguments})
+        return ContainerArguments(list(REFERENCE), whole)
     if fits(arguments):
         return ContainerArguments(arguments, {})
     return ContainerArguments(list(REFERENCE), as_hyperparameters(arguments))
 
 
-def as_hyperparameters(arguments: list[str]) -> dict[str, str]:
+def as_hyperparameters(arguments: list[str] | dict[str, list[str]]) -> dict[str, str]:
     """The hyperparameters that carry arguments, whether or not SageMaker would take them."""
     text = json.dumps(arguments)  # ASCII, in one line
     pieces = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
     return {f"{NAME}{number}": piece for number, piece in enumerate(pieces)}
 
 
-def decode_arguments(body: Mapping[str, Any]) -> list[str]:
-    """The arguments of a request's containers, wherever they travel; what is damaged is left."""
+def decode_arguments(body: Mapping[str, Any], group: str = ALL_OTHERS) -> list[str]:
+    """The arguments of a group's containers, wherever they travel; what is damaged is left."""
     arguments = (body.get("AlgorithmSpecification") or {}).get("ContainerArguments") or []
     if arguments != REFERENCE:
         return list(arguments)
@@ -60,6 +74,8 @@ def decode_arguments(body: Mapping[str, Any]) -> list[str]:
         decoded = json.loads("".join(str(pieces[f"{NAME}{number}"]) for number in numbers))
     except ValueError:
         return list(arguments)
+    if isinstance(decoded, dict):
+        decoded = decoded.get(group, decoded.get(ALL_OTHERS))
     return [str(each) for each in decoded] if isinstance(decoded, list) else list(arguments)
 
 

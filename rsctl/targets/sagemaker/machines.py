@@ -12,6 +12,8 @@ from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job, PerTarget
+from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
+from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
 if TYPE_CHECKING:
@@ -24,13 +26,15 @@ class ResolvedPools(NamedTuple):
     """A job whose `auto`s are settled, its machines, and the findings about them.
 
     `worker` is None if there is none that fits, `reducer` also if there are no reducers; then an
-    error is among the findings. `job.reducers.count` is a number.
+    error is among the findings. `chief` is there where the first worker differs from the others.
+    `job.reducers.count` is a number.
     """
 
     job: Job
     worker: Optional[Machine]
     reducer: Optional[Machine]
     findings: list[Finding]
+    chief: Optional[Machine] = None
 
     @property
     def reducers(self) -> int:
@@ -40,19 +44,38 @@ class ResolvedPools(NamedTuple):
 
     @property
     def machines(self) -> list[Machine]:
-        """The workers' machine, then the reducers'."""
-        return [machine for machine in (self.worker, self.reducer) if machine is not None]
+        """The chief's machine if it has its own, the workers', then the reducers'."""
+        all_three = (self.chief, self.worker, self.reducer)
+        return [machine for machine in all_three if machine is not None]
+
+    @property
+    def groups(self) -> list[tuple[str, Machine, int]]:
+        """The names of the instance groups, their machines, and how many of these each has.
+
+        One alone is no group in the request.
+        """
+        others = self.job.workers.count - (1 if self.chief else 0)
+        found = ((CHIEF, self.chief, 1), (WORKERS, self.worker, others))
+        all_three = (*found, (REDUCERS, self.reducer, self.reducers))
+        return [(name, machine, count) for name, machine, count in all_three if machine and count]
 
 
 def resolve_pools(job: Job) -> ResolvedPools:
     """Choose what the job leaves open."""
     catalog = load("sagemaker")
     worker, findings = _worker(job, catalog)
+    own, chief = job, None
+    if has_own_chief(job):
+        own = chief_job(job)
+        chief, about_chief = _worker(own, catalog)
+        findings += chief_findings(job, about_chief, findings)
+    if job.workers.count == 1 and chief:
+        job, worker, chief = own, chief, None  # the only worker is the chief
     machine, more = _reducer(job, catalog, worker)
     findings += more
     count, sizing = _count(job, catalog, worker, machine)
     settled = replace(job, reducers=replace(job.reducers, count=count))
-    resolved = ResolvedPools(settled, worker, machine if count else None, findings + sizing)
+    resolved = ResolvedPools(settled, worker, machine if count else None, findings + sizing, chief)
     more = [*_disk_findings(resolved), *_preference_findings(resolved)]
     return resolved._replace(findings=[*resolved.findings, *more])
 
@@ -172,9 +195,13 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
 def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """Machines in place of the workers': as many ranks start on each, whichever it becomes."""
     names, path = resolved.job.targets.sagemaker.instance_preferences, _PREFERENCES
-    if names and resolved.reducers:
+    if names and len(resolved.groups) > 1:
         message = "SageMaker chooses among machines for jobs without reducers only"
-        yield error("machine", message, "remove it, or set reducers.count: 0", path)
+        remedy = "remove it, or set reducers.count: 0"
+        if resolved.chief:
+            message = "SageMaker chooses among machines where all workers are alike only"
+            remedy = "remove it, or chief"
+        yield error("machine", message, remedy, path)
     catalog, worker = load("sagemaker"), resolved.worker
     before = [worker.name] if worker else []
     for index, name in enumerate(names):

@@ -11,6 +11,7 @@ from typing import Any
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool
+from rsctl.targets.sagemaker.channels import CHIEF
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.pools import GROUPS
 from rsctl.targets.sagemaker.spec_keys import OVERLAY
@@ -21,12 +22,16 @@ def patch_findings(
     body: dict[str, Any],
     resolved: ResolvedPools,
     pools: list[Pool],
-    ranks: int,
+    ranks: list[int],
 ) -> Iterator[Finding]:
-    """`before` is the body without the patch; `pools` and `ranks` (a node) are those with it."""
+    """`before` is the body without the patch; `pools` and `ranks` are those with it.
+
+    `ranks` has those on each node of the pools of workers.
+    """
     if body.get("ResourceConfig") == before.get("ResourceConfig"):
         return
-    yield from _rank_findings(resolved, pools, ranks)
+    for pool, each in zip(pools, ranks, strict=False):
+        yield from _rank_findings(resolved, pool, each)
     if not resolved.job.run.is_launched:
         return
     groups = body["ResourceConfig"].get("InstanceGroups") or []
@@ -34,6 +39,8 @@ def patch_findings(
     if len(groups) > 1 and not ({"workers"} <= set(names) <= set(GROUPS)):
         yield _strange_groups(names)
         return
+    if resolved.chief and CHIEF not in names:
+        yield _wrong(f"the group {CHIEF} is missing", "remove the key chief instead")
     for group in groups:
         if not group["InstanceCount"]:
             name = group["InstanceGroupName"]
@@ -42,9 +49,9 @@ def patch_findings(
 
 
 def _strange_groups(names: list[str]) -> Finding:
-    listed = f"{', '.join(names[:-1])} and {names[-1]}"
+    listed, known = (f"{', '.join(each[:-1])} and {each[-1]}" for each in (names, list(GROUPS)))
     return _wrong(
-        f"the instance groups are {listed}, and rsctl-launch knows {' and '.join(GROUPS)} only: "
+        f"the instance groups are {listed}, and rsctl-launch knows {known} only: "
         "the containers would end at once",
         "name them so, or set run.launcher: none for containers that read resourceconfig.json "
         "themselves",
@@ -63,10 +70,9 @@ def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Fi
         yield _wrong(text, "set reducers.count: 0 instead")
 
 
-def _rank_findings(resolved: ResolvedPools, pools: list[Pool], ranks: int) -> Iterator[Finding]:
+def _rank_findings(resolved: ResolvedPools, workers: Pool, ranks: int) -> Iterator[Finding]:
     """Ranks follow from the spec's accelerators, which a patch of the machine leaves as it is."""
-    wanted, workers = resolved.job.workers.accelerator, pools[0]
-    if not wanted or not workers.accelerator:
+    if not resolved.job.workers.accelerator or not workers.accelerator:
         return
     if Accelerator(workers.accelerator).per_node < ranks:
         yield warning(

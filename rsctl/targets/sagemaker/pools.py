@@ -7,27 +7,25 @@ from typing import Any
 
 from rsctl.catalog import load
 from rsctl.targets.base import Pool
+from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 
-GROUPS = {"workers": "worker", "reducers": "reducer"}
+GROUPS = {CHIEF: "worker", WORKERS: "worker", REDUCERS: "reducer"}
 """The roles of the instance groups that rsctl's own requests have, and rsctl-launch knows."""
 
 
 def pools_of(request: Mapping[str, Any]) -> list[Pool]:
     """The job's pools. Groups that are not rsctl's own are one pool of workers, algo-1 first."""
-    resources = request.get("ResourceConfig") or {}
-    groups = resources.get("InstanceGroups") or []
-    names = [str(group.get("InstanceGroupName")) for group in groups]
-    if groups and set(names) <= set(GROUPS) and "workers" in names:
-        ordered = sorted(groups, key=lambda group: list(GROUPS).index(group["InstanceGroupName"]))
+    if own := own_groups_of(request):
         return [
             _pool(
                 GROUPS[each["InstanceGroupName"]],
                 int(each.get("InstanceCount") or 0),
                 _machines([each]),
             )
-            for each in ordered
+            for each in own
         ]
-    if groups:
+    resources = request.get("ResourceConfig") or {}
+    if groups := resources.get("InstanceGroups") or []:
         total = sum(int(group.get("InstanceCount") or 0) for group in groups)
         return [_pool("worker", total, _machines(groups))]
     count = resources.get("SelectedInstanceCount") or resources.get("InstanceCount")
@@ -36,6 +34,15 @@ def pools_of(request: Mapping[str, Any]) -> list[Pool]:
         count = count or preferred[0].get("InstanceCount")
         return [_pool("worker", int(count or 1), _machines(preferred))]
     return [_pool("worker", int(count or 1), [str(machine)] if machine else [])]
+
+
+def own_groups_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The instance groups, the chief's first, if they are those of rsctl's own requests."""
+    groups = (request.get("ResourceConfig") or {}).get("InstanceGroups") or []
+    names = [str(group.get("InstanceGroupName")) for group in groups]
+    if not set(names) <= set(GROUPS) or WORKERS not in names:
+        return []
+    return sorted(groups, key=lambda group: list(GROUPS).index(group["InstanceGroupName"]))
 
 
 def _machines(listed: list[Mapping[str, Any]]) -> list[str]:

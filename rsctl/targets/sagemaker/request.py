@@ -1,9 +1,9 @@
 """The body of CreateTrainingJob for a job. Pure, without AWS's libraries.
 
-Without reducers it has InstanceType and InstanceCount, so that warm resolved work; with reducers it
-is a heterogeneous cluster of the groups `workers` and `reducers`, which run the same image with
-the same arguments. What the spec leaves open is left out, but for `DEFAULT_TIMEOUT`, the volume
-that machines without disks must have, and where outputs go.
+Where all machines are alike it has InstanceType and InstanceCount, so that warm pools work; with
+reducers or a chief of its own kind it is a heterogeneous cluster of the groups `chief`, `workers`
+and `reducers`, which run the same image. What the spec leaves open is left out, but for
+`DEFAULT_TIMEOUT`, the volume that machines without disks must have, and where outputs go.
 """
 
 from __future__ import annotations
@@ -12,21 +12,16 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
+from rsctl.catalog import Machine
 from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import experiment_of
-from rsctl.targets.launch_command import launch_arguments, script_arguments
-from rsctl.targets.sagemaker.channels import (
-    PACKAGE_PATH,
-    REDUCERS,
-    WORKERS,
-    channels,
-    input_env,
-)
+from rsctl.targets.sagemaker.arguments import container_arguments
+from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
 from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
-from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
+from rsctl.targets.sagemaker.long_arguments import ContainerArguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
 from rsctl.targets.variables import comm_env, reducers_env, user_env
@@ -62,16 +57,15 @@ def render_body(
     resolved: ResolvedPools,
     run: str,
     image: str,
-    processes: int,
     package: Optional[Package] = None,
     python_package: str = "",
 ) -> Rendered:
-    """The body for a run with an image and so many ranks a node.
+    """The body for a run with an image.
 
     `package` is `image.source`, `python_package` where `run.package` is.
     """
     job = resolved.job
-    arguments = _arguments(job, processes)
+    arguments = container_arguments(job)
     algorithm, findings = _algorithm(job, image, arguments, package)
     body: dict[str, Any] = {
         "TrainingJobName": run,
@@ -79,7 +73,7 @@ def render_body(
         "AlgorithmSpecification": algorithm,
         "HyperParameters": {**job.targets.sagemaker.hyperparameters, **arguments.hyperparameters},
         "Environment": environment(resolved, run),
-        "InputDataConfig": channels(job, bool(resolved.reducers), package),
+        "InputDataConfig": channels(job, [name for name, _, _ in resolved.groups], package),
         "OutputDataConfig": _outputs(job, run),
         "CheckpointConfig": _checkpoints(job),
         "ResourceConfig": _resources(resolved),
@@ -120,15 +114,6 @@ def _checkpoint_dir(job: Job) -> str:
     if job.checkpoints is None:
         return f"{OUTPUT_DIR}/checkpoints"
     return job.targets.sagemaker.checkpoint_path or CHECKPOINT_DIR
-
-
-def _arguments(job: Job, processes: int) -> ContainerArguments:
-    """With launcher none they are passed as they are, since nobody in there would read a file."""
-    if job.run.package is not None:
-        return ContainerArguments([], {})
-    if not job.run.is_launched:
-        return ContainerArguments(script_arguments(job), {})
-    return encode_arguments(launch_arguments(job, processes))
 
 
 def _algorithm(
@@ -195,12 +180,10 @@ def milliseconds(duration: float) -> int:
 
 def _resources(resolved: ResolvedPools) -> dict[str, Any]:
     job, options = resolved.job, resolved.job.targets.sagemaker
-    worker = resolved.worker.name if resolved.worker else None
+    worker, groups = resolved.worker.name if resolved.worker else None, resolved.groups
     resources: dict[str, Any] = {"InstanceType": worker, "InstanceCount": job.workers.count}
-    if resolved.reducers and resolved.reducer:
-        groups = [_group(WORKERS, worker, job.workers.count)]
-        groups += [_group(REDUCERS, resolved.reducer.name, resolved.reducers)]
-        resources = {"InstanceGroups": groups}
+    if len(groups) > 1:
+        resources = {"InstanceGroups": [_group(*group) for group in groups]}
     elif options.instance_preferences:
         names = [worker, *options.instance_preferences]
         preferences = [{"InstanceType": name} for name in names]
@@ -215,8 +198,8 @@ def _resources(resolved: ResolvedPools) -> dict[str, Any]:
     return _without_empty(resources)
 
 
-def _group(name: str, machine: str | None, count: int) -> dict[str, Any]:
-    return {"InstanceGroupName": name, "InstanceType": machine, "InstanceCount": count}
+def _group(name: str, machine: Machine, count: int) -> dict[str, Any]:
+    return {"InstanceGroupName": name, "InstanceType": machine.name, "InstanceCount": count}
 
 
 def _volume(resolved: ResolvedPools) -> int | None:

@@ -61,8 +61,8 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
             yield _rule("EnableManagedSpotTraining", text="it excludes InstancePreferences")
     if resources.get("KeepAlivePeriodInSeconds"):
         if "InstanceGroups" in ways:
-            text = "machines in groups, as with reducers, are never kept warm"
-            yield _rule(*_POOL, text=text, remedy="remove it, or set reducers.count: 0")
+            text = "machines in groups, as with reducers or chief, are never kept warm"
+            yield _rule(*_POOL, text=text, remedy="remove it, or have all machines alike")
         if spot:
             remedy = "remove it, or set limits.spot: false"
             yield _rule(*_POOL, text="spot machines are never kept warm", remedy=remedy)

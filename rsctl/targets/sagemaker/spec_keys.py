@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from rsctl.spec.job import Job
-from rsctl.targets.sagemaker.channels import PACKAGE, REDUCERS
+from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE, REDUCERS
 
 OPTIONS = "targets.sagemaker"
 OVERLAY = f"{OPTIONS}.overlay"
@@ -109,8 +109,10 @@ def _listed(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
         return _channel(path, body, job) if path[0] == "InputDataConfig" else _tag(path, body, job)
     if path[:2] == ("ResourceConfig", "InstanceGroups") and len(path) > 3:
         group = _item(body, path[:3]).get("InstanceGroupName")
-        pool = "reducers" if group == REDUCERS else "workers"
         key = {"InstanceType": "machine", "InstanceCount": "count"}.get(str(path[3]))
+        pool = "reducers" if group == REDUCERS else "workers"
+        if group == CHIEF and key == "machine" and job.chief.machine is not None:
+            pool = "chief"
         return SpecKey(f"{pool}.{key}", _CORRECT) if key else None
     return None
 

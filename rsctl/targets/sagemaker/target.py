@@ -24,7 +24,8 @@ from rsctl.image.python_package import (
     python_package_uri,
 )
 from rsctl.spec.job import Job
-from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.base import ImagePlan, Plan, Pool, Submission
+from rsctl.targets.chief import chief_findings, chief_job
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.endpoints import shared_service
@@ -33,13 +34,15 @@ from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
+from rsctl.targets.sagemaker.arguments import ranks_of
+from rsctl.targets.sagemaker.channels import CHIEF
 from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.cost_limit import limited_by_cost
 from rsctl.targets.sagemaker.estimator_contract import estimator_findings
 from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
-from rsctl.targets.sagemaker.machines import resolve_pools
+from rsctl.targets.sagemaker.machines import ResolvedPools, resolve_pools
 from rsctl.targets.sagemaker.overlay_checks import patch_findings
 from rsctl.targets.sagemaker.pages import pages_of
 from rsctl.targets.sagemaker.pools import pools_of
@@ -69,7 +72,7 @@ class SageMakerTarget(ManagedTarget):
             *estimator_findings(resolved.job),
             *account_findings(resolved.job),
             *resolved.findings,
-            *architecture_findings(resolved.job, resolved.worker, resolved.reducer, INFO.platform),
+            *_architecture(resolved),
             *comm_findings(resolved),
             *job_findings(resolved),
         ]
@@ -80,16 +83,15 @@ class SageMakerTarget(ManagedTarget):
             package, left_out = _package(resolved.job)
             python_package = make_python_package(resolved.job)
             findings += [*image.findings, *left_out, *python_package_notes(python_package)]
-        processes = _processes(resolved.job)
         uri = python_package_uri(job, self.info.name, python_package)
-        tag = image.plan.tag or "none"
-        rendered = render_body(resolved, run, tag, processes, package, uri)
+        rendered = render_body(resolved, run, image.plan.tag or "none", package, uri)
         findings += rendered.findings
         body = with_overlay(rendered.body, job)
         wrong = body_findings(rendered.body, body, job, _secret_values(job))
         findings += [finding for finding in wrong if not _follows(finding, findings)]
         if not any(finding.is_error for finding in findings):
-            pools, ranks = pools_of(body), ranks_in(decode_arguments(body)) or processes
+            pools = pools_of(body)
+            ranks = _ranks(body, resolved.job, pools)
             findings += patch_findings(rendered.body, body, resolved, pools, ranks)
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
@@ -98,8 +100,8 @@ class SageMakerTarget(ManagedTarget):
             target=self.info.name,
             image=replace(image.plan, tag=_image_in(body)),
             pools=pools,
-            world_size=sum(pool.count for pool in pools if pool.role == "worker") * ranks,
-            env=body.get("Environment", {}),
+            world_size=sum(pool.count * each for pool, each in zip(pools, ranks, strict=False)),
+            env={**body.get("Environment", {}), **_own_env(resolved.job)},
             request={
                 "operation": "CreateTrainingJob",
                 "region": job.targets.sagemaker.region,
@@ -138,6 +140,16 @@ class SageMakerTarget(ManagedTarget):
         return shared_service(SageMakerService, endpoints)
 
 
+def _architecture(resolved: ResolvedPools) -> list[Finding]:
+    """What the workers' image cannot be, on the chief's machine and on the others'."""
+    job, reducer = resolved.job, resolved.reducer
+    found = list(architecture_findings(job, resolved.worker, reducer, INFO.platform))
+    if resolved.chief:
+        own = list(architecture_findings(chief_job(job), resolved.chief, reducer, INFO.platform))
+        found += chief_findings(job, own, found)
+    return found
+
+
 def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     """Whether an error that is known already is why a field of the request is wrong or missing."""
     path = finding.path or ""
@@ -152,11 +164,16 @@ def _package(job: Job) -> tuple[Package | None, list[Finding]]:
     return package, list(package_notes(package))
 
 
-def _processes(job: Job) -> int:
-    """Ranks on each node."""
-    if job.workers.processes != "auto":
-        return job.workers.processes
-    return job.workers.accelerator.per_node if job.workers.accelerator else 1
+def _own_env(job: Job) -> dict[str, str]:
+    """What the chief's script finds besides; none of it is secret."""
+    return {name: str(value) for name, value in job.chief.env.items()}
+
+
+def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:
+    """The ranks on each node of the pools of workers, the first ones."""
+    workers = ranks_in(decode_arguments(body)) or ranks_of(job)
+    chief = ranks_in(decode_arguments(body, CHIEF)) or ranks_of(chief_job(job))
+    return [chief, workers] if sum(pool.role == "worker" for pool in pools) > 1 else [workers]
 
 
 def _image_in(body: dict[str, Any]) -> str | None:

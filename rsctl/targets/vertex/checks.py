@@ -28,15 +28,17 @@ def job_findings(job: Job) -> Iterator[Finding]:
     """What is wrong whatever machines the job gets."""
     yield from _image(job)
     yield from _launch(job)
-    yield from _disk(job)
     yield from _mounts(job)
+
+
+def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+    """What is wrong with the workers of a job, or with the chief of a `chief_job`."""
+    if job.comm.backend == "nccl" and not job.workers.accelerator:
+        message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
+        yield error("comm", message, remedy, "comm.backend")
+    yield from _disk(job)
     yield from secret_findings(job, _SECRETS)
-
-
-def size_findings(job: Job, worker: Machine, reducers: Optional[Reducers]) -> Iterator[Finding]:
-    """What there is too much of."""
     yield from _environment(job, reducers)
-    yield from _quota(job, worker, reducers)
 
 
 def disk_gb(size: Size) -> int:
@@ -67,9 +69,6 @@ def _launch(job: Job) -> Iterator[Finding]:
         what, remedy = unlaunched(job)
         message = f"comm: needs rsctl-launch, which {what} leaves out"
         yield error("unsupported", message, remedy, "comm")
-    if job.comm.backend == "nccl" and not job.workers.accelerator:
-        message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
-        yield error("comm", message, remedy, "comm.backend")
     if job.targets.vertex.reservation is not None and not job.workers.accelerator:
         message = "reservations are used for workers with GPUs, and these have none"
         yield error("machine", message, "remove it", "targets.vertex.reservation")
@@ -135,11 +134,11 @@ def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
         )
 
 
-def _quota(job: Job, worker: Machine, reducers: Optional[Reducers]) -> Iterator[Finding]:
-    """More CPUs of one kind than a project may use by default."""
-    pools = [("workers.count", job.workers.count, worker)]
-    if reducers:
-        pools.append(("reducers.count", reducers.count, reducers.machine))
+def quota_findings(job: Job, pools: list[tuple[str, int, Machine]]) -> Iterator[Finding]:
+    """More CPUs of one kind than a project may use by default.
+
+    `pools` have the key of what is too much, the number of nodes, and their machine.
+    """
     for quota in dict.fromkeys(machine.quota for _, _, machine in pools):
         usual = rules().default_quota(quota or "", job.targets.vertex.region or "")
         counted = [pool for pool in pools if pool[2].quota == quota]

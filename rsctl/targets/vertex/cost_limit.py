@@ -5,6 +5,7 @@ from __future__ import annotations
 from rsctl.costs.limit import limit_time
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool
+from rsctl.targets.chief import chief_job
 from rsctl.targets.vertex.billing import billing_of
 from rsctl.targets.vertex.request import url_of
 from rsctl.targets.vertex.resolved_pools import ResolvedPools
@@ -13,14 +14,11 @@ from rsctl.targets.vertex.scheduling import scheduling
 
 def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
     """The job with a time limit that keeps it below its cost, where it has none."""
-    workers, reducers = job.workers, resolved.reducers
+    chief, reducers = chief_job(job), resolved.reducers
+    nodes = ((chief, resolved.chief, 1), (job, resolved.machine, job.workers.count - 1))
     pools = [
-        Pool(
-            role="worker",
-            count=workers.count,
-            machine=resolved.machine.name,
-            accelerator=workers.accelerator,
-        )
+        Pool(role="worker", count=count, machine=machine.name, accelerator=own.workers.accelerator)
+        for own, machine, count in nodes
     ]
     if reducers is not None:
         pools.append(Pool(role="reducer", count=reducers.count, machine=reducers.machine.name))

@@ -29,6 +29,7 @@ INFO = TargetInfo(
             "Vertex AI has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
         )
     },
+    honoured=frozenset({"chief"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "reduction-server", "fast-socket"}),
     transport_with_reducers=AutomaticTransport(

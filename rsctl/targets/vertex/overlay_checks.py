@@ -22,9 +22,9 @@ _Path = tuple[Union[str, int], ...]
 
 
 def patch_findings(
-    before: dict[str, Any], body: dict[str, Any], has_own_reducers: bool, ranks: int
+    before: dict[str, Any], body: dict[str, Any], has_own_reducers: bool, ranks: tuple[int, int]
 ) -> Iterator[Finding]:
-    """`before` is the body without the patch; so many ranks a node by default."""
+    """`before` is the body without the patch; so many ranks a node of each pool by default."""
     if body != before:
         yield from _field_findings(body)
     pools = specs_of(body)
@@ -43,13 +43,15 @@ def patch_findings(
     for number, pool in enumerate(pools):
         yield from _idle_launcher(number, pool, has_own_reducers)
     for number in _WORKERS[: len(pools)]:
-        yield from _rank_findings(number, pools[number], ranks)
+        yield from _rank_findings(number, pools[number], ranks[number])
 
 
-def world_size(body: dict[str, Any], ranks: int) -> int:
-    """The ranks of all workers; so many a node where the arguments do not have it."""
-    pools = [pool for pool in specs_of(body)[: len(_WORKERS)] if pool]
-    return sum(count_of(pool) * (ranks_in(_arguments(pool)) or ranks) for pool in pools)
+def world_size(body: dict[str, Any], ranks: tuple[int, int]) -> int:
+    """The ranks of all workers; so many a node of each pool where the arguments do not have it."""
+    return sum(
+        count_of(pool) * (ranks_in(_arguments(pool)) or default)
+        for pool, default in zip(specs_of(body), ranks, strict=False)
+    )
 
 
 def chief_of(body: dict[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
+from rsctl.catalog import Machine
 from rsctl.catalog.vertex import rules
 from rsctl.spec.job import Job
+from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.vertex.checks import disk_gb
 from rsctl.targets.vertex.environment import container_env, outputs_of
@@ -55,7 +57,7 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
-    """The variables of every container but those of Reduction Server."""
+    """The variables of a job's containers, but for those of Reduction Server."""
     return container_env(job, run, resolved.has_own_reducers)
 
 
@@ -82,26 +84,28 @@ def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) ->
 
 
 def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> list[dict[str, Any]]:
-    def container() -> dict[str, Any]:
-        return _container(job, run, resolved, entry)
+    def container(own: Job, processes: int) -> dict[str, Any]:
+        return _container(own, run, resolved, entry, processes)
 
-    others = job.workers.count - 1
+    chief, others = chief_job(job), job.workers.count - 1
+    for_chief, for_others = container(chief, resolved.chief_processes), resolved.processes
     pools = [
-        _worker_pool(job, resolved, 1, container()),
-        _worker_pool(job, resolved, others, container()) if others else {},
-        _reducer_pool(job, resolved.reducers, container()) if resolved.reducers else {},
+        _worker_pool(chief, resolved.chief, 1, for_chief),
+        _worker_pool(job, resolved.machine, others, container(job, for_others)) if others else {},
     ]
+    if resolved.reducers:
+        pools.append(_reducer_pool(job, resolved.reducers, container(job, for_others)))
     while not pools[-1]:
         pools.pop()
     return pools
 
 
 def _worker_pool(
-    job: Job, resolved: ResolvedPools, count: int, container: dict[str, Any]
+    job: Job, machine: Machine, count: int, container: dict[str, Any]
 ) -> dict[str, Any]:
     options = job.targets.vertex
     pool = {
-        "machineSpec": _machine_spec(job, resolved),
+        "machineSpec": _machine_spec(job, machine),
         "replicaCount": str(count),
         "pythonPackageSpec" if job.run.package else "containerSpec": container,
         "diskSpec": _disk_spec(job),
@@ -141,9 +145,11 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
     return pool
 
 
-def _container(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
+def _container(
+    job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint, processes: int
+) -> dict[str, Any]:
     """One for all roles: rsctl-launch knows by its role what to start."""
-    container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, resolved, entry)}
+    container: dict[str, Any] = {"imageUri": entry.image, **_entry(job, entry, processes)}
     if job.run.package is not None:
         container = _python_package(job, entry)
     env = env_of(job, run, resolved)
@@ -160,11 +166,11 @@ def _python_package(job: Job, entry: Entrypoint) -> dict[str, Any]:
     }
 
 
-def _entry(job: Job, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
+def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.is_launched:
         command = {"command": list(entry.command)} if entry.command else {}
-        return {**command, "args": launch_arguments(job, resolved.processes)}
+        return {**command, "args": launch_arguments(job, processes)}
     fields: dict[str, Any] = {}
     if job.run.command is not None:
         fields["command"] = list(job.run.command)
@@ -173,13 +179,15 @@ def _entry(job: Job, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, An
     return fields
 
 
-def _machine_spec(job: Job, resolved: ResolvedPools) -> dict[str, Any]:
-    spec: dict[str, Any] = {"machineType": resolved.machine.name}
+def _machine_spec(job: Job, machine: Machine) -> dict[str, Any]:
+    spec: dict[str, Any] = {"machineType": machine.name}
     accelerator = job.workers.accelerator
     if accelerator:
-        spec["acceleratorType"] = gpus_of(resolved.machine, accelerator).enum
+        spec["acceleratorType"] = gpus_of(machine, accelerator).enum
         spec["acceleratorCount"] = accelerator.per_node
     reservation = job.targets.vertex.reservation
+    if accelerator is None:
+        return spec  # a chief without GPUs beside workers with reserved ones
     if isinstance(reservation, list) and reservation:
         spec["reservationAffinity"] = {
             "reservationAffinityType": "SPECIFIC_RESERVATION",

@@ -5,29 +5,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Optional
 
 from rsctl.catalog import Machine
-from rsctl.findings import Finding
+from rsctl.findings import Finding, error
 from rsctl.spec.job import Job
+from rsctl.targets.chief import (
+    chief_findings,
+    chief_job,
+    gpu_findings,
+    has_own_chief,
+    rank_findings,
+)
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.variables import tls_findings
-from rsctl.targets.vertex.checks import job_findings, size_findings
+from rsctl.targets.vertex.checks import job_findings, quota_findings, worker_findings
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
-from rsctl.targets.vertex.scheduling import scheduling_findings
+from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 
 
 @dataclass(frozen=True)
 class ResolvedPools:
-    """The workers' machine, the ranks on each, and the reducers if there are any."""
+    """The workers' machine, the ranks on each, and the reducers if there are any.
+
+    `chief` and `chief_processes` are the first worker's: of most jobs, those of all.
+    """
 
     machine: Machine
     processes: int
     reducers: Optional[Reducers]
+    chief: Machine
+    chief_processes: int
+
+    @property
+    def ranks(self) -> tuple[int, int]:
+        """The ranks on the chief, and on each other worker."""
+        return self.chief_processes, self.processes
 
     @property
     def has_own_reducers(self) -> bool:
@@ -38,18 +56,63 @@ class ResolvedPools:
 def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
     """The pools, or None if there are errors among the findings."""
     findings = list(name_findings(job))
-    machine = worker_machine(job, findings)
+    machine, about_workers = _worker(job)
     reducers = reducers_of(job, machine, findings)
     findings += tls_findings(job, reducers is not None and reducers.kind == "rsctl")
     findings += scheduling_findings(job)
     findings += job_findings(job)
-    own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
-    findings += architecture_findings(job, machine, own, INFO.platform)
-    if machine is not None:
-        findings += size_findings(job, machine, reducers)
-    if machine is None or any(finding.is_error for finding in findings):
+    about_workers += _findings(job, machine, reducers)
+    findings += about_workers
+    chief, processes = machine, ranks_of(job)
+    chief_processes = processes
+    if has_own_chief(job):
+        own = chief_job(job)
+        chief, about_chief = _worker(own)
+        about_chief += _findings(own, chief, reducers)
+        findings += chief_findings(job, about_chief, about_workers)
+        chief_processes = ranks_of(own)
+        findings += rank_findings(job, chief_processes, processes, reducers is not None)
+        findings += gpu_findings(job)
+    if machine is None or chief is None:
         return None, findings
-    return ResolvedPools(machine, ranks_of(job), reducers), findings
+    findings += _pool_findings(job, chief, machine, reducers)
+    if any(finding.is_error for finding in findings):
+        return None, findings
+    return ResolvedPools(machine, processes, reducers, chief, chief_processes), findings
+
+
+def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:
+    findings: list[Finding] = []
+    return worker_machine(job, findings), findings
+
+
+def _findings(
+    job: Job, machine: Optional[Machine], reducers: Optional[Reducers]
+) -> Iterator[Finding]:
+    """What is wrong with workers of a machine."""
+    yield from worker_findings(job, reducers)
+    own = reducers.machine if reducers is not None and reducers.kind == "rsctl" else None
+    yield from architecture_findings(job, machine, own, INFO.platform)
+
+
+def _pool_findings(
+    job: Job, chief: Machine, machine: Machine, reducers: Optional[Reducers]
+) -> Iterator[Finding]:
+    """What of the pools cannot be together."""
+    if chief.arm != machine.arm:
+        message = f"{chief.name} and {machine.name} have other processors, and share one image"
+        yield error("arm", message, "take machines with the same processors", "chief.machine")
+    if chief.name != machine.name and strategy_of(job) == "FLEX_START":
+        message = "flex start gives all pools the same machine, and the chief's is another"
+        remedy = "remove chief.machine, or set another targets.vertex.capacity"
+        yield error("chief", message, remedy, "chief.machine")
+    same = chief.name == machine.name
+    others = job.workers.count - (0 if same else 1)
+    pools = [] if same else [("chief.machine", 1, chief)]
+    pools += [("workers.count", others, machine)] if others else []
+    if reducers:
+        pools.append(("reducers.count", reducers.count, reducers.machine))
+    yield from quota_findings(job, pools)
 
 
 def ranks_of(job: Job) -> int:

@@ -67,7 +67,7 @@ class VertexTarget(ManagedTarget):
         findings += [
             *image.findings,
             *notes,
-            *patch_findings(before, body, resolved.has_own_reducers, resolved.processes),
+            *patch_findings(before, body, resolved.has_own_reducers, resolved.ranks),
         ]
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)
@@ -77,7 +77,7 @@ class VertexTarget(ManagedTarget):
             target=self.info.name,
             image=replace(image.plan, tag=image_of(chief)),
             pools=pools_of(body),
-            world_size=world_size(body, resolved.processes),
+            world_size=world_size(body, resolved.ranks),
             env=variables_of(chief),
             request={"method": "POST", "url": url_of(job), "body": body},
             findings=findings,

@@ -8,11 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from msgspec.structs import replace
-
 from rsctl.catalog import load
 from rsctl.spec.units import Accelerator
-from rsctl.targets.base import Pool
+from rsctl.targets.base import Pool, merged_pools
 
 GOOGLES_REDUCER = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/.*")
 """The image of Reduction Server, one for each multi-region."""
@@ -39,15 +37,11 @@ def replicas_of_pool(job: Any, number: int) -> list[str]:
 
 
 def pools_of(job: Any) -> list[Pool]:
-    """The pools of a CustomJob as a plan has them: one for each role."""
-    pools: dict[str, Pool] = {}
-    for role, spec in zip(_ROLES, specs_of(job), strict=False):
-        count = count_of(spec)
-        if role in pools:
-            pools[role] = replace(pools[role], count=pools[role].count + count)
-        elif count:
-            pools[role] = _pool(role, count, spec.get("machineSpec"))
-    return list(pools.values())
+    """The pools of a CustomJob as a plan has them: the chief's is the other workers' if alike."""
+    specs = zip(_ROLES, specs_of(job), strict=False)
+    return merged_pools(
+        [_pool(role, count_of(spec), spec.get("machineSpec")) for role, spec in specs]
+    )
 
 
 def has_googles_reducers(job: Any) -> bool:

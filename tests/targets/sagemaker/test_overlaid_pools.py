@@ -104,8 +104,8 @@ PATCHES = {
         groups(("gpu", "ml.g5.xlarge", 1), ("cpu", "ml.c5.xlarge", 2)),
         [
             f"error {OVERLAY}: with this patch, the instance groups are gpu and cpu, and "
-            "rsctl-launch knows workers and reducers only: the containers would end at once -> "
-            "name them so, or set run.launcher: none for containers that read "
+            "rsctl-launch knows chief, workers and reducers only: the containers would end at "
+            "once -> name them so, or set run.launcher: none for containers that read "
             "resourceconfig.json themselves"
         ],
     ),
@@ -128,8 +128,8 @@ PATCHES = {
         ),
         [
             f"error {OVERLAY}: with this patch, the instance groups are workers, reducers and "
-            "data, and rsctl-launch knows workers and reducers only: the containers would end at "
-            "once -> name them so, or set run.launcher: none for containers that read "
+            "data, and rsctl-launch knows chief, workers and reducers only: the containers would "
+            "end at once -> name them so, or set run.launcher: none for containers that read "
             "resourceconfig.json themselves"
         ],
     ),

@@ -180,8 +180,8 @@ REDUCERS = {
         reducers(2, **sagemaker(keep_alive="30m")),
         [
             "error targets.sagemaker.keep_alive: SageMaker's "
-            "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers, are "
-            "never kept warm -> remove it, or set reducers.count: 0"
+            "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers or "
+            "chief, are never kept warm -> remove it, or have all machines alike"
         ],
     ),
     "reducers for spot and a training plan": (
@@ -195,10 +195,10 @@ REDUCERS = {
         ),
         [
             "warning limits.spot: AWS leaves open whether spot machines can be had in groups, as "
-            "reducers need them -> try a short job first, or set limits.spot: false",
+            "this job needs them -> try a short job first, or set limits.spot: false",
             "warning targets.sagemaker.training_plan: AWS leaves open whether a training plan can "
-            "be used with groups of machines, and no plan has the machines of reducers -> try a "
-            "short job first, or set reducers.count: 0",
+            "be used with groups of machines, and no plan has machines of several types -> try a "
+            "short job first, or have all machines alike",
         ],
     ),
 }

@@ -1,0 +1,26 @@
+"""Types of values that several blocks of the spec have: names, arguments, one value per target."""
+
+from typing import Annotated, Optional, Union
+
+import msgspec
+from msgspec import Meta
+
+from rsctl.spec.options_common import Text
+
+Word = Annotated[str, Meta(pattern=r"^\S+$")]
+Line = Annotated[str, Meta(pattern=r"^[^\r\n]+$")]
+ImageName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$")]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Module = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$")]
+Package = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9.+:=~_-]*$")]
+ArgName = Annotated[str, Meta(pattern=r"^[^\s=-][^\s=]*$")]
+ArgValue = Union[bool, int, float, str, list[Union[int, float, str]]]
+
+
+class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One value for each target; a single text means the same one for all."""
+
+    vertex: Annotated[Optional[Text], Meta(description="The value on Vertex AI.")] = None
+    sagemaker: Annotated[Optional[Text], Meta(description="The value on SageMaker.")] = None
+    compose: Annotated[Optional[Text], Meta(description="The value on docker compose.")] = None
+    process: Annotated[Optional[Text], Meta(description="The value on plain processes.")] = None

@@ -1,0 +1,130 @@
+"""The job as its chief has it: what `chief` says in the place of `workers` and `run`. Pure.
+
+Whoever renders a worker is given this job for the first one, and the job itself for the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Union
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.findings import Finding, error, warning
+from rsctl.spec.job import Chief, Job, PerTarget
+
+_Args = Union[Mapping[str, Any], list[str]]
+_WORKER_KEY = re.compile(r"\bworkers\.(machine|accelerator|disk)\b")
+_OF_MACHINES = ("workers.machine", "workers.accelerator")
+
+
+def has_own_chief(job: Job) -> bool:
+    """Whether the chief differs from the other workers in anything that the job says."""
+    return job.chief != Chief()
+
+
+def chief_job(job: Job) -> Job:
+    """The job with the chief's machine, disk, arguments and variables as those of all workers."""
+    chief, workers, run = job.chief, job.workers, job.run
+    accelerator = workers.accelerator
+    if chief.accelerator is not None:
+        accelerator = None if chief.accelerator == "none" else chief.accelerator
+    return replace(
+        job,
+        chief=Chief(),
+        workers=replace(
+            workers,
+            machine=_laid_over(workers.machine, chief.machine),
+            accelerator=accelerator,
+            disk=chief.disk or workers.disk,
+        ),
+        run=replace(run, args=_args(run.args, chief.args), env={**run.env, **chief.env}),
+    )
+
+
+def _laid_over(workers: Any, chief: Any) -> Any:
+    """A machine for each target; where the chief names none, it is the other workers'."""
+    if chief is None or not isinstance(chief, PerTarget):
+        return workers if chief is None else chief
+    given = msgspec.structs.asdict(chief)
+    if isinstance(workers, PerTarget):
+        return replace(workers, **{name: value for name, value in given.items() if value})
+    return replace(chief, **{name: value or workers for name, value in given.items()})
+
+
+def _args(common: _Args, own: _Args | None) -> Any:
+    """`spec.role_checks` refuses a mapping over a list."""
+    if isinstance(own, Mapping) and isinstance(common, Mapping):
+        return {**common, **own}
+    return common if own is None else own
+
+
+def worker_job(job: Job, index: int) -> Job:
+    """The job as the worker of this number has it."""
+    return chief_job(job) if index == 0 else job
+
+
+def chief_findings(job: Job, chief: list[Finding], workers: list[Finding]) -> list[Finding]:
+    """Those of a check's findings about `chief_job` that it has not about the other workers.
+
+    They name the chief's keys where it has its own.
+    """
+    return [_of_chief(job, finding) for finding in chief if finding not in workers]
+
+
+def rank_findings(job: Job, chief: int, others: int, has_reducers: bool) -> Iterator[Finding]:
+    """Findings on ranks that the chief and the other workers have in different numbers.
+
+    torchrun itself adds up the ranks of its nodes, however many each has.
+    """
+    if job.workers.count == 1 or not has_own_chief(job):
+        return
+    if has_reducers and chief != others:
+        message = (
+            f"the chief has {chief} rank(s) and every other worker {others}: reducers are started "
+            "for nodes with equally many"
+        )
+        remedy = "set workers.processes for the same number on all, or reducers.count: 0"
+        yield error("chief", message, remedy, "chief.accelerator")
+
+
+def gpu_findings(job: Job) -> Iterator[Finding]:
+    """A warning where only the chief has GPUs, or only the others: NCCL needs one for each rank."""
+    if job.workers.count == 1:
+        return
+    has_gpus = [each.workers.accelerator is not None for each in (chief_job(job), job)]
+    if has_gpus[0] != has_gpus[1] and job.run.launcher == "torchrun" and job.comm.backend == "auto":
+        without = "the other workers have" if has_gpus[0] else "the chief has"
+        message = f"NCCL needs a GPU for each rank, and {without} none"
+        remedy = "set comm.backend: gloo, or launcher once for a chief that does not train"
+        yield warning("chief", message, remedy, "chief.accelerator")
+
+
+def _of_chief(job: Job, finding: Finding) -> Finding:
+    remedy = _named(finding.remedy) if finding.remedy else None
+    is_inherited = job.chief.accelerator is None and job.workers.accelerator is not None
+    if finding.is_error and is_inherited and finding.path in _OF_MACHINES and remedy:
+        remedy += "; for a chief without accelerators, set chief.accelerator: none"
+    return replace(
+        finding,
+        message=f"the chief: {_named(finding.message)}",
+        remedy=remedy,
+        path=_key(job, finding.path) if finding.path else None,
+    )
+
+
+def _named(text: str) -> str:
+    return _WORKER_KEY.sub(r"chief.\1", text)
+
+
+def _key(job: Job, path: str) -> str:
+    block, _, name = path.partition(".")
+    variable = name.partition(".")[2]
+    is_own = (
+        (block == "workers" and getattr(job.chief, name.partition(".")[0], None) is not None)
+        or (path == "run.args" and job.chief.args is not None)
+        or (name.startswith("env.") and variable in job.chief.env)
+    )
+    return f"chief.{name}" if is_own else path

@@ -1,0 +1,30 @@
+"""What the containers of a job are called with, and how many ranks that starts on a node. Pure."""
+
+from __future__ import annotations
+
+from rsctl.spec.job import Job
+from rsctl.targets.chief import chief_job
+from rsctl.targets.launch_command import launch_arguments, script_arguments
+from rsctl.targets.sagemaker.channels import CHIEF
+from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
+
+
+def container_arguments(job: Job) -> ContainerArguments:
+    """With launcher none they are passed as they are, since nobody in there would read a file.
+
+    All machines have one Environment, so that a chief's own variables are arguments too.
+    """
+    if job.run.package is not None:
+        return ContainerArguments([], {})
+    if not job.run.is_launched:
+        return ContainerArguments(script_arguments(job), {})
+    chief = chief_job(job)
+    own = launch_arguments(chief, ranks_of(chief), job.chief.env)
+    return encode_arguments(launch_arguments(job, ranks_of(job)), {CHIEF: own})
+
+
+def ranks_of(job: Job) -> int:
+    """Ranks on each node."""
+    if job.workers.processes != "auto":
+        return job.workers.processes
+    return job.workers.accelerator.per_node if job.workers.accelerator else 1
