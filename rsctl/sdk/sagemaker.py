@@ -259,6 +259,7 @@ def _functions(calls: _Calls) -> dict[str, Any]:
 
 def _with_code(body: dict[str, Any]) -> dict[str, Any]:
     """The body, with code in place of secrets."""
-    hidden = {name: secret(name) for name, value in body["Environment"].items() if value is None}
+    environment = body.get("Environment", {})
+    hidden = {name: secret(name) for name, value in environment.items() if value is None}
     hidden = {n: Code("secrets.token_hex()") if c.text == "token" else c for n, c in hidden.items()}
-    return {**body, "Environment": {**body["Environment"], **hidden}}
+    return {**body, "Environment": {**environment, **hidden}} if environment else body

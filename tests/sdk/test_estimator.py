@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.sdk.sagemaker import estimator
+from rsctl.sdk.sagemaker import code, estimator
 
 from .conftest import PlanOf
 
@@ -52,6 +52,13 @@ def test_the_request_is_that_of_an_estimator(plan_of: PlanOf, tmp_path: Path, wa
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == body
+
+
+def test_version_3_as_code_needs_no_variables(plan_of: PlanOf) -> None:
+    printed = code(plan_of("sagemaker", JOB.replace("  env: {NCCL_DEBUG: INFO}\n", "")))
+    assert "environment=" not in printed
+    assert """"sagemaker_submit_directory": '"s3://code/sourcedir.tar.gz"',""" in printed
+    assert "source_code=" not in printed
 
 
 def test_without_the_sdk_it_says_where_to_have_it(

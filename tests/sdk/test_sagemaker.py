@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rsctl.emulators.nodes import ANY_IMAGE, Program
 from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 
-from .conftest import SAGEMAKER
+from .conftest import SAGEMAKER, PlanOf
 
 SDK_PYTHON = os.environ.get("SDK_PYTHON", "")
 SCRIPT = str(Path(__file__).with_name("train_with_sdk.py"))
@@ -111,3 +112,34 @@ def test_source_in_an_image_of_aws_is_started_by_the_sdk(
     (script,) = (tmp_path / "cloud").rglob("sm_train.sh")
     assert "--nproc_per_node=1 train.py --name 'a b'\n" in script.read_text()
     assert (tmp_path / "cloud" / "s3" / "staging" / "sdk").is_dir()
+
+
+PACKAGED = """
+name: t
+run: {package: s3://code/sourcedir.tar.gz, script: train.py, args: {name: a b}, launcher: none}
+image: {uri: 763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-cpu-py312}
+workers: {count: 2, machine: ml.m5.xlarge}
+outputs: s3://bucket/out
+targets: {sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}}
+"""
+
+
+@needs_sdk
+def test_a_package_in_a_bucket_is_the_plans_request(
+    emulator: SageMakerEmulator, tmp_path: Path, plan_of: PlanOf
+) -> None:
+    """And it runs: the script ends with an error unless it is called as it should be."""
+    bucket = tmp_path / "cloud" / "s3" / "code"
+    bucket.mkdir(parents=True)
+    (tmp_path / "train.py").write_text("import sys\nassert sys.argv[1:] == ['--name', 'a b']\n")
+    with tarfile.open(bucket / "sourcedir.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "train.py", "train.py")
+    job = train(emulator, tmp_path, "object", PACKAGED)
+    assert job["TrainingJobStatus"] == "Completed"
+    body = plan_of("sagemaker", PACKAGED.removeprefix("\nname: t\n")).plan.request["body"]
+    name = {"sagemaker_job_name": '"t-aaaaaa"'}
+    assert {**job["HyperParameters"], **name} == body["HyperParameters"]
+    algorithm = {**body["AlgorithmSpecification"], "EnableSageMakerMetricsTimeSeries": False}
+    assert job["AlgorithmSpecification"] == algorithm  # with the service's own default
+    assert job["ResourceConfig"] == body["ResourceConfig"]
+    assert job.get("InputDataConfig", []) == []
