@@ -2,6 +2,9 @@
 
     python nccl_tests.py all_reduce_perf -b 1K -e 1G -f 2
 
+With launcher mpi it runs on all nodes, each rank with a GPU of its own; the program must be one
+that is built with MPI, such as all_reduce_perf_mpi. The first rank reports.
+
 For each size `busbw.SIZE`, `algbw.SIZE` (GB/s) and `time_us.SIZE`, out of place, and `busbw.avg` of
 them all. They come from its JSON report (-J), which has more digits, where the program can write
 one, else from its table. Ends with 1 if a result was wrong.
@@ -82,10 +85,22 @@ def command(program: str, arguments: list[str], report: Path) -> list[str]:
     if path is None:
         sys.exit(f"no program {program}: take an image that has nccl-tests, or give its path")
     if not any(word.startswith("-g") for word in arguments):
-        arguments = [*arguments, "-g", str(gpus())]
+        arguments = [*arguments, "-g", str(1 if is_mpi() else gpus())]
+    if not is_first():
+        return [path, *arguments]
     options = subprocess.run([path, "-h"], capture_output=True, text=True, check=False)
     can_report = "-J" in options.stdout + options.stderr
     return [path, *arguments, *(["-J", str(report)] if can_report else [])]
+
+
+def is_mpi() -> bool:
+    """Whether mpirun has started this process as one of several."""
+    return "OMPI_COMM_WORLD_RANK" in os.environ
+
+
+def is_first() -> bool:
+    """Whether this process is the one that prints the table."""
+    return os.environ.get("OMPI_COMM_WORLD_RANK", "0") == "0"
 
 
 def gpus() -> int:
@@ -113,6 +128,8 @@ def main() -> None:
         written = report.read_text() if report.exists() else ""
     if process.returncode:
         sys.exit(f"{words[0]} ended with {process.returncode}")
+    if not is_first():
+        return
     results, wrong = read_report(json.loads(written)) if written else read_table(lines)
     if not results:
         sys.exit("it printed no results")

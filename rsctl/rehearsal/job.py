@@ -130,6 +130,9 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
         yield error("image", message, "use --rehearse-with docker", "image.uri")
     if job.run.launcher == "torchrun":
         yield from _missing_torch()
+    elif job.run.launcher == "mpi":
+        message = "mpirun takes nodes that are processes of this machine for one"
+        yield error("mpi", message, "use --rehearse-with docker", "run.launcher")
     if plan.request.get("body", {}).get("EnableNetworkIsolation"):
         message = "processes have this machine's network: they cannot be isolated from it"
         path = "targets.sagemaker.network_isolation"

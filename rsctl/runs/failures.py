@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -18,6 +18,7 @@ from rsctl.stream.sanitize import sanitize_line
 
 _TAIL = 400
 _LONGEST = 2000  # characters of a text that the job gives
+_WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
 _TOGETHER_SECONDS = 2.0
 
@@ -31,8 +32,11 @@ def exit_report(line: LogEvent) -> Failure | None:
     if not record or record["rsctl"] != "exit":
         return None
     code, rank, signal = record.get("code"), record.get("rank"), record.get("signal")
+    replica = record.get("replica")
+    is_other = isinstance(replica, str) and _WORKER.fullmatch(replica) is not None
     return Failure(
-        replica=line.replica,
+        replica=str(replica) if is_other else line.replica,
+        log=line.replica if is_other and replica != line.replica else None,
         time=_time_in(record) or line.time,
         exit_code=code if isinstance(code, int) else 1,
         rank=rank if isinstance(rank, int) else None,
@@ -70,6 +74,20 @@ def runtime_finding(line: LogEvent) -> Finding | None:
 
 def _short(text: str) -> str:
     return sanitize_line(text[:_LONGEST])
+
+
+def believable(
+    reports: Iterable[Failure], failed: Collection[str], replicas: Collection[str]
+) -> list[Failure]:
+    """The reports of a job's own replicas from logs of those that have failed.
+
+    Anybody can print such a line.
+    """
+    return [
+        report
+        for report in reports
+        if (report.log or report.replica) in failed and report.replica in replicas
+    ]
 
 
 def first_failure(
@@ -113,8 +131,9 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
 
     With them, how many processes the report says the kernel ended for want of memory.
     """
-    path = folder.log(failure.replica)
-    reader = JournalReader(path, failure.replica, tail_offset(path, _TAIL))
+    replica = failure.log or failure.replica
+    path = folder.log(replica)
+    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
     lines: list[LogEvent] = []
     while batch := reader.read():
         for line in batch:

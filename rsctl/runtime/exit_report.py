@@ -16,7 +16,7 @@ def keep_stderr_tail(
 ) -> stderr_tail.StderrTail | None:
     """What keeps the end of this command's stderr, where the platform reads why a node failed.
 
-    For torchrun's ranks, rank.py keeps it.
+    For torchrun's ranks, rank.py keeps it; those of mpirun write to the chief's.
     """
     if failure_file(environ) is None or (launcher == "torchrun" and cluster.role == "worker"):
         return None
@@ -42,6 +42,9 @@ def report_exit(
         rank.report_failure(status, rank=cluster.index, local_rank=0)
         who = f"{cluster.replica}, rank {cluster.index},"
         write_failure(environ, stderr_tail.format_failure(status, who), stderr)
+    if launcher == "mpi" and status.is_failure:
+        failure = stderr_tail.format_failure(status, f"{cluster.replica}, mpirun,")
+        write_failure(environ, failure, stderr)
     return status.code
 
 

@@ -1,9 +1,9 @@
 """`rsctl-launch`: the first process of a node, which runs its part of a job or checks its image.
 
-Usage: rsctl-launch [--launcher torchrun|once] [--processes N] [--env NAME=VALUE]... [--python]
+Usage: rsctl-launch [--launcher torchrun|mpi|once] [--processes N] [--env NAME=VALUE]... [--python]
                     [--fill N] -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
-       rsctl-launch --check [--transport NAME] [--launcher torchrun|once]
+       rsctl-launch --check [--transport NAME] [--launcher torchrun|mpi|once]
 
 This file and what it imports at its head must parse on Python 3.7: see interpreter.py.
 """
@@ -53,13 +53,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--launcher",
-        choices=("torchrun", "once"),
+        choices=("torchrun", "mpi", "once"),
         default="torchrun",
-        help="torchrun starts the command once for each rank, once starts it once a node",
+        help="torchrun and mpi start the command once for each rank, once starts it once a node",
     )
-    parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="ranks on this node (torchrun)"
-    )
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="ranks on each node")
     parser.add_argument(
         "--env",
         action="append",

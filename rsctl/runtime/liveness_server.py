@@ -12,32 +12,29 @@ import signal
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.environment import peer_timeout
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.listener import Address, Listener, own_address
 from rsctl.runtime.liveness import (
     BYE,
     GREETING,
     MAX_LINE_BYTES,
-    Address,
     is_needed,
     keep_alive,
     liveness_port,
     proof,
     read_line,
 )
-from rsctl.runtime.network import address_of, is_loopback
 from rsctl.runtime.threads import stop_signals_blocked
 
 RECONNECT_SECONDS = 5.0
 """How long a worker's node whose connection was lost without a goodbye may take to come back."""
 
 _POLL_SECONDS = 0.2
-_MAX_UNAUTHENTICATED = 64
 
 
 def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer | None:
@@ -53,7 +50,7 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer
     run, token = environ.get("RSCTL_RUN", ""), environ["RSCTL_TOKEN"].encode()
     try:
         with stop_signals_blocked():
-            return LivenessServer((_own_address(cluster), port), workers, run, token, _stop)
+            return LivenessServer((own_address(cluster), port), workers, run, token, _stop)
     except OSError as error:
         raise LaunchError(
             ENVIRONMENT,
@@ -61,13 +58,6 @@ def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer
             f"cannot listen on port {port}, where workers report that they are alive: {error}",
             "See what else listens there, and take it out of the image.",
         ) from error
-
-
-def _own_address(cluster: Cluster) -> str:
-    """Where this node listens, as its reducer does. Raises OSError."""
-    if cluster.interface is None or is_loopback(cluster.own_host):
-        return cluster.own_host
-    return address_of(cluster.interface)
 
 
 def _stop() -> None:
@@ -131,16 +121,13 @@ class LivenessServer:
         stop: Callable[[], None],
     ) -> None:
         """Raises OSError if the address cannot be bound."""
-        self._listener = socket.create_server(address, backlog=1024)
         self._workers = workers
         self._run, self._token = run, token
         self._stop = stop
-        self._unauthenticated: deque[socket.socket] = deque()
-        self._lock = threading.Lock()
         self.has_ended = False
         """Whether all workers have ended, and `stop` was called."""
-        for loop in (self._accept_all, self._wait_for_end):
-            threading.Thread(target=loop, daemon=True).start()
+        Listener(address, self._serve)
+        threading.Thread(target=self._wait_for_end, daemon=True).start()
 
     def _wait_for_end(self) -> None:
         while not self._workers.all_ended():
@@ -148,41 +135,14 @@ class LivenessServer:
         self.has_ended = True
         self._stop()
 
-    def _accept_all(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:  # Out of descriptors, which passes.
-                time.sleep(_POLL_SECONDS)
-                continue
-            # A connection has HANDSHAKE_SECONDS to authenticate itself; where too many try, the
-            # oldest is closed, so that a worker never waits for them.
-            with self._lock:
-                if len(self._unauthenticated) >= _MAX_UNAUTHENTICATED:
-                    _shut_down(self._unauthenticated.popleft())
-                self._unauthenticated.append(sock)
-            try:
-                threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
-            except RuntimeError:  # No more threads for now, which passes; a worker comes again.
-                self._forget(sock)
-                sock.close()
-                time.sleep(_POLL_SECONDS)
-
-    def _forget(self, sock: socket.socket) -> None:
-        """A connection is authenticated or closed."""
-        with self._lock, suppress(ValueError):  # it may have been closed as the oldest
-            self._unauthenticated.remove(sock)
-
-    def _serve(self, sock: socket.socket) -> None:
-        with sock:
-            try:
-                index = self._authenticate(sock)
-            except OSError:
-                return
-            finally:
-                self._forget(sock)
-            self._workers.connected(index)
-            self._workers.disconnected(index, in_order=_ends_with_goodbye(sock))
+    def _serve(self, sock: socket.socket, authenticated: Callable[[], None]) -> None:
+        try:
+            index = self._authenticate(sock)
+        except OSError:
+            return
+        authenticated()
+        self._workers.connected(index)
+        self._workers.disconnected(index, in_order=_ends_with_goodbye(sock))
 
     def _authenticate(self, sock: socket.socket) -> int:
         """The index of the worker that has connected. Raises OSError for all other peers."""
@@ -198,11 +158,6 @@ class LivenessServer:
         keep_alive(sock)
         sock.sendall(b"ok\n")
         return index
-
-
-def _shut_down(sock: socket.socket) -> None:
-    with suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
 
 
 def _ends_with_goodbye(sock: socket.socket) -> bool:

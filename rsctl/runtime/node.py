@@ -26,12 +26,15 @@ from rsctl.runtime import (
 from rsctl.runtime.check.recheck import Recheck, image_transport, start_recheck
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.mpi.chief import HeldNodes
+from rsctl.runtime.mpi.starter import run_for_chief
 from rsctl.runtime.network import is_loopback, named_interface, with_interface
 from rsctl.runtime.peers import wait_at_barrier, wait_for_listeners, wait_for_names
 from rsctl.runtime.platforms import platform, read_cluster
 from rsctl.runtime.process_spec import ProcessSpec
 from rsctl.runtime.settings import number
 from rsctl.runtime.telemetry import start_telemetry
+from rsctl.runtime.threads import stop_signals_blocked
 from rsctl.runtime.traffic_control import NetworkLimits, limit_network
 from rsctl.runtime.versions import VersionReport
 
@@ -97,6 +100,11 @@ def _run(
     job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
 
     process_tree.adopt_orphans()
+    if not job.argv:
+        with stop_signals_blocked():
+            start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
+        return run_for_chief(cluster, job.environ)
+    nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
     began = time.time()
     child = rank.start(job.argv, job.environ, tail)
@@ -115,12 +123,19 @@ def _run(
     if report is not None:
         report.finish()
     process_tree.kill_descendants()
+    if nodes is not None:
+        nodes.end(code)
     has_outputs = cluster.role == "worker" and "RSCTL_OUTPUT_DIR" in job.environ
     if code == 0 and has_outputs and _is_container(cluster, environ):
         lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
         if lost is not None:
             rank.emit("finding", lost)
     return code
+
+
+def _starts_others(cluster: Cluster, options: argparse.Namespace) -> bool:
+    """Whether this node's mpirun starts the ranks of other nodes."""
+    return cluster.role == "worker" and options.launcher == "mpi" and len(cluster.workers) > 1
 
 
 def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
@@ -149,6 +164,8 @@ def _process_spec(
     if cluster.role == "reducer":
         return process_spec.reducer(cluster, options.processes, environ)
     command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
+    if options.launcher == "mpi":
+        return process_spec.mpi(cluster, options.processes, command, environ)
     if options.launcher == "once":
         return process_spec.once(cluster, command, environ)
     return process_spec.torchrun(cluster, options.processes, command, environ)

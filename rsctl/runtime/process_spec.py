@@ -12,6 +12,7 @@ from rsctl.runtime import binding, rank
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.environment import peer_timeout
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.mpi import mpirun
 from rsctl.runtime.network import is_loopback
 
 
@@ -27,6 +28,8 @@ def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str])
     """Raises LaunchError if this interpreter lacks what the node is to run."""
     if cluster.role == "reducer":
         _require_reducer()
+    elif launcher == "mpi":
+        mpirun.require_mpirun(environ)
     elif launcher == "torchrun":
         _require_torch()
         if cluster.reducers or any(name.startswith("RSCTL_COMM_") for name in environ):
@@ -89,6 +92,24 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Pr
         "MASTER_PORT": str(cluster.port),
     }
     return ProcessSpec(argv=command, environ=_with_defaults(cluster, environ) | ranks)
+
+
+def mpi(
+    cluster: Cluster, processes: int, command: list[str], environ: Mapping[str, str]
+) -> ProcessSpec:
+    """The chief's mpirun, which starts the command once for each rank of the job.
+
+    The file with the nodes is in the environment as RSCTL_HOSTFILE. Other workers have the same
+    environment for MPI's daemon, and start nothing by themselves.
+    """
+    defaults = {**_threads(cluster, processes), **_with_defaults(cluster, environ)}
+    defaults = mpirun.with_settings(cluster, defaults)
+    defaults |= {"MASTER_ADDR": cluster.master_address, "MASTER_PORT": str(cluster.port)}
+    if cluster.index > 0:
+        return ProcessSpec([], defaults)
+    hostfile = mpirun.write_hostfile(cluster, processes)
+    argv = mpirun.command_line(cluster, processes, hostfile, command)
+    return ProcessSpec(argv, {**defaults, mpirun.HOSTFILE: hostfile})
 
 
 def reducer(cluster: Cluster, processes: int, environ: Mapping[str, str]) -> ProcessSpec:

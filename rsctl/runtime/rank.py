@@ -1,10 +1,10 @@
 """Runs one command as a child process, passes signals on, and reports a failure at once.
 
-    python -I -S rank.py -- COMMAND...
+    python -I -S rank.py [--mpi] -- COMMAND...
 
-torchrun starts this once for each rank, instead of the training script. When one rank fails, its
-peers fail a moment later with connection errors, and torchrun polls its ranks only now and
-then: which one failed FIRST would be lost. The line that this prints carries the time.
+torchrun or mpirun starts this once for each rank, instead of the training script. When one rank
+fails, its peers fail a moment later with connection errors, and torchrun polls its ranks only now
+and then: which one failed FIRST would be lost. The line that this prints carries the time.
 
 It is the time at which the process ended. A rank that raises an exception prints its traceback,
 closes its connections, and then ends: on a busy machine a peer may overtake it in that last step.
@@ -23,7 +23,7 @@ import time
 
 TYPE_CHECKING = False  # importing typing would cost as much as starting the interpreter
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
     from typing import NoReturn
 
@@ -104,8 +104,13 @@ def wait(child: int) -> ExitStatus:
             _send(child, received)
 
 
-def report_failure(status: ExitStatus, rank: int | None, local_rank: int | None) -> None:
-    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed."""
+def report_failure(
+    status: ExitStatus, rank: int | None, local_rank: int | None, replica: str | None = None
+) -> None:
+    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
+
+    `replica` is given where the line comes into another replica's log.
+    """
     seconds, nanoseconds = divmod(status.time, 10**9)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
     emit(
@@ -117,6 +122,7 @@ def report_failure(status: ExitStatus, rank: int | None, local_rank: int | None)
             "signal": status.signal,
             "time": f"{moment}.{nanoseconds // 1000:06d}Z",
             **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
+            **({"replica": replica} if replica else {}),
         },
     )
 
@@ -248,12 +254,12 @@ def _signal_name(signum: int) -> str:
         return f"SIG{signum}"
 
 
-def _load_stderr_tail() -> ModuleType:
-    """The module beside this file; `-I -S` leaves no other way to it."""
+def _load_beside(name: str) -> ModuleType:
+    """The module of this name beside this file; `-I -S` leaves no other way to it."""
     from importlib.util import module_from_spec, spec_from_file_location
 
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stderr_tail.py")
-    spec = spec_from_file_location("stderr_tail", path)
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
+    spec = spec_from_file_location(name, path)
     assert spec is not None  # noqa: S101
     assert spec.loader is not None  # noqa: S101
     module = module_from_spec(spec)
@@ -261,25 +267,61 @@ def _load_stderr_tail() -> ModuleType:
     return module
 
 
-def main(command: list[str]) -> int:
-    """Run the command as the rank that torchrun's environment says; returns its exit code."""
+def main(arguments: list[str]) -> int:
+    """Run the command as the rank that the environment says; returns its exit code."""
     die_with_parent(signal.SIGKILL, os.getppid())
+    command = arguments[arguments.index("--") + 1 :]
+    if arguments[0] == "--mpi":
+        return _main_of_mpi(command)
+    return _main(command)
+
+
+def _main_of_mpi(command: list[str]) -> int:
+    """As `_main`, with a rank of mpirun's, whose output it passes on in whole lines."""
+    _take_rank_from_mpi()
+    lines = _load_beside("whole_lines").WholeLines()
+    code = _main(command, lines.begin)
+    lines.end()
+    return code
+
+
+def _main(command: list[str], begin: Callable[[], None] = lambda: None) -> int:
+    """Run the command; `begin` is called when it has been started."""
     if os.environ.get(FAILURE_FILE):
-        return _main_with_failure_file(command, os.environ[FAILURE_FILE])
-    status = wait(start(command, os.environ))
+        return _main_with_failure_file(command, os.environ[FAILURE_FILE], begin)
+    child = start(command, os.environ)
+    begin()
+    status = wait(child)
     if status.is_failure:
-        report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+        _report_own_failure(status)
     return status.code
 
 
-def _main_with_failure_file(command: list[str], path: str) -> int:
-    """As main, and write why the rank failed to a file for the platform."""
-    stderr_tail = _load_stderr_tail()
+def _take_rank_from_mpi() -> None:
+    """Give the command the variables that torchrun would set, beside Open MPI's own."""
+    for name in ("RANK", "LOCAL_RANK"):
+        os.environ[name] = os.environ[f"OMPI_COMM_WORLD_{name}"]
+    for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
+        scope = name[: -len("WORLD_SIZE")]
+        os.environ[name] = os.environ[f"OMPI_COMM_WORLD_{scope}SIZE"]
+
+
+def _report_own_failure(status: ExitStatus) -> None:
+    """As this rank, and where its output comes into the chief's log, with its own replica."""
+    replica = os.environ.get("RSCTL_REPLICA") if "OMPI_COMM_WORLD_RANK" in os.environ else None
+    report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]), replica)
+
+
+def _main_with_failure_file(command: list[str], path: str, begin: Callable[[], None]) -> int:
+    """As `_main`, and write why the rank failed to a file for the platform."""
+    stderr_tail = _load_beside("stderr_tail")
     tail = stderr_tail.StderrTail()
-    status = wait(start(command, os.environ, tail))
+    child = start(command, os.environ, tail)
+    begin()
+    status = wait(child)
     stderr = tail.end()
     if status.is_failure:
-        report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]))
+        _report_own_failure(status)
         who = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
         failure = stderr_tail.format_failure(status, who)
         stderr_tail.write_failure_file(path, failure, stderr)
@@ -287,4 +329,4 @@ def _main_with_failure_file(command: list[str], path: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

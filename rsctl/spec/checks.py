@@ -67,6 +67,7 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
 
 def _check_pools(job: Job) -> Iterator[Finding]:
     yield from _check_processes(job.workers)
+    yield from _check_mpi(job)
     yield from check_visible_env(job.reducers.env, "reducers.env", "in the plan")
     reducers, transport = job.reducers.count, job.image.transport
     for key in ("disk", "env"):
@@ -84,6 +85,16 @@ def _check_pools(job: Job) -> Iterator[Finding]:
             "use transport reduction-server or auto, or set reducers.count: 0",
             "reducers.count",
         )
+
+
+def _check_mpi(job: Job) -> Iterator[Finding]:
+    """rsctl's reducers are for PyTorch; Reduction Server is part of NCCL."""
+    if job.run.launcher != "mpi" or job.reducers.count == 0:
+        return
+    if job.image.transport != "reduction-server":
+        message = "launcher mpi does not use rsctl's reducers"
+        remedy = "use launcher torchrun, or set reducers.count: 0"
+        yield error("reducers", message, remedy, "reducers.count")
 
 
 def _check_processes(workers: Workers) -> Iterator[Finding]:

@@ -155,9 +155,10 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = field(default_factory=dict)
     launcher: Annotated[
-        Literal["torchrun", "once", "none"],
+        Literal["torchrun", "mpi", "once", "none"],
         Meta(
-            description="torchrun: one process for each rank. once: the command once a node. "
+            description="torchrun: one process for each rank. mpi: the same by Open MPI's mpirun, "
+            "which the image must have (image.apt: [openmpi-bin]). once: the command once a node. "
             "none: nothing of rsctl in the container; command and args are passed as they are. "
             "With `package` it is none, or the container's own torchrun on SageMaker."
         ),

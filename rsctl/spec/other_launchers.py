@@ -41,6 +41,7 @@ _VALUES = {
     "vertex": "gcp google vertex-ai vertexai vertex_ai gcp_vertex gcp_batch",
     "sagemaker": "aws amazon aws_sagemaker",
     "once": "python plain",
+    "mpi": "mpirun mpiexec openmpi horovod horovodrun",
 }
 
 KEYS = {name: path for path, names in _KEYS.items() for name in names.split()}

@@ -34,7 +34,7 @@ _PLAIN: dict[Any, Any] = {
     str: ["string", "number"],
     EnvValue: ["string", "number", "boolean"],
 }
-_OUR_LAUNCHERS = ["torchrun", "once"]
+_OUR_LAUNCHERS = ["torchrun", "mpi", "once"]
 _ALSO_NUMBERS = {Count: "integer", Regression: "number"}
 _VARIABLE = {
     "description": "A text with ${NAME} or ${NAME:-default}, which the environment fills in.",

@@ -73,7 +73,8 @@ class FindingEvent(msgspec.Struct, tag="finding", kw_only=True, frozen=True):
 class Failure(msgspec.Struct, kw_only=True, frozen=True):
     """The first failure of a job: who, how, when, its last lines, and what is known about it.
 
-    `causes` pair a known cause with its remedy.
+    `causes` pair a known cause with its remedy. `log` is whose log has it, where that is another
+    replica's: mpirun brings what all ranks write to the chief.
     """
 
     replica: str
@@ -81,6 +82,7 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
     exit_code: int
     signal: Optional[str] = None
     rank: Optional[int] = None
+    log: Optional[str] = None
     lines: list[str] = []
     causes: list[Finding] = []
 

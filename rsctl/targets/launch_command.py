@@ -19,7 +19,7 @@ def launch_arguments(
     options = ["--launcher", job.run.launcher]
     for name, value in variables.items():
         options += ["--env", f"{name}={value}"]
-    if job.run.launcher == "torchrun":
+    if job.run.launcher in ("torchrun", "mpi"):
         options += ["--processes", str(processes)]
     if job.run.command is None:
         options.append("--python")

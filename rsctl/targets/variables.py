@@ -50,11 +50,14 @@ def comm_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
 
 
 def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
-    """What authenticates workers and reducers to each other, and whether they use TLS."""
-    if not has_reducers:
-        return {}
-    env: dict[str, Optional[str]] = {TOKEN: None}
-    return {**env, TLS_VARIABLE: "1", IDENTITY_VARIABLE: None} if _asks_for_tls(job) else env
+    """What authenticates nodes to each other: workers to reducers, perhaps with TLS, or to the
+    chief that starts MPI on them."""
+    env: dict[str, Optional[str]] = {}
+    if has_reducers or (job.run.launcher == "mpi" and job.workers.count > 1):
+        env[TOKEN] = None
+    if has_reducers and _asks_for_tls(job):
+        env |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: None}
+    return env
 
 
 def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:

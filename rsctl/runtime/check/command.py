@@ -10,6 +10,7 @@ from rsctl.runtime.check.nccl import find_torch
 from rsctl.runtime.check.proof import import_failure, prove, time_limit
 from rsctl.runtime.check.transports import TRANSPORTS
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.mpi.mpirun import require_mpirun
 
 _TORCHRUN = ("torch", "rsctl.runtime.torchrun")
 
@@ -17,6 +18,7 @@ _TORCHRUN = ("torch", "rsctl.runtime.torchrun")
 def main(transport: str, launcher: str) -> int:
     """Print what is wrong as `finding` lines, and what is proven if nothing is; an exit code."""
     try:
+        mpi = require_mpirun(os.environ) if launcher == "mpi" else None
         findings = _check_torch(launcher, time_limit(os.environ))
         proof = prove(TRANSPORTS[transport], os.environ)
     except LaunchError as error:
@@ -28,8 +30,8 @@ def main(transport: str, launcher: str) -> int:
     if any(finding.is_error for finding in findings):
         return ENVIRONMENT
     torch = find_torch() if launcher == "torchrun" else None
-    imported = f"; torch {torch.version} is imported" if torch else ""
-    print(f"rsctl: transport {transport}: {proof.proven}{imported}", flush=True)
+    launcher_part = f"; torch {torch.version} is imported" if torch else f"; {mpi}" if mpi else ""
+    print(f"rsctl: transport {transport}: {proof.proven}{launcher_part}", flush=True)
     return 0
 
 

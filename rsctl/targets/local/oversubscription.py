@@ -17,7 +17,7 @@ def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -
     Each rank is a Python with torch of its own, some 300 MB, and all start at the same time.
     """
     workers, reducers = count_of_role(pools, "worker"), count_of_role(pools, "reducer")
-    ranks = world_size if job.run.launcher == "torchrun" else workers
+    ranks = world_size if job.run.launcher in ("torchrun", "mpi") else workers
     if ranks + reducers <= _MOST_PER_CORE * cores:
         return
     key = _key_to_lower(ranks, workers, reducers)

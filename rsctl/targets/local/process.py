@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
+from shutil import which
 from typing import Any, Optional
 
 from rsctl.findings import Finding, error
@@ -48,6 +49,7 @@ class ProcessTarget(LocalTarget):
             findings=[
                 *rendering.share_findings(job, share),
                 *rendering.comm_findings(job, share),
+                *_mpi_findings(job),
                 *rendering.restart_findings(job),
                 *oversubscription(job, pools, world_size, self.host.cpus),
             ],
@@ -100,7 +102,11 @@ class ProcessTarget(LocalTarget):
         }
 
     def preflight(self, submission: Submission) -> list[Finding]:
-        """Whether the launcher finds torch, and a foreign command is given."""
+        """Whether the launcher finds torch, or mpirun."""
+        if submission.job.run.launcher == "mpi" and which("mpirun") is None:
+            message = "launcher mpi needs Open MPI's mpirun, which this machine does not have"
+            remedy = "install openmpi-bin, or use target compose with image.apt: [openmpi-bin]"
+            return [error("mpirun", message, remedy, "run.launcher")]
         if submission.job.run.launcher == "torchrun" and find_spec("torch") is None:
             return [
                 error(
@@ -115,6 +121,14 @@ class ProcessTarget(LocalTarget):
 
 def _script_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
     return {**rendering.script_env(job, share), **_locations(job, run)}
+
+
+def _mpi_findings(job: Job) -> Iterator[Finding]:
+    """mpirun takes all of these nodes for one: they share this machine's addresses."""
+    if job.run.launcher == "mpi" and job.workers.count > 1:
+        message = "mpirun takes the nodes of target process for one, since all are this machine"
+        remedy = "set workers.count: 1 and workers.processes, or use target compose"
+        yield error("mpi", message, remedy, "workers.count")
 
 
 def _locations(job: Job, run: str) -> dict[str, Optional[str]]:

@@ -16,7 +16,7 @@ from types import FrameType
 import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.runs.failures import first_failure
+from rsctl.runs.failures import believable, first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.stream.diagnosis import Killer
@@ -244,9 +244,11 @@ class Supervisor:
             return Outcome(self._stop_state)
         if not self._failed:
             return Outcome(JobState.SUCCEEDED)
-        # A rank's report counts only if its node failed too: anybody can print such a line.
-        reports = [report for report in self._reports if report.replica in self._failed]
-        first = first_failure(reports, self._folder, self._killers)
+        reports = believable(self._reports, self._failed, self._ended)
+        killers = {name: self._killers[name] for name in self._failed}  # others we have ended
+        first = first_failure(reports, self._folder, killers)
+        if first.replica not in self._failed:
+            self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
         for name in self._failed:
             if name != first.replica:
                 wake = f"in the wake of {first.replica}"

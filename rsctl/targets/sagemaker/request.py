@@ -105,8 +105,8 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     env |= input_env(job)
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}
     if has_reducers:
-        env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
-    return env
+        env["RSCTL_REDUCER_KIND"] = "rsctl"
+    return env | reducers_env(job, has_reducers)
 
 
 def _checkpoint_dir(job: Job) -> str:

@@ -29,8 +29,8 @@ def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optio
         env["RSCTL_CHECKPOINT_DIR"] = mounted(job.checkpoints)
     env |= {"RSCTL_RUN": run, "RSCTL_TARGET": "vertex"}
     if has_own_reducers:
-        env |= {"RSCTL_REDUCER_KIND": "rsctl", **reducers_env(job, True)}
-    return env
+        env["RSCTL_REDUCER_KIND"] = "rsctl"
+    return env | reducers_env(job, has_own_reducers)
 
 
 def outputs_of(job: Job, run: str) -> Optional[str]:

@@ -1,0 +1,56 @@
+"""Passes on what a rank writes to stdout in whole lines, where its launcher mixes ranks' output.
+
+mpirun passes on whatever a rank has written so far, so that the beginning of one rank's line would
+be followed by another's. `rank.py` loads this file by its path, without a package: it stands alone.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+
+_MOST_BYTES = 65536
+_DRAIN_SECONDS = 1.0
+
+
+class WholeLines:
+    """Stands between this process's stdout and the pipe that was its stdout until now.
+
+    Make it before the command is started, which inherits the new stdout; `begin` afterwards, with
+    the stop signals blocked; `end` when the command has ended.
+    """
+
+    def __init__(self) -> None:
+        self._out = os.dup(1)
+        self._reader, writer = os.pipe()
+        os.dup2(writer, 1)
+        os.close(writer)
+        self._done = _thread.allocate_lock()
+
+    def begin(self) -> None:
+        """Pass on from now on, from a thread."""
+        self._done.acquire()
+        _thread.start_new_thread(self._pass_on, ())
+
+    def end(self) -> None:
+        """Pass on the rest; waits only shortly for descendants that hold the pipe."""
+        os.dup2(self._out, 1)
+        self._done.acquire(timeout=_DRAIN_SECONDS)
+
+    def _pass_on(self) -> None:
+        held = b""
+        while new := os.read(self._reader, _MOST_BYTES):
+            held += new
+            whole = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
+            if whole or len(held) > _MOST_BYTES:
+                self._write(held[: whole or None])
+                held = held[whole:] if whole else b""
+        self._write(held)
+        self._done.release()
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._out, data) :]
+        except OSError:
+            return  # Nobody reads any more; that must not change the exit code.
