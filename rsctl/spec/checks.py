@@ -89,12 +89,16 @@ def _check_pools(job: Job) -> Iterator[Finding]:
 
 def _check_mpi(job: Job) -> Iterator[Finding]:
     """rsctl's reducers are for PyTorch; Reduction Server is part of NCCL."""
-    if job.run.launcher != "mpi" or job.reducers.count == 0:
+    if job.run.launcher != "mpi":
         return
-    if job.image.transport != "reduction-server":
+    if job.reducers.count != 0 and job.image.transport != "reduction-server":
         message = "launcher mpi does not use rsctl's reducers"
         remedy = "use launcher torchrun, or set reducers.count: 0"
         yield error("reducers", message, remedy, "reducers.count")
+    if job.chief is not None and job.chief.args is not None:
+        message = "mpirun starts one command line for all ranks"
+        remedy = "let the script look at RANK, or use launcher torchrun"
+        yield error("mpi", message, remedy, "chief.args")
 
 
 def _check_processes(workers: Workers) -> Iterator[Finding]:

@@ -266,7 +266,7 @@ def without_torch() -> list[str]:
         (("train.py",), "unrecognized arguments: train.py"),
         (("--processes", "0", "--", "true"), "--processes 0 is not possible with torchrun"),
         (("--processes", "2", *ONCE, "true"), "--processes 2 is not possible with once"),
-        (("--launcher", "mpi", "--", "true"), "invalid choice: 'mpi'"),
+        (("--launcher", "ssh", "--", "true"), "invalid choice: 'ssh'"),
     ],
 )
 def test_usage(launch: Launch, arguments: tuple[str, ...], complaint: str) -> None:

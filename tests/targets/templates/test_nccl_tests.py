@@ -13,6 +13,7 @@ import pytest
 from rsctl.data import templates_folder
 
 from ..conftest import Rsctl
+from .test_all import OPTIONS
 
 REAL = Path(__file__).parents[2] / "fixtures" / "real" / "nccl-tests.txt"
 STAND_IN = """\
@@ -114,3 +115,38 @@ def test_a_job_reports_the_results_as_metrics(rsctl: Rsctl, can_report: bool) ->
     assert metrics["busbw.1MiB"] == (66.112 if can_report else 66.11)
     assert ("busbw.32MiB" in metrics) is not can_report
     assert "hush" not in json.dumps(done.events)
+
+
+@pytest.mark.parametrize("target", ["compose", "vertex", "sagemaker"])
+def test_on_several_nodes_it_is_planned_for_mpi(rsctl: Rsctl, target: str) -> None:
+    assert rsctl("init", "nccl-tests", "mine").exit_code == 0
+    settings = ("--set", "run.launcher=mpi", "--set", "workers.count=2")
+    settings += ("--set", "run.args=[all_reduce_perf_mpi, -b, 1K]", "--set", "workers.processes=8")
+    done = rsctl("plan", "mine/job.yaml", "-t", target, *OPTIONS[target], *settings, "-o", "json")
+    plan = json.loads(done.stdout)
+    assert plan["world_size"] == 16
+    words = ["--launcher", "mpi", "--processes", "8", "--python", "--", "nccl_tests.py"]
+    assert json.dumps([*words, "all_reduce_perf_mpi"])[1:-1] in json.dumps(plan["request"])
+    assert "RSCTL_TOKEN" in json.dumps(plan["request"])
+    assert [f for f in plan["findings"] if f["severity"] == "error"] == []
+
+
+def test_processes_of_one_machine_are_refused_as_nodes(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(run={"command": ["a"], "launcher": "mpi"}, workers={"count": 2})
+    done = rsctl("plan", job, "-t", "process")
+    assert done.exit_code == 2
+    assert "mpirun takes the nodes of target process for one" in done.stderr
+    assert "set workers.count: 1 and workers.processes, or use target compose" in done.stderr
+
+
+def test_a_machine_without_mpirun_is_told_before_the_start(rsctl: Rsctl) -> None:
+    job = rsctl.write_job(run={"command": ["a"], "launcher": "mpi"})
+    done = rsctl("submit", job, "-t", "process", PATH="/nowhere")
+    assert done.exit_code != 0
+    assert "launcher mpi needs Open MPI's mpirun, which this machine does not have" in done.stderr
+
+
+def test_only_the_first_rank_reports(reader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "3")
+    words = reader.command(sys.executable, ["-b", "1K"], Path("report"))
+    assert words == [sys.executable, "-b", "1K", "-g", "1"]
