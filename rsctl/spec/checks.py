@@ -99,6 +99,9 @@ def _check_mpi(job: Job) -> Iterator[Finding]:
         message = "mpirun starts one command line for all ranks"
         remedy = "let the script look at RANK, or use launcher torchrun"
         yield error("mpi", message, remedy, "chief.args")
+    if job.chief is not None and job.chief.accelerator is not None:
+        message = "launcher mpi gives all nodes as many ranks"
+        yield error("mpi", message, "remove it, or use launcher torchrun", "chief.accelerator")
 
 
 def _check_processes(workers: Workers) -> Iterator[Finding]:
