@@ -28,7 +28,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
 
     `is_broken` is whether the value of a key is not the user's, because of an error.
     """
-    yield from _check_what_runs(job.run, job.image)
+    yield from _check_what_runs(job.run, job.image, is_broken)
     yield from check_image(job)
     yield from check_package(job, is_broken)
     yield from check_env(job.run.env, "run.env")
@@ -46,7 +46,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
         yield error("limits", message, "keep one of the two", "limits.restarts")
 
 
-def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
+def _check_what_runs(run: Run, image: Image, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     given = [name for name in ("script", "module", "command") if getattr(run, name) is not None]
     if len(given) > 1:
         names = ", ".join(given[:-1]) + " and " + given[-1]
@@ -56,7 +56,8 @@ def _check_what_runs(run: Run, image: Image) -> Iterator[Finding]:
     if not given and not (no_launcher and image.uri and run.package is None):
         remedy = "give exactly one of run.script, run.module, run.command"
         yield error("run", "nothing to run", remedy, "run")
-    if no_launcher and given and given[0] != "command" and run.package is None:
+    has_package = run.package is not None or is_broken("run.package")
+    if no_launcher and given and given[0] != "command" and not has_package:
         yield error(
             "run",
             f"launcher none starts nothing of ours, so there is no Python to run a {given[0]}",

@@ -140,13 +140,15 @@ def _container_remedy(node: Node, spec_type: SpecType) -> str | None:
     if struct:
         return "its keys are " + ", ".join(fields_of(struct.kind))
     if list in kinds:
-        return _list_remedy(node)
+        return _list_remedy(node, kinds[list].arguments[0])
     return "write it as KEY: VALUE, one a line" if dict in kinds else None
 
 
-def _list_remedy(node: Node) -> str:
+def _list_remedy(node: Node, item: SpecType) -> str:
     if isinstance(node, Sequence):
         return "list at least one"
+    if item.is_struct:
+        return f"write it as a list: [{{KEY: VALUE}}], of {', '.join(fields_of(item.kind))}"
     if isinstance(node, Scalar) and node.value is not None and _PLAIN_TEXT.fullmatch(node.text):
         return f"write it as a list: [{', '.join(node.text.split())}]"
     return "write it as a list: [FIRST, SECOND]"

@@ -24,7 +24,7 @@ _PATTERNS = {
 
 
 def describe_type(spec_type: SpecType) -> str:
-    """ "a whole number from 1 to 10000", "one of torchrun, once, none", "a list of text"."""
+    """ "a whole number from 1 to 10000", "one of torchrun, mpi, once, none", "a list of text"."""
     if spec_type.kind == "union":
         return _one_of_several(spec_type)
     if spec_type.kind == "literal":
@@ -65,6 +65,8 @@ def _one_of_several(spec_type: SpecType) -> str:
 def _list(item: SpecType) -> str:
     if item.kind is Any:
         return "a list"
+    if item.is_struct:
+        return "a list of mappings"
     return "a list of " + ("numbers or text" if item.kind == "union" else "text")
 
 

@@ -137,7 +137,8 @@ def test_a_job_with_mistakes_is_not_planned(rsctl: Cli) -> None:
     rsctl.write(JOB.replace("once", "twice"))
     done = rsctl("plan", "job.yaml", "-o", "json")
     assert done.code == 2
-    assert "job.yaml:2:55: error: run.launcher: expected one of torchrun, once, none" in done.err
+    expected = "run.launcher: expected one of torchrun, mpi, once, none"
+    assert f"job.yaml:2:55: error: {expected}" in done.err
     [finding] = done.json["findings"]
     assert (finding["path"], finding["line"], finding["column"]) == ("run.launcher", 2, 55)
     assert rsctl("plan", "job.yaml").out == ""

@@ -13,7 +13,8 @@ image: {source: src}
 workers: {cuont: 2}
 """
 FINDINGS = """\
-bad.yaml:2:35: error: run.launcher: expected one of torchrun, once, none, got the text 'Torchrun'
+bad.yaml:2:35: error: run.launcher: expected one of torchrun, mpi, once, none, \
+got the text 'Torchrun'
     run: {script: train.py, launcher: Torchrun}
                                       ^
     -> write torchrun

@@ -58,7 +58,9 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
             if name in resources:
                 yield _rule("ResourceConfig", name, text="it excludes InstancePreferences")
         if spot:
-            yield _rule("EnableManagedSpotTraining", text="it excludes InstancePreferences")
+            remedy = "set limits.spot: false, or remove targets.sagemaker.instance_preferences"
+            text = "it excludes InstancePreferences"
+            yield _rule("EnableManagedSpotTraining", text=text, remedy=remedy)
     if resources.get("KeepAlivePeriodInSeconds"):
         if "InstanceGroups" in ways:
             text = "machines in groups, as with reducers or chief, are never kept warm"

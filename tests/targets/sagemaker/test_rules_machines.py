@@ -67,7 +67,8 @@ MACHINES = {
             "ResourceConfig.InstancePreferences: it has 6 items, and SageMaker takes at most 5 -> "
             "at most 4 of them, and workers.machine",
             "error limits.spot: SageMaker's EnableManagedSpotTraining: it excludes "
-            "InstancePreferences -> correct it",
+            "InstancePreferences -> set limits.spot: false, or remove "
+            "targets.sagemaker.instance_preferences",
         ],
     ),
     "reducers on what is EC2's only": (
