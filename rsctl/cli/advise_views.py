@@ -96,8 +96,9 @@ def _amounts(advice: Advice) -> list[str]:
     lines = []
     if (fast := advice.fastest) is not None:
         price = _dollars(fast.dollars_per_1000_steps)
+        noun = "reducer" if fast.reducers == 1 else "reducers"
         lines.append(
-            f"The fastest has {fast.reducers} reducers: {format_seconds(fast.step_seconds)}"
+            f"The fastest has {fast.reducers} {noun}: {format_seconds(fast.step_seconds)}"
             + (f", {price} $ for 1,000 steps." if price else ".")
         )
     if best.run_dollars is not None:

@@ -270,3 +270,14 @@ def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:
         assert done.code == 0, done.err
         assert f"region {region}, since the job has none" in done.json["assumptions"]
         assert done.json["recommendation"]["step_seconds"] > 0.3
+
+
+def test_a_single_reducer_is_not_called_reducers(
+    rsctl: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host(cpus=2, gpus=0, python="/py", home=Path("/h"), loopback="lo", may_lock_memory=False)
+    monkeypatch.setattr(process.TARGET, "_host", host)
+    monkeypatch.setattr("rsctl.targets.local.host.this_host", lambda: host)
+    small = "name: t\ntarget: process\nrun: {script: src/train.py}\nworkers: {count: 4}\n"
+    done = rsctl("advise", rsctl.write(small + "model: {parameters: 40K, step_seconds: 0.0164}\n"))
+    assert "The fastest has 1 reducer: 17 ms." in done.out.splitlines()
