@@ -86,9 +86,11 @@ def advise_sweep(
     if key == "reducers.count":
         message = "advice compares all numbers of reducers"
         raise RsctlError(ExitCode.USAGE, error("advise", message, "see them: --plot, or -o json"))
+    jobs = [_with(job, {key: value}) for value in values]
+    for each in jobs:  # before the first of them takes its time
+        each.copy_document().require_job()
     made = [
-        advise(_with(job, {key: value}), target, run=run, profile=profile, calibration=calibration)
-        for value in values
+        advise(each, target, run=run, profile=profile, calibration=calibration) for each in jobs
     ]
     return SweptAdvice(key=key, values=list(values), advice=made)
 

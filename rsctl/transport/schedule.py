@@ -6,6 +6,7 @@ All workers compute the same one; the engines, in Python and in C++, only follow
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,8 @@ class Schedule:
     @property
     def weights(self) -> tuple[int, ...]:
         """How many slots of a row each reducer has."""
-        return tuple(self.slots.count(server) for server in range(self.servers))
+        counts = Counter(self.slots)
+        return tuple(counts[server] for server in range(self.servers))
 
     def digest(self) -> bytes:
         """SHA-256 over everything here: what workers compare through their reducers."""

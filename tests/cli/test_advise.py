@@ -281,3 +281,10 @@ def test_a_single_reducer_is_not_called_reducers(
     small = "name: t\ntarget: process\nrun: {script: src/train.py}\nworkers: {count: 4}\n"
     done = rsctl("advise", rsctl.write(small + "model: {parameters: 40K, step_seconds: 0.0164}\n"))
     assert "The fastest has 1 reducer: 17 ms." in done.out.splitlines()
+
+
+def test_a_sweep_with_a_wrong_value_is_refused_before_it_begins(rsctl: Cli) -> None:
+    rsctl.write(SHAPED)
+    done = rsctl("advise", "job.yaml", "--sweep", "workers.count=2..99999")
+    assert (done.code, done.out) == (2, "")
+    assert "expected a whole number from 1 to 10000" in done.err
