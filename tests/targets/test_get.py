@@ -88,7 +88,7 @@ def test_a_job_that_failed_keeps_its_exit_code(rsctl: Rsctl) -> None:
     done = rsctl("submit", job, "-t", "process", "--get", "file", "-o", "json")
     assert (done.exit_code, done.result["exit_code"]) == (1, 1)
     assert "error: cannot write file: " in done.stderr
-    assert f"warning: not all of {done.result['run']} is home" in done.stderr
+    assert f"warning: not all of {done.result['run']} is here" in done.stderr
     assert done.stderr.endswith(f"to go on: rsctl get {done.result['run']} file\n")
 
 
