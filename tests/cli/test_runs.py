@@ -153,7 +153,7 @@ in its wake: worker-0
 def test_the_status_as_json(rsctl: Cli, three: None) -> None:
     shown = rsctl("status", "longer", "-o", "json").json
     assert list(shown) == [*RUN_KEYS, "spec", "gradients", "findings"]
-    failure = ["replica", "time", "exit_code", "signal", "rank", "lines", "causes"]
+    failure = ["replica", "time", "exit_code", "signal", "rank", "log", "lines", "causes"]
     assert list(shown["first_failure"]) == failure
     replica = ["replica", "state", "since", "exit_code", "reason"]
     assert [list(r) for r in shown["replicas"]] == [replica, replica]

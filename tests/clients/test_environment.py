@@ -20,4 +20,5 @@ def test_no_code_changes_its_own_environment() -> None:
         if _CHANGES.search(path.read_text(encoding="utf-8"))
     }
     # Those run inside of containers, before the user's process starts.
-    assert {p for p in found if p.parts[0] != "runtime" and p.name != "package_boot.py"} == set()
+    starters = {"package_boot.py", "package_start.py", "toolkit_start.py"}
+    assert {p for p in found if p.parts[0] != "runtime" and p.name not in starters} == set()

@@ -45,6 +45,8 @@ class Recipe:
     base: str = BASE
     platform: str | None = None
     labels: dict[str, str] = field(default_factory=lambda: {"rsctl.test": "a b"})
+    dockerfile_base: None = None
+    commands: tuple[str, ...] = ()
 
     def write_context(self, out: IO[bytes], cache_mounts: bool) -> None:
         with tarfile.open(fileobj=out, mode="w") as tar:

@@ -44,7 +44,8 @@ def job(tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int) ->
 def environ_of(node: Any) -> dict[str, str]:
     assert node.wait() == 0, node.out
     found = dict(json.loads(node.out.splitlines()[-1]))
-    found.pop("RSCTL_HOME", None)  # the tests' own
+    for name in ("RSCTL_HOME", "RSCTL_CONFIG"):  # the tests' own
+        found.pop(name, None)
     return found
 
 
