@@ -55,7 +55,8 @@ def test_the_request_is_that_of_an_estimator(plan_of: PlanOf, tmp_path: Path, wa
 
 
 def test_version_3_as_code_needs_no_variables(plan_of: PlanOf) -> None:
-    printed = code(plan_of("sagemaker", JOB.replace("  env: {NCCL_DEBUG: INFO}\n", "")))
+    job = JOB.replace("  env: {NCCL_DEBUG: INFO}\n", "").replace("    profiler: false\n", "")
+    printed = code(plan_of("sagemaker", job))
     assert "environment=" not in printed
     assert """"sagemaker_submit_directory": '"s3://code/sourcedir.tar.gz"',""" in printed
     assert "source_code=" not in printed
