@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_is_followed_to_its_end(
         run.metric(3, "loss", 2.0)
         run.state(4, JobState.SUCCEEDED, exit_code=0)
 
-    monkeypatch.setattr("rsctl.api.run_handle.sleep", next_second)
+    monkeypatch.setattr("rsctl.api.metrics.sleep", next_second)
     done = rsctl("metrics", "@last", "-f")
     assert done.out == "worker-0   loss=1\nworker-0   loss=2\n"
     assert lock
