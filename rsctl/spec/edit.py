@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping as Map
-from pathlib import Path
 
+from rsctl.atomic_file import write_file
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.document import Document, read
 from rsctl.spec.yaml_tree import Mapping, Scalar
@@ -30,7 +28,7 @@ def write_values(path: str, values: Map[str, str]) -> None:
         lines = "; ".join(f"{key}: {value}" for key, value in values.items())
         message = f"cannot edit {path} without touching other keys"
         raise RsctlError(ExitCode.USAGE, error("write", message, f"write it yourself: {lines}"))
-    _replace(path, text)
+    write_file(path, text.encode())
 
 
 def _edited(document: Document, key: str, value: str) -> str | None:
@@ -84,15 +82,3 @@ def _means(path: str, text: str, before: Document, values: Map[str, str]) -> boo
     after = read(path, text=text)
     wanted = read(path, [f"{key}={value}" for key, value in values.items()], text=before.text)
     return not after.has_errors and after.job == wanted.job
-
-
-def _replace(path: str, text: str) -> None:
-    file = Path(os.path.realpath(path))
-    beside = file.with_name(f"{file.name}.new")
-    try:
-        beside.write_text(text, encoding="utf-8", newline="")
-        shutil.copymode(file, beside)
-        os.replace(beside, file)
-    except OSError as problem:
-        finding = error("write", f"cannot write {path}: {problem.strerror}")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
