@@ -118,8 +118,13 @@ def load(target: str) -> Catalog:
 
 def read_data(name: str, kind: type[T]) -> T:
     """The data of a YAML file of this folder, as `rsctl.catalog.compile` has written it."""
-    files = msgspec.json.decode(COMPILED.read_bytes(), type=dict[str, msgspec.Raw])
-    return msgspec.json.decode(files[name], type=kind)
+    return msgspec.json.decode(_files()[name], type=kind)
+
+
+@lru_cache
+def _files() -> dict[str, msgspec.Raw]:
+    """The files by name, split once: a plan for a cloud wants five of them."""
+    return msgspec.json.decode(COMPILED.read_bytes(), type=dict[str, msgspec.Raw])
 
 
 def smallest(catalog: Catalog, accelerator: Accelerator | None) -> Machine | None:
