@@ -104,10 +104,13 @@ def workshop(tmp_path: Path) -> Iterator[Workshop]:
 
 
 def test_what_is_rebuilt(workshop: Workshop) -> None:
-    """First all, then nothing, then one layer for the source, then from the requirements on."""
+    """First all, then nothing, then one layer for the source, then from the requirements on.
+
+    On a base of its own: the layers of a shared one are other tests' too, and go with them.
+    """
     requirements = workshop.folder / "requirements.txt"
     requirements.write_text("numpy\n")
-    keys: dict[str, Any] = {"python": "requirements.txt"}
+    keys: dict[str, Any] = {"python": "requirements.txt", "base": workshop.base("FROM {base}\n")}
 
     first = workshop.build("-o", "json", **keys)
     assert first.code == 0, first.err
