@@ -100,7 +100,8 @@ def test_a_reducer_that_breaks_within_an_operation_ends_the_job_by_name(
     what = "was lost" if killed else "has been silent for 2 s"
     for finding in findings:
         assert (finding["severity"], finding["code"]) == ("error", "reducer-lost")
-        assert re.search(rf"reducer 2 \(\S+\) {what}.*\boperation \d+", finding["message"])
+        assert re.search(rf"reducer 2( \(\S+\))? {what}", finding["message"])
+        assert re.search(r"\boperation \d+", finding["message"])
     # A worker that had not begun the operation yet when the connection broke names it as failed.
     assert any(f"{what} during operation" in finding["message"] for finding in findings)
 
