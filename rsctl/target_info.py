@@ -35,7 +35,10 @@ BUILT_IN: Mapping[str, str] = {
 """Our own entry points."""
 
 
-OPTIONAL_KEYS: Mapping[str, str] = {"chief": "all workers are alike"}
+OPTIONAL_KEYS: Mapping[str, str] = {
+    "chief": "all workers are alike",
+    "roles": "all its nodes are workers or reducers",
+}
 """Keys that not every target has, with the reason that is given where it has not."""
 
 

@@ -13,7 +13,7 @@ from rsctl.spec.env_checks import check_env, check_visible_env
 from rsctl.spec.image_checks import check_image
 from rsctl.spec.job import Image, Job, Run, Workers
 from rsctl.spec.package_checks import check_package
-from rsctl.spec.role_checks import check_chief
+from rsctl.spec.role_checks import check_chief, check_roles
 from rsctl.spec.tracking_checks import check_tracking
 
 # Patterns are compiled when they are first used: most jobs need none of them.
@@ -33,6 +33,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from check_package(job, is_broken)
     yield from check_env(job.run.env, "run.env")
     yield from check_chief(job)
+    yield from check_roles(job, is_broken)
     yield from _check_pools(job)
     yield from _check_metrics(job)
     yield from _check_gate(job)
@@ -154,15 +155,23 @@ def _check_placeholders(job: Job) -> Iterator[Finding]:
     yield from _check_arguments(job, job.run.args, "run.args")
     if job.chief.args is not None:
         yield from _check_arguments(job, job.chief.args, "chief.args")
+    for name, role in job.roles.items():
+        if role.args is not None:
+            yield from _check_arguments(job, role.args, f"roles.{name}.args", role.image)
 
 
-def _check_arguments(job: Job, args: dict[str, Any] | list[str], path: str) -> Iterator[Finding]:
+def _check_arguments(
+    job: Job, args: dict[str, Any] | list[str], path: str, own_image: str | None = None
+) -> Iterator[Finding]:
     values = args if isinstance(args, list) else args.values()
     arguments = [
         str(item) for value in values for item in (value if isinstance(value, list) else [value])
     ]
     for name in placeholder_names(arguments):
-        if not job.run.is_launched:
+        if own_image is not None:
+            message = f"an image of its own has nothing of ours to fill in {{{name}}}"
+            yield error("args", message, "write the path itself", path)
+        elif not job.run.is_launched:
             what = "launcher none has" if job.run.package is None else "a package brings"
             message = f"{what} nothing of ours in the container to fill in {{{name}}}"
             other = "use launcher once, or " if job.run.package is None else ""

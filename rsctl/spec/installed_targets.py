@@ -13,7 +13,19 @@ import msgspec
 from msgspec import Meta, defstruct, field
 
 from rsctl.findings import RsctlError
-from rsctl.spec.job import TARGETS, Chief, Image, Job, PerTarget, Reducers, Targets, Word, Workers
+from rsctl.spec.job import (
+    TARGETS,
+    Chief,
+    Image,
+    Job,
+    PerTarget,
+    Reducers,
+    Role,
+    RoleName,
+    Targets,
+    Word,
+    Workers,
+)
 from rsctl.spec.options_common import Text
 from rsctl.spec.types import SpecType, type_at
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, split_path
@@ -25,7 +37,7 @@ _PER_TARGET = (
     ("chief", "machine"),
     ("reducers", "machine"),
 )
-"""Keys that can have one value for each target."""
+"""Keys that can have one value for each target; `machine` of each of `roles` is one, too."""
 
 
 def job_type_of(root: Mapping) -> type[Job]:
@@ -36,7 +48,7 @@ def job_type_of(root: Mapping) -> type[Job]:
 def type_of_key(parts: list[str | int]) -> SpecType | None:
     """The type of the value at a key path, which may be one of a target of others."""
     found = type_at(Job, parts)
-    is_of_target = parts[:1] == ["targets"] or tuple(parts[:2]) in _PER_TARGET
+    is_of_target = parts[:1] == ["targets"] or _depth_of_targets(parts) > 0
     return found if found or not is_of_target else type_at(extended_job(), parts)
 
 
@@ -71,6 +83,9 @@ def _named(root: Mapping) -> Iterator[str]:
     yield from _keys(_at(root, "targets"))
     for block, key in _PER_TARGET:
         yield from _keys(_at(_at(root, block), key))
+    roles = _at(root, "roles")
+    for role in _keys(roles):
+        yield from _keys(_at(_at(roles, role), "machine"))
     matrix = _at(root, "matrix")
     for axis in _keys(matrix):
         parts = split_path(axis) if is_key_path(axis) else []
@@ -78,8 +93,15 @@ def _named(root: Mapping) -> Iterator[str]:
             yield from _texts(_at(matrix, axis))
         elif parts[:1] == ["targets"]:
             yield from (str(part) for part in parts[1:2])
-        elif tuple(parts[:2]) in _PER_TARGET:
-            yield from (str(part) for part in parts[2:3])
+        elif depth := _depth_of_targets(parts):
+            yield from (str(part) for part in parts[depth : depth + 1])
+
+
+def _depth_of_targets(parts: list[str | int]) -> int:
+    """Where in a key path the name of a target can stand; 0 if nowhere."""
+    if tuple(parts[:2]) in _PER_TARGET:
+        return 2
+    return 3 if parts[:1] == ["roles"] and parts[2:3] == ["machine"] else 0
 
 
 def _at(node: Node | None, key: str) -> Node | None:
@@ -109,6 +131,7 @@ def _job_type(others: tuple[str, ...]) -> type[Job]:
     chief = _changed(Chief, {"machine": word})
     changes = {"target": names, "image": image, "workers": workers, "reducers": reducers}
     changes["chief"] = chief
+    changes["roles"] = dict[RoleName, _changed(Role, {"machine": word})]  # type: ignore[misc]
     made: type[Job] = _changed(Job, {**changes, "targets": _targets_type(others)})
     return made
 
@@ -154,10 +177,15 @@ def _changed(base: Any, types: dict[str, Any]) -> Any:
     for info in msgspec.structs.fields(base):
         if info.name in types:
             annotation = _with_meta(types[info.name], base.__annotations__[info.name])
-            default = types[info.name] if isinstance(types[info.name], type) else None
-            value = field(default_factory=default) if default else field(default=info.default)
-            fields.append((info.name, annotation, value))
+            fields.append((info.name, annotation, _default(types[info.name], info)))
     return _struct(base, fields)
+
+
+def _default(kind: Any, info: Any) -> Any:
+    if info.default_factory is msgspec.NODEFAULT:
+        return field(default=info.default)
+    is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    return field(default_factory=kind if is_struct else info.default_factory)
 
 
 def _with_meta(new: Any, annotation: Any) -> Any:

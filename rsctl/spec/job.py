@@ -21,6 +21,8 @@ from rsctl.spec.options import SageMakerOptions as SageMakerOptions
 from rsctl.spec.options import Targets as Targets
 from rsctl.spec.options import VertexOptions as VertexOptions
 from rsctl.spec.roles import Chief as Chief
+from rsctl.spec.roles import Role as Role
+from rsctl.spec.roles import RoleName as RoleName
 from rsctl.spec.tracking import Tracking as Tracking
 from rsctl.spec.units import (
     Accelerator,
@@ -279,6 +281,13 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
         default_factory=Reducers
     )
+    roles: Annotated[
+        dict[RoleName, Role],
+        Meta(
+            description="Further nodes by the name of what they are for, such as `ps` or "
+            "`evaluator`. RSCTL_ROLE_HOSTS has the addresses of all in every replica."
+        ),
+    ] = field(default_factory=dict)
     comm: Annotated[Comm, Meta(description="How gradients travel.")] = field(default_factory=Comm)
     inputs: Annotated[
         dict[Name, Location],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ _NOT_PARAMETERS = frozenset(
     {"name", "run.env", "chief.env", "image.source", "inputs", "targets", "metrics", "gate"}
     | {"matrix", "tracking"}
 )
+_ENV_OF_ROLE = re.compile(r"roles\.[^.]+\.env")
 _LONGEST_VALUE = 500
 
 
@@ -28,7 +30,7 @@ def parameters_of(job: Job) -> dict[str, Any]:
 
 
 def _flatten(value: Any, path: str, found: dict[str, Any]) -> None:
-    if path in _NOT_PARAMETERS or value is None:
+    if path in _NOT_PARAMETERS or _ENV_OF_ROLE.fullmatch(path) or value is None:
         return
     if isinstance(value, msgspec.Struct):
         for name, field in fields_of(type(value)).items():

@@ -1,8 +1,8 @@
 """Finds secrets from the environment in keys of the spec that do not keep them secret.
 
-`run.env` and `chief.env` alone keep what comes from the environment out of plans, logs and saved
-runs. Anywhere else it becomes part of the request: seen in `plan`, saved with the run, on a command
-line.
+`run.env`, `chief.env` and `roles.NAME.env` alone keep what comes from the environment out of plans,
+logs and saved runs. Anywhere else it becomes part of the request: seen in `plan`, saved with the
+run, on a command line.
 """
 
 from __future__ import annotations

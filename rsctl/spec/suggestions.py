@@ -185,7 +185,8 @@ def key_remedy(
 
 def name_remedy(name: str, pattern: str) -> str:
     """For a key of the user's own that may not be called so."""
-    for candidate in (name.removeprefix("--"), re.sub(r"(?<=.)[-. ]", "_", name)):
+    dashed = re.sub(r"[_. ]", "-", name).lower()
+    for candidate in (name.removeprefix("--"), re.sub(r"(?<=.)[-. ]", "_", name), dashed):
         if re.fullmatch(pattern, candidate):
             return f"write {candidate}"
     return "give a list to pass it as it is" if name.startswith("-") else "choose another name"

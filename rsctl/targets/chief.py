@@ -40,7 +40,7 @@ def chief_job(job: Job) -> Job:
             accelerator=accelerator,
             disk=chief.disk or workers.disk,
         ),
-        run=replace(run, args=_args(run.args, chief.args), env={**run.env, **chief.env}),
+        run=replace(run, args=laid_over_args(run.args, chief.args), env={**run.env, **chief.env}),
     )
 
 
@@ -54,8 +54,10 @@ def _laid_over(workers: Any, chief: Any) -> Any:
     return replace(chief, **{name: value or workers for name, value in given.items()})
 
 
-def _args(common: _Args, own: _Args | None) -> Any:
-    """`spec.role_checks` refuses a mapping over a list."""
+def laid_over_args(common: _Args, own: _Args | None) -> Any:
+    """A mapping over that of `run.args`, name by name, or a list in its place.
+
+    `spec.role_checks` refuses a mapping over a list."""
     if isinstance(own, Mapping) and isinstance(common, Mapping):
         return {**common, **own}
     return common if own is None else own

@@ -9,6 +9,7 @@ from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
+from rsctl.targets.roles import role_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
 
 if TYPE_CHECKING:
@@ -92,13 +93,10 @@ def secret_names(job: Job, has_reducers: bool) -> tuple[str, ...]:
 
 
 def _secrets(job: Job) -> dict[str, str]:
-    """The spec's own secrets; the chief has none that is another worker's by its name."""
-    return {
-        name: str(env[name])
-        for env, shown in ((job.run.env, user_env(job)), (job.chief.env, user_env(chief_job(job))))
-        for name in env
-        if shown[name] is None
-    }
+    """The spec's own secrets; no node has another than the workers by the same name."""
+    nodes = [(job.run.env, user_env(job)), (job.chief.env, user_env(chief_job(job)))]
+    nodes += [(role.env, user_env(role_job(job, name))) for name, role in job.roles.items()]
+    return {name: str(env[name]) for env, shown in nodes for name in env if shown[name] is None}
 
 
 def secret_values(submission: Submission) -> dict[str, str]:
