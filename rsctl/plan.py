@@ -14,7 +14,7 @@ from msgspec.structs import replace as with_fields
 from rsctl.catalog.images import check_python
 from rsctl.costs.billing import billing_of, plan_cost
 from rsctl.costs.limit import cost_findings
-from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
@@ -57,6 +57,14 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
     source.add(submission.plan.findings)
     source.require_job()
     return replace(_completed(submission, source.findings), text=source.text)
+
+
+def require_no_matrix(job: Job) -> None:
+    """Raises RsctlError for a matrix, of whose cells an SDK could make one only."""
+    if job.matrix:
+        message = "an SDK makes one job, and not the cells of a matrix"
+        remedy = "choose one of them: --set matrix=null --set KEY=VALUE"
+        raise RsctlError(ExitCode.USAGE, error("matrix", message, remedy, "matrix"))
 
 
 def plan_findings(document: Document, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from rsctl.catalog import accelerators
 from rsctl.catalog.price_table import PriceTable
 from rsctl.catalog.price_tables import price_tables as tables_of
 from rsctl.catalog.regions import regions
@@ -35,11 +36,25 @@ def machines(
     names = [name for name in _catalogues(target) if region is None or _has(name, region)]
     if not names and region is not None:
         raise RsctlError(ExitCode.USAGE, _unknown(region))
+    if gpu is not None:
+        _require_gpu(gpu.partition(":")[0], names)
     return offers(names, Wanted(gpu=gpu, region=region, max_price=max_price), sort)
 
 
 def _has(catalogue: str, region: str) -> bool:
     return region in getattr(regions(), catalogue)
+
+
+def _require_gpu(name: str, catalogues: list[str]) -> None:
+    """Raises RsctlError for an accelerator that no machine of these has."""
+    known = sorted({each for catalogue in catalogues for each in accelerators(catalogue)})
+    if name in known:
+        return
+    close = [each for each in known if each.startswith(name)]
+    close = close or get_close_matches(name, known, n=2, cutoff=0.7)
+    remedy = f"did you mean {' or '.join(close)}?" if close else f"name one of {', '.join(known)}"
+    message = f"{name!r} is no accelerator of {' or '.join(catalogues)}"
+    raise RsctlError(ExitCode.USAGE, error("accelerator", message, remedy))
 
 
 def _unknown(region: str) -> Finding:

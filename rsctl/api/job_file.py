@@ -12,7 +12,7 @@ from typing import Any, Union
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.plan import choose_target, make_plan, name_of, plan_findings
+from rsctl.plan import choose_target, make_plan, name_of, plan_findings, require_no_matrix
 from rsctl.runs.ids import new_run_id, placeholder, require_run_id
 from rsctl.spec import matrix
 from rsctl.spec.document import Document, cells_of, read
@@ -106,9 +106,15 @@ def plan(job: AnyJob, target: str | None = None, *, run_id: str | None = None) -
     """What a job would run on a target (default: its own), exactly; its findings with lines.
 
     Without a run id the plan has a placeholder in its place. Raises RsctlError with everything that
-    is wrong with the job on this target.
+    is wrong with the job on this target, and with each cell of its matrix.
     """
-    return make_submission(job, target, run_id).plan
+    source, _ = source_of(job)
+    planned = _submission(source, target, run_id).plan
+    if isinstance(source, Job) or not _has_cells(source):
+        return planned
+    _add_cells(source, target_of(source, target))
+    source.require_job()
+    return replace(planned, findings=source.findings)
 
 
 def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
@@ -121,10 +127,8 @@ def validate(job: AnyJob, target: str | None = None) -> list[Finding]:
             return list(problem.findings)
     chosen = choose_target(source, target)
     _add_findings(source, chosen)
-    if source.job is not None and source.job.matrix and not source.has_errors:
-        for _, cell in cells_of(source):
-            _add_findings(cell, chosen)
-            source.findings += [f for f in cell.findings if f not in source.findings]
+    if _has_cells(source) and not source.has_errors:
+        _add_cells(source, chosen)
     return source.findings
 
 
@@ -134,6 +138,7 @@ def sdk_code(job: AnyJob, target: str | None = None, *, run_id: str | None = Non
     Raises RsctlError, also for a target that has no SDK.
     """
     submission = make_submission(job, target, run_id, fresh=True)
+    require_no_matrix(submission.job)
     info = target_info(submission.plan.target)
     if info.sdk_code:
         code: str = import_object(info.sdk_code)(submission)
@@ -146,9 +151,15 @@ def make_submission(
     job: AnyJob, target: str | None = None, run_id: str | None = None, *, fresh: bool = False
 ) -> Submission:
     """All that would be sent; unless there is a run id, with a fresh one or a placeholder."""
+    source, _ = source_of(job)
+    return _submission(source, target, run_id, fresh=fresh)
+
+
+def _submission(
+    source: Document | Job, target: str | None, run_id: str | None, *, fresh: bool = False
+) -> Submission:
     if run_id is not None:
         require_run_id(run_id)
-    source, _ = source_of(job)
     name = name_of(source)
     run = run_id or (new_run_id(name) if fresh else placeholder(name))
     return make_plan(source, target_of(source, target), run)
@@ -180,6 +191,17 @@ def _value_text(value: object) -> str:
     if isinstance(value, str) and not _QUOTED.fullmatch(value):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def _has_cells(source: Document) -> bool:
+    return source.job is not None and bool(source.job.matrix)
+
+
+def _add_cells(source: Document, target: Target) -> None:
+    """What planning the cells of a matrix finds beside what is known of the job itself."""
+    for _, cell in cells_of(source):
+        _add_findings(cell, target)
+        source.findings += [f for f in cell.findings if f not in source.findings]
 
 
 def _add_findings(document: Document, target: Target) -> None:

@@ -116,6 +116,12 @@ def load(target: str) -> Catalog:
     return msgspec.convert({**data, "target": target, "machines": machines}, Catalog)
 
 
+def accelerators(target: str) -> set[str]:
+    """The names of all that machines of a catalogue have or can be given."""
+    machines = load(target).machines.values()
+    return {name for each in machines for name in (each.accelerator, *each.attach) if name}
+
+
 def read_data(name: str, kind: type[T]) -> T:
     """The data of a YAML file of this folder, as `rsctl.catalog.compile` has written it."""
     return msgspec.json.decode(_files()[name], type=kind)

@@ -40,6 +40,8 @@ def _parse_sweep(text: str) -> tuple[str, list[object]]:
     values: list[object] = [int(v) if v.isdecimal() else v for v in given.split(",")]
     if found := _RANGE.fullmatch(given):
         low, high = int(found[1]), int(found[2])
+        if low > high:
+            raise typer.BadParameter(f"{given} begins above its end: write {key}={high}..{low}.")
         step = max(1, -(-(high - low + 1) // _MOST_VALUES))
         values = list(range(low, high + 1, step))
     if not key or not values or "" in values or len(values) > _MOST_VALUES:

@@ -13,7 +13,7 @@ from rsctl.cli.show import print_message
 from rsctl.cli.table import write_table
 from rsctl.stream.sanitize import sanitize_line
 
-_HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "$/1,000 STEPS", "BOTTLENECK"]
+_HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "USD/1,000 STEPS", "BOTTLENECK"]
 _NOT_PRINTED = ("every_option", "default_machine")
 
 
@@ -34,7 +34,7 @@ def print_advice(advice: Advice) -> None:
 def print_sweep(swept: SweptAdvice) -> None:
     """A row for each value: what is recommended, and its step without reducers."""
     head = [swept.key.upper(), "TOPOLOGY", "REDUCERS", "STEP", "WITHOUT", "EFFICIENCY"]
-    rows = [[*head, "RANK STEPS/S", "$/1,000 STEPS", "BOTTLENECK"]]
+    rows = [[*head, "RANK STEPS/S", "USD/1,000 STEPS", "BOTTLENECK"]]
     for value, advice in zip(swept.values, swept.advice, strict=True):
         best = advice.recommendation
         chosen = next(
@@ -99,10 +99,10 @@ def _amounts(advice: Advice) -> list[str]:
         noun = "reducer" if fast.reducers == 1 else "reducers"
         lines.append(
             f"The fastest has {fast.reducers} {noun}: {format_seconds(fast.step_seconds)}"
-            + (f", {price} $ for 1,000 steps." if price else ".")
+            + (f", {price} USD for 1,000 steps." if price else ".")
         )
     if best.run_dollars is not None:
-        lines.append(f"The run: {_dollars(best.run_dollars)} $.")
+        lines.append(f"The run: {_dollars(best.run_dollars)} USD.")
     if best.samples_per_second is not None:
         lines.append(f"Throughput: {best.samples_per_second:.4g} samples/s.")
     if sizes.saturating is not None:

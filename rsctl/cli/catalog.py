@@ -30,6 +30,7 @@ def _parse_gpu(text: str) -> str:
 @make_command("catalog")
 @options.errors_as_json
 def command(
+    context: typer.Context,
     what: Annotated[
         Literal["machines", "prices"],
         typer.Argument(
@@ -59,8 +60,9 @@ def command(
         typer.Option("--max-price", metavar="USD", min=0, help="The most an hour, on demand."),
     ] = None,
     sort: Annotated[
-        _Sort, typer.Option("--sort", help="The cheapest first, or the largest.")
-    ] = "price",
+        Optional[_Sort],
+        typer.Option("--sort", help="The cheapest first, or the largest.", show_default="price"),
+    ] = None,
     refresh: Annotated[
         bool,
         typer.Option("--refresh", help="Fetch the clouds' price lists first, with credentials."),
@@ -71,19 +73,29 @@ def command(
 
     Exit code: 0; with --refresh 3 if there are no credentials of any cloud.
     """
+    if what == "prices":
+        _refuse_filters(context, gpu=gpu, region=region, max_price=max_price, sort=sort)
     if refresh:
         _refresh(target)
     if what == "prices":
         _show_tables(target, output)
         return int(ExitCode.SUCCEEDED)
-    found = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort)
+    found = machines(target, gpu=gpu, region=region, max_price=max_price, sort=sort or "price")
     if output == "json":
         print_json({"machines": found})
     elif found:
-        _write(found, sort)
+        _write(found, sort or "price")
     else:
         print_message("no such machines; without options there are all: rsctl catalog")
     return int(ExitCode.SUCCEEDED)
+
+
+def _refuse_filters(context: typer.Context, **filters: object) -> None:
+    """What would be left unused with the price tables."""
+    given = [f"--{name.replace('_', '-')}" for name, value in filters.items() if value is not None]
+    if given:
+        are = "is" if len(given) == 1 else "are"
+        context.fail(f"{', '.join(given)} {are} about machines, and not about price tables.")
 
 
 def _refresh(target: str | None) -> None:
@@ -99,7 +111,7 @@ def _refresh(target: str | None) -> None:
 
 def _write(found: list[Offer], sort: str) -> None:
     """As a table; dollars an hour for a Gbit/s only if it is sorted by them."""
-    head = ("MACHINE", "GPUS", "VCPUS", "GIB", "GBIT/S", "$/H", "SPOT $/H", "$/H FOR 1 GBIT/S")
+    head = ("MACHINE", "GPUS", "VCPUS", "GIB", "GBIT/S", "USD/H", "SPOT USD/H", "USD/H PER GBIT/S")
     rows = [_row(offer, is_per_gbps=sort == "price-per-gbps") for offer in found]
     write_table([(*head, "REGION", "PRICE OF"), *rows])
     estimates = [p for o in found for p in (o.on_demand, o.spot) if p and p.estimate]

@@ -7,7 +7,7 @@ from typing import Union
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.installation import install_command
-from rsctl.plan import make_plan, name_of
+from rsctl.plan import make_plan, name_of, require_no_matrix
 from rsctl.runs.ids import new_run_id, require_run_id
 from rsctl.spec.document import read
 from rsctl.spec.job import Job
@@ -25,7 +25,9 @@ def planned(job: AnyJob, target: str, run: str | None) -> Submission:
     if run is not None:
         require_run_id(run)
     source = job if isinstance(job, Job) else read(str(job), ())
-    return make_plan(source, get(target), run or new_run_id(name_of(source)))
+    submission = make_plan(source, get(target), run or new_run_id(name_of(source)))
+    require_no_matrix(submission.job)
+    return submission
 
 
 def missing_sdk(package: str) -> RsctlError:
@@ -38,4 +40,4 @@ def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
     """What to say of fields of a request that an SDK cannot express."""
     message = f"{sdk} cannot express {', '.join(fields)}"
     remedy = "submit the job with rsctl, which sends the request itself, or take them out"
-    return RsctlError(ExitCode.REFUSED, error("sdk", message, remedy))
+    return RsctlError(ExitCode.USAGE, error("sdk", message, remedy))

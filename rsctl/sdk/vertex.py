@@ -99,7 +99,7 @@ def _require_image(job: Job) -> None:
     if is_local(job):
         message = f"{_SDK} uploads no folder"
         remedy = "submit the job with rsctl, or name a source distribution: gs://BUCKET/PATH.tar.gz"
-        raise RsctlError(ExitCode.REFUSED, error("sdk", message, remedy, "run.package"))
+        raise RsctlError(ExitCode.USAGE, error("sdk", message, remedy, "run.package"))
 
 
 def _constructor(plan: Plan, body: dict[str, Any]) -> dict[str, Any]:

@@ -97,13 +97,10 @@ def _check_mpi(job: Job) -> Iterator[Finding]:
         message = "launcher mpi does not use rsctl's reducers"
         remedy = "use launcher torchrun, or set reducers.count: 0"
         yield error("reducers", message, remedy, "reducers.count")
-    if job.chief is not None and job.chief.args is not None:
+    if job.chief.args is not None:
         message = "mpirun starts one command line for all ranks"
         remedy = "let the script look at RANK, or use launcher torchrun"
         yield error("mpi", message, remedy, "chief.args")
-    if job.chief is not None and job.chief.accelerator is not None:
-        message = "launcher mpi gives all nodes as many ranks"
-        yield error("mpi", message, "remove it, or use launcher torchrun", "chief.accelerator")
 
 
 def _check_processes(workers: Workers) -> Iterator[Finding]:

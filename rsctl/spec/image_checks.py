@@ -70,7 +70,9 @@ def _check_env_values(image: Image) -> Iterator[Finding]:
 
 def _check_command(command: str, path: str) -> Iterator[Finding]:
     """What would not end with its line, or would be no command at all."""
-    if not command.strip() or not command.replace("\t", " ").isprintable():
+    if not command.strip():
+        yield error("command", "there is no command in it", "write one, or remove the item", path)
+    elif not command.replace("\t", " ").isprintable():
         message = "expected a command on one line, without control characters"
         yield error("command", message, "write each command as an item of its own", path)
     elif command.rstrip().endswith("\\"):

@@ -148,7 +148,7 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Placement], Meta(description="Where the machines stand (UltraServers only).")
     ] = None
     checkpoint_path: Annotated[
-        Optional[Annotated[str, Meta(pattern=r"^/[^\s]*$")]],
+        Optional[Annotated[str, Meta(pattern=r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$")]],
         Meta(
             description="The folder in the containers that is kept in `checkpoints`; "
             "RSCTL_CHECKPOINT_DIR in the script. Absent: /opt/ml/checkpoints."

@@ -41,6 +41,7 @@ _VALUES = {
     "vertex": "gcp google vertex-ai vertexai vertex_ai gcp_vertex gcp_batch",
     "sagemaker": "aws amazon aws_sagemaker",
     "once": "python plain",
+    "platform": "always on-failure onfailure default",
     "mpi": "mpirun mpiexec openmpi horovod horovodrun",
 }
 

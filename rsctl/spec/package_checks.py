@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from rsctl.findings import Finding, error
 from rsctl.spec.job import Job
@@ -14,6 +15,7 @@ PROJECT_FILES = ("pyproject.toml", "setup.py")
 """What makes a folder one that pip installs."""
 
 _ENDING = ".tar.gz"
+_RUN_BY_PYTHON = (".py", ".pyc")
 
 
 def check_package(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
@@ -64,6 +66,58 @@ def _check_location(job: Job, package: str, scheme: str) -> Iterator[Finding]:
             'setup(name="trainer", version="0.1", packages=find_packages())'
         )
         yield error("package", message, remedy, PATH)
+    elif job.run.module:
+        yield from _check_module(job.run.module, package)
+
+
+def _check_module(module: str, package: str) -> Iterator[Finding]:
+    """`python -m` runs a file of that name, or `__main__.py` of a package of that name.
+
+    Where modules lie in the folder, only the package's build knows: at the top, below src/ or
+    another folder that is no package itself, or wherever it maps them from.
+    """
+    modules = sorted(set(_modules(package)))
+    if module in modules or _maps_folders(package):
+        return
+    from rsctl.spec.suggestions import close_match  # for those who have made a mistake
+
+    name = module.rpartition(".")[2]
+    close = [each for each in modules if each.rpartition(".")[2] == name][-2:]
+    close = close or [each for each in (close_match(module, modules),) if each]
+    message = f"no module {module} is in {package!r}"
+    remedy = f"did you mean {' or '.join(close)}?" if close else "name one of its modules"
+    yield error("package", message, remedy, "run.module")
+
+
+def _modules(package: str) -> Iterator[str]:
+    """What can be run of a folder: `src/trainer/task.py` is src.trainer.task and trainer.task."""
+    for folder, folders, files in os.walk(package):
+        folders[:] = [each for each in folders if each.isidentifier()]
+        inside = os.path.relpath(folder, package).split(os.sep)
+        parents = [] if inside == ["."] else inside
+        for file in files:
+            name, ending = os.path.splitext(file)
+            if ending in _RUN_BY_PYTHON and name != "__init__":
+                names = [*parents, *([] if name == "__main__" else [name])]
+                yield from _importable(package, names)
+
+
+def _importable(package: str, names: list[str]) -> Iterator[str]:
+    """A module's names, by the folders that may be on the path; those are no packages."""
+    for start in range(len(names)):
+        if start and os.path.isfile(os.path.join(package, *names[:start], "__init__.py")):
+            return
+        yield ".".join(names[start:])
+
+
+def _maps_folders(package: str) -> bool:
+    """Whether its build may take modules from folders of other names."""
+    for path in (*_project_files(package), os.path.join(package, "setup.cfg")):
+        with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+            if "package_dir" in text or "package-dir" in text:
+                return True
+    return False
 
 
 def _project_files(package: str) -> list[str]:

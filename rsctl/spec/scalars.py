@@ -31,7 +31,7 @@ def read_scalar(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str])
 
 def _read(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> Any:
     if spec_type.kind == "union":
-        return _read(node, _chosen(node, spec_type), base)
+        return _read_choice(node, spec_type, base)
     _refuse_unusable(node.text, spec_type)
     if spec_type.kind is EnvValue:
         return _env_value(node)
@@ -43,6 +43,22 @@ def _read(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> An
     if not _within(value, spec_type):
         raise ValueError(describe_type(spec_type))
     return value
+
+
+def _read_choice(node: Scalar, union: SpecType, base: str | os.PathLike[str]) -> Any:
+    """The value as the one choice of a union that has its form.
+
+    What is none of them may have been meant as any: `profiler: x` is no duration, nor `true`.
+    """
+    choice = _chosen(node, union)
+    try:
+        return _read(node, choice, base)
+    except ValueError as problem:
+        expected = getattr(choice.kind, "expected", None)
+        is_one_of_several = len([each for each in union.choices if each.kind is not None]) > 1
+        if problem.args[0] != expected or not is_one_of_several:
+            raise
+        raise ValueError(describe_type(union), *problem.args[1:]) from None
 
 
 def _chosen(node: Scalar, union: SpecType) -> SpecType:

@@ -75,15 +75,22 @@ def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]
         for text in _texts(node.text, spec_type):
             yield f"write {text}", replace(node, text=text, plain=True)
     values = [str(value) for c in spec_type.choices if c.kind == "literal" for value in c.arguments]
-    close = close_match(node.text, values)
+    close = close_match(node.text, values) or _named_in_part(node.text, values)
     if close:
         yield f"did you mean {close!r}?", replace(node, text=close)
+    for prefix in filter(None, (getattr(c.kind, "prefix", "") for c in spec_type.choices)):
+        yield f"write {prefix}{node.text}", replace(node, text=f"{prefix}{node.text}")
     ours = other_launchers.VALUES.get(node.text.lower())
     if ours in values:
         yield f"rsctl calls it {ours}", replace(node, text=ours)
     if node.value is not None:
         as_text = f'put it in quotes if it is meant as text: "{node.text}"'
         yield as_text, replace(node, plain=False)
+
+
+def _named_in_part(text: str, values: list[str]) -> str | None:
+    """`linux/arm64` for `arm64`."""
+    return next((value for value in values if text in value.split("/")), None)
 
 
 def _texts(text: str, spec_type: SpecType) -> Iterator[str]:

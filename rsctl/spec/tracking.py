@@ -27,6 +27,7 @@ class MlflowUri(str):
 class WandbLocation(str):
     """A project of Weights & Biases: `ENTITY/PROJECT`, or below the address of its server."""
 
+    prefix: ClassVar[str] = "ENTITY/"  # which a project alone lacks
     expected: ClassVar[str] = "ENTITY/PROJECT or https://HOST/ENTITY/PROJECT"
     pattern: ClassVar[str] = (
         r"^(https?://[^/\s?#]+(/[\w.~-]+)*/)?[A-Za-z0-9_.-]+/[^/\\#?%:\s]{1,128}$"

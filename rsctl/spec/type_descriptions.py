@@ -12,6 +12,7 @@ _PATTERNS = {
     r"^gs://.+": "a gs:// location",
     r"^s3://.+": "an s3:// location",
     r"^/.*": "a path that begins with '/'",
+    r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$": "a folder such as /opt/ml/checkpoints",
     r"^[^/\s]+$": "a name without '/' and spaces",
     r"^[^\r\n]+$": "a text of one line",
     r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$": "an image such as pytorch/pytorch:TAG",

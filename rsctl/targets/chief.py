@@ -81,15 +81,18 @@ def rank_findings(job: Job, chief: int, others: int, has_reducers: bool) -> Iter
 
     torchrun itself adds up the ranks of its nodes, however many each has.
     """
-    if job.workers.count == 1 or not has_own_chief(job):
+    if job.workers.count == 1 or chief == others or not has_own_chief(job):
         return
-    if has_reducers and chief != others:
-        message = (
-            f"the chief has {chief} rank(s) and every other worker {others}: reducers are started "
-            "for nodes with equally many"
-        )
-        remedy = "set workers.processes for the same number on all, or reducers.count: 0"
-        yield error("chief", message, remedy, "chief.accelerator")
+    differ = f"the chief has {chief} rank(s) and every other worker {others}"
+    same = "set workers.processes for the same number on all"
+    own = [name for name in ("accelerator", "machine") if getattr(job.chief, name) is not None]
+    key = f"chief.{[*own, 'accelerator'][0]}"
+    if has_reducers:
+        message = f"{differ}: reducers are started for nodes with equally many"
+        yield error("chief", message, f"{same}, or reducers.count: 0", key)
+    if job.run.launcher == "mpi":
+        message = f"{differ}: launcher mpi starts equally many on all nodes"
+        yield error("mpi", message, f"{same}, or use launcher torchrun", key)
 
 
 def gpu_findings(job: Job) -> Iterator[Finding]:

@@ -43,8 +43,8 @@ def test_machines_with_a_gpu_the_cheapest_first(rsctl: Cli, own: None) -> None:
     assert (
         done.out
         == """\
-MACHINE        GPUS         VCPUS  GIB  GBIT/S  $/H     SPOT $/H  REGION  PRICE OF
-a2-highgpu-8g  a100-40gb:8  96     680  100     20.000  ~19.832   any     2026-11-01
+MACHINE        GPUS         VCPUS  GIB  GBIT/S  USD/H   SPOT USD/H  REGION  PRICE OF
+a2-highgpu-8g  a100-40gb:8  96     680  100     20.000  ~19.832     any     2026-11-01
 """
     )
 
@@ -70,7 +70,7 @@ def test_machines_as_json(rsctl: Cli, own: None) -> None:
 def test_the_best_bandwidth_for_the_money(rsctl: Cli) -> None:
     wanted = ("--sort", "price-per-gbps", "--max-price", "5")
     lines = rsctl("catalog", "-t", "sagemaker", *wanted).out.splitlines()
-    assert "$/H FOR 1 GBIT/S" in lines[0]
+    assert "USD/H PER GBIT/S" in lines[0]
     assert lines[1].startswith("ml.c5n.")
 
 
@@ -92,7 +92,14 @@ def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
     [
         (("--gpu", "x:y"), 2, "'x:y' is no accelerator such as l4 or a100-40gb:8"),
         (("-t", "process"), 2, "target process has no machines in the catalogue"),
-        (("--gpu", "t9000"), 0, "no such machines"),
+        (("--gpu", "t9000"), 2, "'t9000' is no accelerator of vertex or sagemaker"),
+        (("--gpu", "a100-40g:8"), 2, "did you mean a100-40gb?"),
+        (("--gpu", "a100:8"), 2, "did you mean a100-40gb or a100-80gb?"),
+        (("-t", "sagemaker", "--gpu", "p100"), 2, "'p100' is no accelerator of sagemaker"),
+        (("-t", "vertex", "--gpu", "a100-40gb:3"), 0, "no such machines"),
+        (("prices", "--gpu", "t4"), 2, "--gpu is about machines, and not about price tables"),
+        (("prices", "--sort", "gbps"), 2, "--sort is about machines, and not about price tables"),
+        (("prices", "--region", "us-east-1", "--max-price", "3"), 2, "--region, --max-price are"),
         (("--region", "us-centra1"), 2, "did you mean us-central1"),
         (("--sort", "colour"), 2, "colour"),
     ],

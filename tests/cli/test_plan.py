@@ -190,6 +190,46 @@ def test_the_cells_of_a_matrix_are_listed(rsctl: Cli) -> None:
     ]
 
 
+def test_each_cell_of_a_matrix_is_checked(rsctl: Cli) -> None:
+    """As `validate` does; a plan that only some cells can have is none."""
+    rsctl.write(JOB + "matrix: {inputs.train: [src, gs://a-bucket/x]}\n")
+    done = rsctl("plan", "job.yaml")
+    assert (done.code, done.out) == (2, "")
+    assert "target process cannot reach gs://a-bucket/x" in done.err
+    assert rsctl("validate", "job.yaml").err == done.err
+    refused = rsctl("plan", "job.yaml", "-o", "json")
+    assert (refused.code, [f["path"] for f in refused.json["findings"]]) == (2, ["inputs.train"])
+
+
+@pytest.mark.parametrize("target", ["vertex", "sagemaker"])
+def test_code_is_of_one_job_and_not_of_a_matrix(rsctl: Cli, target: str) -> None:
+    cloud = "targets: {vertex: {project: my-project, region: us-central1, staging: "
+    cloud += "'gs://buc/x'}, sagemaker: {region: "
+    cloud += "us-east-1, role: 'arn:aws:iam::123456789012:role/train', staging: 's3://buc/x'}}\n"
+    image = {"vertex": "a/b:1", "sagemaker": "123456789012.dkr.ecr.us-east-1.amazonaws.com/b:1"}
+    run = "run: {command: [python], launcher: none}\n"
+    matrix = "matrix: {workers.count: [1, 2]}\n"
+    rsctl.write(f"name: job\nimage: {{uri: '{image[target]}'}}\n{run}{cloud}{matrix}")
+    words = ("plan", "job.yaml", "-t", target, "-o", "python")
+    done = rsctl(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "error: matrix: an SDK makes one job, and not the cells of a matrix" in done.err
+    one = rsctl(*words, "--set", "matrix=null", "--set", "workers.count=2")
+    assert (one.code, one.err) == (0, "")
+
+
+def test_code_for_a_folder_that_no_sdk_uploads(rsctl: Cli) -> None:
+    for name in ("setup.py", "task.py"):
+        (rsctl.folder / "src" / name).write_text("")
+    rsctl.write(
+        "name: job\nimage: {uri: 'a/b:1'}\nrun: {package: src, module: task, launcher: none}\n"
+        "targets: {vertex: {project: my-project, region: us-central1, staging: 'gs://buc/x'}}\n"
+    )
+    done = rsctl("plan", "job.yaml", "-t", "vertex", "-o", "python")
+    assert (done.code, done.out) == (2, "")
+    assert "run.package: google-cloud-aiplatform uploads no folder" in done.err
+
+
 def test_settings_and_the_run_id_are_in_the_plan(rsctl: Cli) -> None:
     rsctl.write(JOB)
     done = rsctl("plan", "job.yaml", "-o", "json", "--set", "workers.count=3", "--run-id", "job-1")

@@ -110,6 +110,23 @@ def test_reducers_want_equally_many_ranks(document: Any) -> None:
     ]
 
 
+def test_mpi_starts_equally_many_ranks_on_all_nodes(document: Any) -> None:
+    text = JOB.replace("args: {lr: 0.1, chief: n}", "launcher: mpi")
+    text = text.replace("args: {chief: y}, ", "")
+    with pytest.raises(RsctlError) as refused:
+        make_plan(document(text), ComposeTarget(a_host(gpus=5)), "job-1")
+    assert [(f.path, f.message, f.remedy) for f in refused.value.findings if f.code == "mpi"] == [
+        (
+            "chief.accelerator",
+            "the chief has 1 rank(s) and every other worker 2: launcher mpi starts equally many "
+            "on all nodes",
+            "set workers.processes for the same number on all, or use launcher torchrun",
+        )
+    ]
+    same = text.replace("workers: {count: 3", "workers: {count: 3, processes: 2")
+    make_plan(document(same), ComposeTarget(a_host(gpus=5)), "job-1")
+
+
 def test_a_target_that_does_not_know_the_key(document: Any) -> None:
     info = replace(PROCESS, name="mine", honoured=frozenset())
     found = capability_findings(document(JOB).require_job(), info)

@@ -142,6 +142,15 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
             "-> set workers.processes",
         ),
         (
+            {
+                **workers(2, "a100-40gb:1", "a2-highgpu-1g"),
+                "run": {"launcher": "mpi"},
+                "chief": {"machine": "a2-highgpu-2g", "accelerator": "a100-40gb:2"},
+            },
+            "error chief.accelerator: the chief has 2 rank(s) and every other worker 1: launcher "
+            "mpi starts equally many on all nodes -> set workers.processes",
+        ),
+        (
             {**workers(2, "t4:4"), "chief": {"machine": "n2-highcpu-64", "accelerator": "none"}},
             "warning chief.accelerator: NCCL needs a GPU for each rank, and the chief has none "
             "-> set comm.backend: gloo, or launcher once",
