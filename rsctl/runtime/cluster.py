@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 
 from rsctl.runtime.errors import USAGE, LaunchError
 from rsctl.runtime.settings import number
@@ -38,6 +39,9 @@ class Cluster:
     `interface` is the network interface that leads to the others, or None where nobody knows.
     `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
     does. `platform` is whose contract this was read from: `local`, `vertex` or `sagemaker`.
+
+    `roles` are the hosts of the job's own roles whose nodes rsctl-launch starts. `role_hosts` has
+    HOST:PORT of all workers and of all nodes of such roles (roles.py); it is empty without any.
     """
 
     role: str
@@ -48,6 +52,8 @@ class Cluster:
     port: int
     reducer_ports: tuple[int, ...] = ()
     platform: str = LOCAL
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    role_hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def replica(self) -> str:
@@ -69,18 +75,29 @@ class Cluster:
     @property
     def own_host(self) -> str:
         """This node's name."""
-        return (self.workers if self.role == "worker" else self.reducers)[self.index]
+        pools = {"worker": self.workers, "reducer": self.reducers, **self.roles}
+        return pools[self.role][self.index]
 
     @property
     def reducer_addresses(self) -> str:
         """`host:port` of each reducer, with commas between: what RSCTL_REDUCERS has."""
         addresses = zip(self.reducers, self.reducer_ports, strict=True)
-        return ",".join(f"[{h}]:{port}" if ":" in h else f"{h}:{port}" for h, port in addresses)
+        return ",".join(joined(host, port) for host, port in addresses)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Every node once, workers first."""
-        return tuple(dict.fromkeys(self.workers + self.reducers))
+        """Every node that rsctl-launch starts once, workers first."""
+        return tuple(dict.fromkeys(chain(self.workers, self.reducers, *self.roles.values())))
+
+
+def joined(host: str, port: int) -> str:
+    """HOST:PORT; an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def addresses(pools: Mapping[str, tuple[str, ...]], port: int) -> dict[str, tuple[str, ...]]:
+    """HOST:PORT of nodes by their role, where each has the same port for itself."""
+    return {role: tuple(joined(host, port) for host in pools[role]) for role in pools}
 
 
 def platform_of(environ: Mapping[str, str]) -> str:

@@ -1,9 +1,11 @@
-"""The contract of rsctl's local targets: RSCTL_CLUSTER, RSCTL_PORT and RSCTL_REDUCER_PORTS.
+"""The contract of rsctl's local targets: RSCTL_CLUSTER, RSCTL_ROLE_HOSTS, and variables of ports.
 
     RSCTL_CLUSTER={"role": "worker", "index": 0, "workers": ["HOST"], "reducers": ["HOST"],
-                   "interface": "eth0"}
+                   "roles": {"ps": ["HOST"]}, "interface": "eth0"}
+    RSCTL_ROLE_HOSTS={"worker": ["HOST:PORT"], "ps": ["HOST:PORT"], "cache": ["HOST:PORT"]}
 
-`interface` may be left out.
+`roles` are those that rsctl-launch starts; it and `interface` may be left out. The ports are
+RSCTL_PORT and RSCTL_REDUCER_PORTS. Jobs without roles have no RSCTL_ROLE_HOSTS.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Mapping
 
 from rsctl.runtime.cluster import REMEDY, Cluster, reducer_ports, rendezvous_port
 from rsctl.runtime.errors import USAGE, LaunchError
+from rsctl.runtime.roles import ROLE_HOSTS
 
 _ROLES = ("worker", "reducer")
 
@@ -34,13 +37,16 @@ def read(environ: Mapping[str, str]) -> Cluster:
     if not isinstance(fields, dict):
         raise _invalid("is not a JSON object")
     role, index, interface = fields.get("role"), fields.get("index"), fields.get("interface")
-    pools = {name: _hosts(fields, f"{name}s") for name in _ROLES}
-    if role not in _ROLES:
-        raise _invalid(f"has the role {role!r}; roles are {' and '.join(_ROLES)}")
+    roles = _roles(fields.get("roles", {}))
+    pools = {**{name: _hosts(fields, f"{name}s") for name in _ROLES}, **roles}
+    if not isinstance(role, str) or role not in pools:
+        names = [*pools][:-1]
+        raise _invalid(f"has the role {role!r}; roles are {', '.join(names)} and {[*pools][-1]}")
     if not pools["worker"]:
         raise _invalid("has no workers")
     if type(index) is not int or not 0 <= index < len(pools[role]):
-        raise _invalid(f"has the index {index!r}, and {len(pools[role])} {role}s")
+        of_role = f"{role}s" if role in _ROLES else f"nodes of role {role}"
+        raise _invalid(f"has the index {index!r}, and {len(pools[role])} {of_role}")
     if interface is not None and not isinstance(interface, str):
         raise _invalid(f"has the interface {interface!r}, which is no name")
     return Cluster(
@@ -51,20 +57,52 @@ def read(environ: Mapping[str, str]) -> Cluster:
         interface=interface or None,
         port=rendezvous_port(environ),
         reducer_ports=reducer_ports(environ, len(pools["reducer"])),
+        roles=roles,
+        role_hosts=_role_hosts(environ, {"worker": pools["worker"], **roles}),
     )
 
 
-def _hosts(fields: dict[str, object], key: str) -> tuple[str, ...]:
+def _roles(value: object) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise _invalid("has roles that are no JSON object")
+    roles = {str(name): _hosts(value, name) for name in value}
+    empty = next((name for name in roles if name in _ROLES or not roles[name]), None)
+    if empty is not None:
+        raise _invalid(f"has {empty!r} among the roles, which has no hosts or is no name for one")
+    return roles
+
+
+def _role_hosts(
+    environ: Mapping[str, str], pools: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """What the target has set; it alone knows ports, and containers that it starts by itself."""
+    if ROLE_HOSTS not in environ:
+        return {}
+    try:
+        given = json.loads(environ[ROLE_HOSTS])
+    except ValueError as error:
+        raise _invalid(f"is not JSON: {error}", ROLE_HOSTS) from error
+    if not isinstance(given, dict):
+        raise _invalid("is not a JSON object", ROLE_HOSTS)
+    hosts = {str(name): _hosts(given, name, ROLE_HOSTS) for name in given}
+    for name, nodes in pools.items():
+        if len(hosts.get(name, ())) != len(nodes):
+            counts = f"{len(hosts.get(name, ()))} addresses of {name}, and {len(nodes)} nodes"
+            raise _invalid(f"has {counts}", ROLE_HOSTS)
+    return hosts
+
+
+def _hosts(fields: dict[str, object], key: str, variable: str = "RSCTL_CLUSTER") -> tuple[str, ...]:
     hosts = fields.get(key, [])
     if isinstance(hosts, list) and all(isinstance(host, str) and host for host in hosts):
         return tuple(hosts)
-    raise _invalid(f"has {key} that are no list of host names")
+    raise _invalid(f"has {key} that are no list of host names", variable)
 
 
-def _invalid(problem: str) -> LaunchError:
+def _invalid(problem: str, variable: str = "RSCTL_CLUSTER") -> LaunchError:
     return LaunchError(
         USAGE,
         "cluster-invalid",
-        f"RSCTL_CLUSTER {problem}",
+        f"{variable} {problem}",
         REMEDY,
     )

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from rsctl.runtime.cluster import (
     RESOURCE_CONFIG,
     Cluster,
+    addresses,
     reducer_ports,
     rendezvous_port,
     sagemaker_path,
@@ -29,10 +30,12 @@ from rsctl.runtime.cluster import (
 from rsctl.runtime.errors import USAGE, LaunchError
 
 CHIEF, WORKERS, REDUCERS = "chief", "workers", "reducers"
-"""The groups of a job that has reducers, or a first worker of its own kind."""
+"""The groups of a job that has reducers, or a first worker of its own kind. A group of another
+name beside them has the nodes of a role of the job's own, which is called so."""
 
 _SINGLE_GROUP = "homogeneousCluster"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_ROLE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}")
 _MAX_BYTES = 1 << 20
 
@@ -51,25 +54,30 @@ def read(environ: Mapping[str, str]) -> Cluster:
     """The cluster. Raises LaunchError with what in the file makes no sense."""
     found = resources(environ)
     groups = found.groups
-    name = WORKERS if len(groups) > 1 else found.group
-    if name not in groups or found.group not in (CHIEF, name, REDUCERS):
-        raise _invalid(
-            f"has the groups {', '.join(sorted(groups))}, and this node is in {found.group}; "
-            f"rsctl-launch knows {CHIEF}, {WORKERS} and {REDUCERS}"
-        )
     is_alone = len(groups) == 1
+    name = found.group if is_alone else WORKERS
+    roles = {each: groups[each] for each in groups if each not in (CHIEF, name, REDUCERS)}
+    if name not in groups or not all(_ROLE.fullmatch(role) for role in roles):
+        raise _invalid(
+            f"has the groups {', '.join(sorted(groups))}; rsctl-launch knows {CHIEF}, {WORKERS}, "
+            f"{REDUCERS}, and those of roles beside {WORKERS}"
+        )
     workers = groups[name] if is_alone else groups.get(CHIEF, ()) + groups[name]
     reducers = () if is_alone else groups.get(REDUCERS, ())
-    role, hosts = ("worker", workers) if found.host in workers else ("reducer", reducers)
+    pools = {"worker": workers, "reducer": reducers, **roles}
+    role, hosts = next((role, hosts) for role, hosts in pools.items() if found.host in hosts)
+    port = rendezvous_port(environ)
     return Cluster(
         role=role,
         index=hosts.index(found.host),
         workers=workers,
         reducers=reducers,
         interface=found.interface,
-        port=rendezvous_port(environ),
+        port=port,
         reducer_ports=reducer_ports(environ, len(reducers)),
         platform="sagemaker",
+        roles=roles,
+        role_hosts=addresses({"worker": workers, **roles}, port) if roles else {},
     )
 
 

@@ -9,7 +9,8 @@ values with their sources: tests/fixtures/real/vertex_cluster_spec.json.
 
 Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers. Those of pool 2 are ours
 only where RSCTL_REDUCER_KIND is `rsctl`; else they are Google's, or a user's parameter servers,
-which read CLUSTER_SPEC themselves. Source: "Distributed training" of the platform's documentation.
+which read CLUSTER_SPEC themselves. RSCTL_POOL_ROLES names the pools of the job's own roles
+(pool_roles.py). Source: "Distributed training" of the platform's documentation.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import chain
 
-from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.cluster import Cluster, joined
 from rsctl.runtime.errors import USAGE, LaunchError
+from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
 
 _CHIEF, _WORKERS, _REDUCERS = "workerpool0", "workerpool1", "workerpool2"
 _ONLY = "chief"
@@ -33,15 +36,17 @@ def read(environ: Mapping[str, str]) -> Cluster:
     """The cluster. Raises LaunchError with what in CLUSTER_SPEC makes no sense."""
     fields = _object(_parsed(environ), "")
     pools = _pools(_object(fields.get("cluster"), "cluster"))
-    addresses = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS)}
+    named = read_pool_roles(environ.get(POOL_ROLES, ""))
+    addresses = {name: _addresses(pools, name) for name in (_CHIEF, _WORKERS, _REDUCERS, *named)}
     if len(addresses[_CHIEF]) != 1:
         raise _invalid(
             f"has {len(addresses[_CHIEF])} hosts in {_CHIEF}, which is for the chief alone"
         )
     workers = addresses[_CHIEF] + addresses[_WORKERS]
     reducers = addresses[_REDUCERS] if environ.get("RSCTL_REDUCER_KIND") == "rsctl" else ()
-    _require_different(workers + reducers)
-    role, index = _role(_object(fields.get("task"), "task"), addresses)
+    roles = {named[pool]: addresses[pool] for pool in named if addresses[pool]}
+    _require_different(workers + reducers + tuple(chain(*roles.values())))
+    role, index = _role(_object(fields.get("task"), "task"), addresses, named)
     if role == "reducer" and not reducers:
         raise _foreign(f"{_REDUCERS} has no reducers of rsctl's")
     return Cluster(
@@ -53,7 +58,13 @@ def read(environ: Mapping[str, str]) -> Cluster:
         port=workers[0][1],
         reducer_ports=tuple(port for _, port in reducers),
         platform="vertex",
+        roles={name: tuple(host for host, _ in nodes) for name, nodes in roles.items()},
+        role_hosts=_role_hosts({"worker": workers, **roles}) if roles else {},
     )
+
+
+def _role_hosts(pools: Mapping[str, tuple[_Address, ...]]) -> dict[str, tuple[str, ...]]:
+    return {role: tuple(joined(*address) for address in pools[role]) for role in pools}
 
 
 def _parsed(environ: Mapping[str, str]) -> object:
@@ -110,7 +121,11 @@ def _require_different(addresses: tuple[_Address, ...]) -> None:
         raise _invalid(f"names {twice[0]}:{twice[1]} twice")
 
 
-def _role(task: dict[str, object], addresses: dict[str, tuple[_Address, ...]]) -> tuple[str, int]:
+def _role(
+    task: dict[str, object],
+    addresses: dict[str, tuple[_Address, ...]],
+    named: Mapping[str, str],
+) -> tuple[str, int]:
     """Role and index within it, from pool and index within that."""
     pool, index = task.get("type"), task.get("index")
     pool = _CHIEF if pool == _ONLY else pool
@@ -119,6 +134,8 @@ def _role(task: dict[str, object], addresses: dict[str, tuple[_Address, ...]]) -
     if type(index) is not int or not 0 <= index < len(addresses[pool]):
         hosts = len(addresses[pool])
         raise _invalid(f"has the task index {str(index)[:80]}, and {hosts} hosts in {pool}")
+    if pool in named:
+        return named[pool], index
     if pool == _REDUCERS:
         return "reducer", index
     return "worker", index + (1 if pool == _WORKERS else 0)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.platforms import failure_file, platform
 from rsctl.runtime.rank import FAILURE_FILE
+from rsctl.runtime.roles import role_variables
 from rsctl.runtime.settings import number
 
 _WRITTEN = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR")
@@ -18,14 +19,15 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
     """The environment of what this node starts: its replica, and what its platform needs besides.
 
     Pools of a cloud share one environment, so that only the node itself knows its replica. Makes
-    the folders that a worker's script writes to. Raises LaunchError if the platform's own files
+    the folders that scripts write to. Raises LaunchError if the platform's own files
     make no sense.
     """
     replica = {"RSCTL_ROLE": cluster.role, "RSCTL_REPLICA": cluster.replica}
+    replica |= role_variables(cluster)
     if cluster.platform == LOCAL:
         return {**environ, **replica}
     defaults = {"RSCTL_TARGET": cluster.platform}
-    if cluster.role == "worker":
+    if cluster.role != "reducer":
         _make_folders(environ)
     if cluster.platform == "sagemaker":
         from rsctl.runtime import sagemaker_env

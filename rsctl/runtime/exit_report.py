@@ -38,6 +38,8 @@ def report_exit(
     """
     if cluster.role == "reducer" and cluster.platform != LOCAL:
         return _report_reducer_exit(status, stderr, cluster, workers_ended, environ)
+    if cluster.role not in ("worker", "reducer"):
+        return _report_role_exit(status, stderr, cluster, workers_ended, environ)
     if launcher == "once" and status.is_failure:
         rank.report_failure(status, rank=cluster.index, local_rank=0)
         who = f"{cluster.replica}, rank {cluster.index},"
@@ -45,6 +47,21 @@ def report_exit(
     if launcher == "mpi" and status.is_failure:
         failure = stderr_tail.format_failure(status, f"{cluster.replica}, mpirun,")
         write_failure(environ, failure, stderr)
+    return status.code
+
+
+def _report_role_exit(
+    status: rank.ExitStatus,
+    stderr: str,
+    cluster: Cluster,
+    workers_ended: bool,
+    environ: Mapping[str, str],
+) -> int:
+    """One that was stopped since the workers had ended has not failed, whatever its code is."""
+    if workers_ended or not status.is_failure:
+        return 0 if workers_ended else status.code
+    rank.report_failure(status, rank=None, local_rank=None)
+    write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
     return status.code
 
 

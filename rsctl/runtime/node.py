@@ -125,7 +125,7 @@ def _run(
     process_tree.kill_descendants()
     if nodes is not None:
         nodes.end(code)
-    has_outputs = cluster.role == "worker" and "RSCTL_OUTPUT_DIR" in job.environ
+    has_outputs = cluster.role != "reducer" and "RSCTL_OUTPUT_DIR" in job.environ
     if code == 0 and has_outputs and _is_container(cluster, environ):
         lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
         if lost is not None:
@@ -164,6 +164,8 @@ def _process_spec(
     if cluster.role == "reducer":
         return process_spec.reducer(cluster, options.processes, environ)
     command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
+    if cluster.role != "worker":
+        return process_spec.of_role(cluster, command, environ)
     if options.launcher == "mpi":
         return process_spec.mpi(cluster, options.processes, command, environ)
     if options.launcher == "once":

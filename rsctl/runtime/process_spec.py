@@ -14,6 +14,7 @@ from rsctl.runtime.environment import peer_timeout
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
 from rsctl.runtime.mpi import mpirun
 from rsctl.runtime.network import is_loopback
+from rsctl.runtime.roles import tf_config, without_ranks
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ def require_modules(cluster: Cluster, launcher: str, environ: Mapping[str, str])
     """Raises LaunchError if this interpreter lacks what the node is to run."""
     if cluster.role == "reducer":
         _require_reducer()
+    elif cluster.role != "worker":
+        return
     elif launcher == "mpi":
         mpirun.require_mpirun(environ)
     elif launcher == "torchrun":
@@ -91,7 +94,23 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Pr
         "MASTER_ADDR": cluster.master_address,
         "MASTER_PORT": str(cluster.port),
     }
-    return ProcessSpec(argv=command, environ=_with_defaults(cluster, environ) | ranks)
+    return ProcessSpec(
+        command, _with_defaults(cluster, environ) | ranks | _tf_config(cluster, environ)
+    )
+
+
+def of_role(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> ProcessSpec:
+    """The command of a role's node, once, with the address of the chief and without a rank."""
+    meeting = {"MASTER_ADDR": cluster.master_address, "MASTER_PORT": str(cluster.port)}
+    defaults = without_ranks(_with_defaults(cluster, environ))
+    return ProcessSpec(command, defaults | meeting | _tf_config(cluster, environ))
+
+
+def _tf_config(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
+    """Vertex AI sets a TF_CONFIG of its own, which calls roles what they are not."""
+    text = tf_config(cluster)
+    is_users = cluster.platform != "vertex" and "TF_CONFIG" in environ
+    return {"TF_CONFIG": text} if text is not None and not is_users else {}
 
 
 def mpi(

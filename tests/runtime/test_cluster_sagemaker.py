@@ -137,14 +137,14 @@ ALONE = {"current_host": "algo-1", "hosts": ["algo-1"]}
             "has algo-1 in group workers, and 'reducers' as the current group",
         ),
         (
-            resource_config({**GROUPS, "data": ["algo-4"]}, "algo-4"),
-            "has the groups data, reducers, workers, and this node is in data; "
-            "rsctl-launch knows chief, workers and reducers",
+            resource_config({**GROUPS, "Data!": ["algo-4"]}, "algo-4"),
+            "has the groups Data!, reducers, workers; rsctl-launch knows chief, workers, "
+            "reducers, and those of roles beside workers",
         ),
         (
             resource_config({"a": ["algo-1"], "b": ["algo-2"]}, "algo-1"),
-            "has the groups a, b, and this node is in a; rsctl-launch knows chief, workers and "
-            "reducers",
+            "has the groups a, b; rsctl-launch knows chief, workers, reducers, and those of roles "
+            "beside workers",
         ),
     ],
 )
