@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.kit.botocore_data import share_botocore_data
+
 settings.register_profile("rsctl", derandomize=True, deadline=None, database=None)
 settings.load_profile("rsctl")
 
@@ -32,6 +34,12 @@ def default_signals() -> None:
     """Signals are handled as in a fresh process, whatever started pytest or a test left behind."""
     for number, handler in _HANDLERS.items():
         signal.signal(number, handler)
+
+
+@pytest.fixture(autouse=True)
+def botocore_data() -> None:
+    """Sessions of boto3 share what they read."""
+    share_botocore_data()
 
 
 @pytest.fixture(autouse=True)

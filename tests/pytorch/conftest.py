@@ -1,21 +1,25 @@
-"""Training scripts under torchrun, with the binding attached as PyTorch attaches it."""
+"""Training scripts as ranks of a job, with the binding attached as PyTorch attaches it."""
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.kit import fork_server
+
+if TYPE_CHECKING:
+    from torch.distributed import TCPStore
 
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -64,23 +68,75 @@ class Ended:
         return list(self.ranks[0]["some"])
 
 
+class Forks:
+    """Scripts that begin as copies of a process which has imported torch, see tests/kit."""
+
+    def __init__(self, environ: dict[str, str], folder: Path) -> None:
+        self._environ = environ
+        self._folder = folder
+        self._numbers = itertools.count()
+        self._running: set[int] = set()
+        self._server = subprocess.Popen(
+            [sys.executable, str(fork_server.__file__)],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def outputs(self) -> tuple[Path, Path]:
+        """Two files that are not there yet."""
+        number = next(self._numbers)
+        return self._folder / f"{number}.out", self._folder / f"{number}.err"
+
+    def start(self, argv: list[str], outputs: tuple[Path, Path], environ: dict[str, str]) -> int:
+        """Start a script; returns its process id. What it prints is added to two files."""
+        out, err = map(str, outputs)
+        request = {"start": argv, "environ": {**self._environ, **environ}, "out": out, "err": err}
+        pid = self._ask({**request, "folder": str(SCRIPTS.parent)})
+        assert isinstance(pid, int)
+        self._running.add(pid)
+        return pid
+
+    def wait(self, pid: int, seconds: float = 120) -> int:
+        """The exit code of a script; one that goes on for too long is killed."""
+        code = self._ask({"wait": pid, "seconds": seconds})
+        if code is None:
+            os.kill(pid, signal.SIGKILL)
+            code = self._ask({"wait": pid, "seconds": seconds})
+        self._running.discard(pid)
+        assert code is not None
+        return code
+
+    def close(self) -> None:
+        """End the server and what it has started."""
+        for pid in self._running:  # none of them is another's by now: the server awaits them
+            os.kill(pid, signal.SIGKILL)
+        self._server.communicate()
+
+    def _ask(self, request: dict[str, Any]) -> int | None:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        answer: int | None = json.loads(self._server.stdout.readline())
+        return answer
+
+
 class Job:
-    """One or more running torchruns of one job."""
+    """The running ranks of one job, and the store at which they meet."""
 
-    def __init__(self, processes: list[subprocess.Popen[str]]) -> None:
-        self.processes = processes
+    def __init__(self, forks: Forks, store: TCPStore) -> None:
+        self.ranks: list[int] = []
+        self.outputs = forks.outputs()
+        self._forks = forks
+        self._store = store
 
-    def end(self, timeout: float = 120) -> Ended:
+    def end(self) -> Ended:
         """Wait until all have ended."""
-        outputs = [process.communicate(timeout=timeout) for process in self.processes]
-        code = max(process.returncode for process in self.processes)
-        return Ended(code, "".join(o for o, _ in outputs), "".join(e for _, e in outputs))
-
-
-def workers_of(process: int) -> list[int]:
-    """The process ids of a process's children."""
-    children = Path(f"/proc/{process}/task/{process}/children")
-    return [int(child) for child in children.read_text().split()] if children.exists() else []
+        code = max([self._forks.wait(rank) for rank in self.ranks])
+        out, err = (path.read_text() for path in self.outputs)
+        return Ended(code, out, err)
 
 
 @pytest.fixture(scope="session")
@@ -101,86 +157,98 @@ def environ(installed: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def launch(environ: dict[str, str]) -> Iterator[Callable[..., Job]]:
-    """Start a script of `scripts` on `nodes` nodes with `ranks` ranks each."""
-    started: list[subprocess.Popen[str]] = []
-
-    def launch(
-        script: str,
-        *arguments: str,
-        nodes: int = 1,
-        ranks: int = 2,
-        **comm: str,
-    ) -> Job:
-        torchrun = [sys.executable, "-m", "torch.distributed.run"]
-        port, processes = free_port(), []
-        for node in range(nodes):
-            node_arguments = ["--nnodes", str(nodes), "--node-rank", str(node)]
-            node_arguments += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
-            process = subprocess.Popen(
-                [
-                    *torchrun,
-                    *node_arguments,
-                    "--nproc-per-node",
-                    str(ranks),
-                    str(SCRIPTS / script),
-                    *arguments,
-                ],
-                env={**environ, **comm},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-            started.append(process)
-            processes.append(process)
-        return Job(processes)
-
-    yield launch
-    for process in started:
-        if process.poll() is None:
-            # torchrun's workers are sessions of their own, and hold our pipes open.
-            for worker in workers_of(process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+def forks(environ: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+    """Starts scripts without the time that importing torch takes."""
+    made = Forks(environ, tmp_path_factory.mktemp("forks"))
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")
-def torchrun(launch: Callable[..., Job]) -> Callable[..., Ended]:
+def launch(forks: Forks) -> Callable[..., Job]:
+    """Start a script of `scripts` on `nodes` nodes with `ranks` ranks each, with the variables that
+    torchrun gives to its ranks."""
+
+    def launch(script: str, *arguments: str, nodes: int = 1, ranks: int = 2, **comm: str) -> Job:
+        store = rendezvous()
+        job = Job(forks, store)
+        for rank in range(nodes * ranks):
+            environ = {
+                **comm,
+                "RANK": str(rank),
+                "WORLD_SIZE": str(nodes * ranks),
+                "LOCAL_RANK": str(rank % ranks),
+                "LOCAL_WORLD_SIZE": str(ranks),
+                "GROUP_RANK": str(rank // ranks),
+                "GROUP_WORLD_SIZE": str(nodes),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(store.port),
+                "TORCHELASTIC_RUN_ID": "none",
+                "TORCHELASTIC_RESTART_COUNT": "0",
+                "TORCHELASTIC_USE_AGENT_STORE": "True",
+            }
+            argv = [str(SCRIPTS / script), *arguments]
+            job.ranks.append(forks.start(argv, job.outputs, environ))
+        return job
+
+    return launch
+
+
+@pytest.fixture(scope="session")
+def run(launch: Callable[..., Job]) -> Callable[..., Ended]:
     """Run a script to its end."""
 
-    def torchrun(script: str, *arguments: str, **options: Any) -> Ended:
+    def run(script: str, *arguments: str, **options: Any) -> Ended:
         return launch(script, *arguments, **options).end()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def torchrun(environ: dict[str, str]) -> Callable[..., Ended]:
+    """Run a script to its end on two ranks by torchrun itself."""
+
+    def torchrun(script: str, *arguments: str, **comm: str) -> Ended:
+        program = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        return ended(
+            [*program, "--nproc-per-node", "2", str(SCRIPTS / script), *arguments],
+            {**environ, **comm},
+        )
 
     return torchrun
 
 
 @pytest.fixture(scope="session")
 def alone(environ: dict[str, str]) -> Callable[..., Ended]:
-    """Run a script, or `-c` and a program, as the only rank of a job."""
+    """Run a program as the only rank of a job, in an interpreter of its own."""
 
-    def alone(*arguments: str, **comm: str) -> Ended:
+    def alone(program: str, **comm: str) -> Ended:
+        store = rendezvous()
         ranks = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-        ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        ended = subprocess.run(
-            [sys.executable, *arguments],
-            env={**environ, **ranks, **comm},
-            cwd=SCRIPTS.parent,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return Ended(ended.returncode, ended.stdout, ended.stderr)
+        ranks |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port)}
+        ranks |= {"TORCHELASTIC_USE_AGENT_STORE": "True"}
+        return ended([sys.executable, "-c", program], {**environ, **ranks, **comm})
 
     return alone
 
 
+def rendezvous() -> TCPStore:
+    """A store at which ranks meet, as torchrun has one for its own."""
+    from torch.distributed import TCPStore
+
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+
+
+def ended(argv: list[str], environ: dict[str, str]) -> Ended:
+    """Run a command to its end."""
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, timeout=120)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.fixture(scope="session")
-def plain(torchrun: Callable[..., Ended]) -> Ended:
+def plain(run: Callable[..., Ended]) -> Ended:
     """The training script by PyTorch alone, on two ranks."""
-    return torchrun("train.py", "--backend", "gloo")
+    return run("train.py", "--backend", "gloo")
 
 
 class Pool:
@@ -221,11 +289,3 @@ def reducers(environ: dict[str, str]) -> Iterator[Callable[..., Pool]]:
     for process in started:
         process.kill()
         process.communicate()
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-Torchrun = Callable[..., Any]
+Run = Callable[..., Any]
 
 
 def test_nothing_is_asked_and_nothing_happens(plain: Any) -> None:
@@ -19,7 +19,7 @@ def test_nothing_is_asked_and_nothing_happens(plain: Any) -> None:
     assert plain.digest
 
 
-def test_backend_bucket_size_and_fp16(torchrun: Torchrun, plain: Any) -> None:
+def test_backend_bucket_size_and_fp16(torchrun: Run, plain: Any) -> None:
     ended = torchrun(
         "train.py",
         *("--backend", "nccl"),
@@ -36,8 +36,8 @@ def test_backend_bucket_size_and_fp16(torchrun: Torchrun, plain: Any) -> None:
     assert ended.some == pytest.approx(plain.some, rel=1e-2, abs=1e-4)
 
 
-def test_powersgd_over_several_buckets(torchrun: Torchrun, plain: Any) -> None:
-    ended = torchrun(
+def test_powersgd_over_several_buckets(run: Run, plain: Any) -> None:
+    ended = run(
         "train.py",
         *("--backend", "gloo", "--bucket", "0.02"),
         RSCTL_COMM_COMPRESSION="powersgd",
@@ -50,9 +50,9 @@ def test_powersgd_over_several_buckets(torchrun: Torchrun, plain: Any) -> None:
     assert ended.digest != plain.digest
 
 
-def test_a_hook_of_the_script_stays(torchrun: Torchrun, plain: Any) -> None:
-    own = torchrun("train.py", "--backend", "gloo", "--own-hook")
-    ended = torchrun(
+def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
+    own = run("train.py", "--backend", "gloo", "--own-hook")
+    ended = run(
         "train.py",
         *("--own-hook", "--bucket", "4"),
         RSCTL_COMM_BACKEND="gloo",
@@ -92,13 +92,13 @@ def test_a_hook_of_the_script_stays(torchrun: Torchrun, plain: Any) -> None:
     ],
 )
 def test_what_cannot_be_done_is_an_error(
-    alone: Callable[..., Any], comm: dict[str, str], message: str, remedy: str
+    run: Run, comm: dict[str, str], message: str, remedy: str
 ) -> None:
     import torch
 
     if "NCCL" in message and torch.distributed.is_nccl_available():
         pytest.skip("this build of torch has NCCL")
-    ended = alone("scripts/train.py", "--steps", "1", **comm)
+    ended = run("train.py", "--steps", "1", ranks=1, **comm)
     assert ended.code == 1
     assert ended.printed("finding") == [
         {
@@ -119,7 +119,7 @@ def test_an_impossible_environment_stops_training_but_not_torch(
         "import torch\nprint(torch.ones(2).sum().item())\n"
         "import torch.distributed as dist\ndist.init_process_group('gloo')"
     )
-    ended = alone("-c", program, RSCTL_COMM_BUCKET_MB="many")
+    ended = alone(program, RSCTL_COMM_BUCKET_MB="many")
     message = (
         "rsctl cannot attach to PyTorch: BindingError: comm.bucket_mb: RSCTL_COMM_BUCKET_MB is "
         "'many'. Use a number from 1 to 4096."
@@ -132,7 +132,7 @@ def test_an_impossible_environment_stops_training_but_not_torch(
 
 def test_compression_without_a_model_is_told(alone: Callable[..., Any]) -> None:
     program = "import torch.distributed as dist\ndist.init_process_group('gloo')"
-    ended = alone("-c", program, RSCTL_COMM_COMPRESSION="fp16")
+    ended = alone(program, RSCTL_COMM_COMPRESSION="fp16")
     assert ended.code == 0
     assert [line["message"] for line in ended.printed("finding")] == [
         "comm.compression: fp16 was not applied: the script made no DistributedDataParallel"

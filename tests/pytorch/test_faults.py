@@ -71,10 +71,10 @@ def digests() -> list[str]:
 
 
 @pytest.fixture
-def undisturbed(torchrun: Run, reducers: Run, digests: list[str]) -> str:
+def undisturbed(run: Run, reducers: Run, digests: list[str]) -> str:
     """The digest of a run over reducers in which nothing is lost."""
     if not digests:
-        digests.append(torchrun(*STEPS, ranks=3, **reducers(3).environ).digest)
+        digests.append(run(*STEPS, ranks=3, **reducers(3).environ).digest)
     return digests[0]
 
 
@@ -159,8 +159,8 @@ def test_an_attempt_of_torchrun_does_not_meet_the_addresses_of_the_one_before(
 
 
 @pytest.mark.parametrize("case", ["one is ahead", "all are level", "one cannot go on"])
-def test_agreement(torchrun: Run, case: str) -> None:
-    ended = torchrun("agreement.py", case, ranks=3)
+def test_agreement(run: Run, case: str) -> None:
+    ended = run("agreement.py", case, ranks=3)
     if case == "one cannot go on":
         error = "the transport broke; rank 2 cannot go on"
         assert [line["results"] for line in ended.ranks] == [[error] * 2] * 3

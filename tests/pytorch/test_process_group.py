@@ -52,8 +52,8 @@ def test_the_group_in_cpp_has_no_part_in_python_and_the_same_backends(group: Any
     assert group.plain._get_backend(cpu) is group._get_backend(cpu)
 
 
-def test_two_ranks_over_gloo(torchrun: Callable[..., Any]) -> None:
-    ended = torchrun("delegated.py", RSCTL_COMM_BACKEND="rsctl")
+def test_two_ranks_over_gloo(run: Callable[..., Any]) -> None:
+    ended = run("delegated.py", RSCTL_COMM_BACKEND="rsctl")
     assert [line["found"] for line in ended.ranks] == [
         {
             "all_gather": [0, 1],

@@ -14,7 +14,7 @@ from rsctl.transport.pytorch.step_times import (
     median_buckets,
     summary,
 )
-from tests.pytorch.conftest import SCRIPTS, Ended, Pool
+from tests.pytorch.conftest import Ended, Pool
 
 MEASURE = {"RSCTL_MEASURE_STEPS": "10"}
 
@@ -61,9 +61,9 @@ def test_steps_with_other_buckets_than_the_last_are_left_out() -> None:
 
 
 def test_a_script_is_ended_after_so_many_steps_and_none_of_its_gradients_travel(
-    alone: Callable[..., Ended], tmp_path: Path
+    run: Callable[..., Ended], tmp_path: Path
 ) -> None:
-    ended = alone(str(SCRIPTS / "loading.py"), **MEASURE, FINALLY=str(tmp_path / "finally"))
+    ended = run("loading.py", **MEASURE, FINALLY=str(tmp_path / "finally"), ranks=1)
     assert ended.code == 0
     assert "trained to its end" not in ended.out
     assert (tmp_path / "finally").exists()
@@ -77,10 +77,9 @@ def test_a_script_is_ended_after_so_many_steps_and_none_of_its_gradients_travel(
     assert ended.printed("finding") == []
 
 
-def test_accumulated_gradients_are_one_step(alone: Callable[..., Ended]) -> None:
-    script = str(SCRIPTS / "loading.py")
+def test_accumulated_gradients_are_one_step(run: Callable[..., Ended]) -> None:
     samples = ("--samples", str(4 * (WARM_UP_STEPS + 8)))
-    ended = alone(script, "--accumulate", "4", *samples, **MEASURE)
+    ended = run("loading.py", "--accumulate", "4", *samples, ranks=1, **MEASURE)
     (steps,) = ended.printed("steps")
     assert steps["steps"] == 8
     (finding,) = ended.printed("finding")
@@ -95,18 +94,18 @@ def test_accumulated_gradients_are_one_step(alone: Callable[..., Ended]) -> None
     [(("--no-ddp",), "measure-gradients"), (("--samples", "7"), "measure-short")],
 )
 def test_a_script_with_too_little_to_measure_says_so(
-    alone: Callable[..., Ended], arguments: tuple[str, ...], code: str
+    run: Callable[..., Ended], arguments: tuple[str, ...], code: str
 ) -> None:
-    ended = alone(str(SCRIPTS / "loading.py"), *arguments, **MEASURE)
+    ended = run("loading.py", *arguments, ranks=1, **MEASURE)
     assert ended.code == 0
     assert [(f["severity"], f["code"]) for f in ended.printed("finding")] == [("error", code)]
     assert ended.printed("steps") == []
 
 
 def test_ranks_that_exchange_gradients_are_measured_with_that(
-    torchrun: Callable[..., Ended],
+    run: Callable[..., Ended],
 ) -> None:
-    ended = torchrun(
+    ended = run(
         "train.py", "--backend", "gloo", "--steps", "999", **MEASURE, RSCTL_MEASURE_COMM="1"
     )
     assert ended.code == 0
@@ -118,9 +117,9 @@ def test_ranks_that_exchange_gradients_are_measured_with_that(
 
 
 def test_a_run_over_reducers_tells_its_steps_at_its_end(
-    torchrun: Callable[..., Ended], reducers: Callable[..., Pool]
+    run: Callable[..., Ended], reducers: Callable[..., Pool]
 ) -> None:
-    ended = torchrun("train.py", "--steps", "12", **reducers(1).environ)
+    ended = run("train.py", "--steps", "12", **reducers(1).environ)
     assert len(ended.ranks) == 2
     (steps,) = ended.printed("steps")
     assert (steps["steps"], steps["communicates"]) == (12 - WARM_UP_STEPS, True)
@@ -130,18 +129,17 @@ def test_a_run_over_reducers_tells_its_steps_at_its_end(
 
 
 def test_the_size_of_buckets_that_a_script_asks_for_is_known_also_where_smaller_are_measured(
-    alone: Callable[..., Ended],
+    run: Callable[..., Ended],
 ) -> None:
-    script = str(SCRIPTS / "train.py")
     asks = ("--backend", "gloo", "--steps", "99", "--width", "700", "--bucket", "3")
-    ended = alone(script, *asks, **MEASURE, RSCTL_COMM_BUCKET_MB="1")
+    ended = run("train.py", *asks, **MEASURE, RSCTL_COMM_BUCKET_MB="1", ranks=1)
     (steps,) = ended.printed("steps")
     assert (steps["bucket_mb"], len(steps["buckets"])) == (3.0, 4)
 
 
 def test_a_variable_that_is_no_number_ends_the_script_with_a_finding(
-    alone: Callable[..., Ended],
+    run: Callable[..., Ended],
 ) -> None:
-    ended = alone(str(SCRIPTS / "loading.py"), RSCTL_MEASURE_STEPS="many")
+    ended = run("loading.py", RSCTL_MEASURE_STEPS="many", ranks=1)
     assert ended.code == 1
     assert "RSCTL_MEASURE_STEPS is 'many'" in ended.err

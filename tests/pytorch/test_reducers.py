@@ -7,17 +7,15 @@ from typing import Any
 
 import pytest
 
-Torchrun = Callable[..., Any]
+Run = Callable[..., Any]
 Reducers = Callable[..., Any]
 
 GRADIENT_BYTES = 70776
 """All gradients of train.py's model in fp32."""
 
 
-def test_numbers_are_those_of_plain_training(
-    torchrun: Torchrun, reducers: Reducers, plain: Any
-) -> None:
-    ended = torchrun("train.py", "--backend", "gloo", **reducers(2).environ)
+def test_numbers_are_those_of_plain_training(run: Run, reducers: Reducers, plain: Any) -> None:
+    ended = run("train.py", "--backend", "gloo", **reducers(2).environ)
     (line,) = ended.messages
     assert line.startswith(
         "gradients of DistributedDataParallel: 2 workers, 2 reducers sum all of it, "
@@ -36,9 +34,9 @@ def test_numbers_are_those_of_plain_training(
 
 
 def test_the_python_engine_and_the_workers_own_reducers(
-    torchrun: Torchrun, reducers: Reducers, plain: Any
+    run: Run, reducers: Reducers, plain: Any
 ) -> None:
-    ended = torchrun("train.py", "--bucket", "0.02", **reducers(1, engine="off").environ)
+    ended = run("train.py", "--bucket", "0.02", **reducers(1, engine="off").environ)
     assert ended.messages == [
         "gradients of DistributedDataParallel: 2 workers, 1 reducer sums a part, workers the rest "
         "(hybrid), Python engine, buckets of "
@@ -49,11 +47,11 @@ def test_the_python_engine_and_the_workers_own_reducers(
 
 @pytest.mark.parametrize("compression", ["bf16", "powersgd"])
 def test_compression_over_reducers(
-    torchrun: Torchrun, reducers: Reducers, plain: Any, compression: str
+    run: Run, reducers: Reducers, plain: Any, compression: str
 ) -> None:
     pool = reducers(2)
     comm = {"RSCTL_COMM_COMPRESSION": compression, "RSCTL_POWERSGD_START": "3"}
-    ended = torchrun("train.py", *("--backend", "gloo"), **pool.environ, **comm)
+    ended = run("train.py", *("--backend", "gloo"), **pool.environ, **comm)
     assert f"compression {compression}" in ended.messages[0]
     assert ended.digest != plain.digest
     assert ended.some == pytest.approx(plain.some, abs=0.05)
@@ -62,11 +60,9 @@ def test_compression_over_reducers(
     assert counted["reduced_bytes"] < 4 * GRADIENT_BYTES
 
 
-def test_gradients_of_a_dtype_that_reducers_do_not_know(
-    torchrun: Torchrun, reducers: Reducers
-) -> None:
-    own = torchrun("train.py", "--dtype", "float64", "--backend", "gloo")
-    ended = torchrun("train.py", "--dtype", "float64", **reducers(2).environ)
+def test_gradients_of_a_dtype_that_reducers_do_not_know(run: Run, reducers: Reducers) -> None:
+    own = run("train.py", "--dtype", "float64", "--backend", "gloo")
+    ended = run("train.py", "--dtype", "float64", **reducers(2).environ)
     assert ended.digest == own.digest
     assert ended.messages[1:] == [
         "gradients that are float64 do not travel by reducers but by all-reduce"
@@ -74,9 +70,9 @@ def test_gradients_of_a_dtype_that_reducers_do_not_know(
     assert ended.printed("telemetry")[0]["transport"]["operations"] == 0
 
 
-def test_two_levels(torchrun: Torchrun, reducers: Reducers) -> None:
-    own = torchrun("train.py", "--backend", "gloo", "--steps", "3", nodes=2)
-    ended = torchrun(
+def test_two_levels(run: Run, reducers: Reducers) -> None:
+    own = run("train.py", "--backend", "gloo", "--steps", "3", nodes=2)
+    ended = run(
         *("train.py", "--backend", "gloo", "--steps", "3", "--bucket", "0.02"),
         nodes=2,
         RSCTL_ON_REDUCER_LOSS="fallback",
@@ -95,8 +91,8 @@ def test_two_levels(torchrun: Torchrun, reducers: Reducers) -> None:
     assert all(halves <= line["reduced_bytes"] < halves + 64 for line in counted)
 
 
-def test_the_backend_by_name(torchrun: Torchrun, reducers: Reducers) -> None:
-    ended = torchrun("collectives.py", **reducers(2).environ)
+def test_the_backend_by_name(run: Run, reducers: Reducers) -> None:
+    ended = run("collectives.py", **reducers(2).environ)
     same = {
         "matrix": [[3.0] * 3] * 2,
         "average": [0.5, 1.0],
@@ -118,7 +114,7 @@ def test_the_backend_by_name(torchrun: Torchrun, reducers: Reducers) -> None:
     ]
 
 
-def test_fsdp_between_nodes(torchrun: Torchrun, reducers: Reducers) -> None:
-    ended = torchrun("sharded.py", nodes=2, **reducers(2, lanes=2).environ)
+def test_fsdp_between_nodes(run: Run, reducers: Reducers) -> None:
+    ended = run("sharded.py", nodes=2, **reducers(2, lanes=2).environ)
     assert ended.ranks == [{"rank": rank, "same": True} for rank in range(4)]
     assert ended.messages[-1].startswith("sharded gradients (FSDP): reduce-scatter and all-gather")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import yaml
 
+from rsctl.cli.app import run as run_in_process
 from tests.kit.polling import wait_until
 
 DEADLINE = 90.0
@@ -39,7 +43,11 @@ class Done:
 
 
 class Rsctl:
-    """Calls rsctl as a user would."""
+    """Calls rsctl as a user would: `rsctl(...)` in a process of its own.
+
+    What only looks at runs (`status`, `runs`, `log`) is called in this process, since tests wait
+    for what it says, and a start of Python for each look would slow down what they wait for.
+    """
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.home = home
@@ -65,6 +73,19 @@ class Rsctl:
         self._started.append(process)
         return process
 
+    def look(self, *arguments: str) -> Done:
+        """A command that only reads, in this process."""
+        before = Path.cwd()
+        out, err = io.BytesIO(), io.BytesIO()
+        stdout, stderr = (io.TextIOWrapper(raw, write_through=True) for raw in (out, err))
+        os.chdir(self.folder)
+        try:
+            with patch.dict(os.environ, self.env), redirect_stdout(stdout), redirect_stderr(stderr):
+                code = run_in_process(list(arguments))
+        finally:
+            os.chdir(before)
+        return Done(code, out.getvalue().decode(), err.getvalue().decode())
+
     def write_job(self, **keys: Any) -> str:
         """A job file; `bash=` is short for a command that runs once on each worker."""
         script = keys.pop("bash", None)
@@ -85,13 +106,13 @@ class Rsctl:
         return done.stdout.strip()
 
     def status(self, run: str) -> dict[str, Any]:
-        return json.loads(self("status", run, "-o", "json").stdout)
+        return json.loads(self.look("status", run, "-o", "json").stdout)
 
     def runs(self) -> list[dict[str, Any]]:
-        return json.loads(self("list", "-o", "json").stdout)["runs"]
+        return json.loads(self.look("list", "-o", "json").stdout)["runs"]
 
     def log(self, run: str) -> str:
-        return self("logs", run).stdout
+        return self.look("logs", run).stdout
 
     def wait_for_log(self, run: str, text: str) -> None:
         wait_until(lambda: text in self.log(run), f"{text!r} in the log of {run}")
