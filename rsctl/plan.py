@@ -23,6 +23,7 @@ from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target, capability_findings
+from rsctl.targets.inputs import planned_input_findings
 
 
 def choose_target(document: Document, name: str | None) -> Target:
@@ -50,7 +51,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(_job_findings(source.job, target))
     job = source.job if source.job is not None and is_sound else source.require_job()
     try:
-        submission = _priced(target.render(job, run), target)
+        submission = _rendered(job, target, run)
     except RsctlError as problem:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
@@ -76,7 +77,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     """The submission of a job that was read or made elsewhere; its findings have no lines."""
     findings = list(_job_findings(job, target))
     try:
-        submission = _priced(target.render(job, run), target)
+        submission = _rendered(job, target, run)
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings
@@ -90,6 +91,16 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from capability_findings(job, target.info)
     yield from check_python(job)
     yield from check_tracking_on(job, target.info.name)
+
+
+def _rendered(job: Job, target: Target, run: str) -> Submission:
+    """The submission, with what it costs and what there is to say of its inputs."""
+    submission = _priced(target.render(job, run), target)
+    plan = submission.plan
+    if not plan.inputs:
+        return submission
+    findings = [*plan.findings, *planned_input_findings(submission.job, plan)]
+    return replace(submission, plan=with_fields(plan, findings=findings))
 
 
 def _priced(submission: Submission, target: Target) -> Submission:

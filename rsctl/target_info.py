@@ -126,6 +126,11 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     schemes: frozenset[str] = frozenset({"file"})
     """Where its jobs can reach data: `file` for local paths, `gs`, `s3`."""
+    fetched_schemes: frozenset[str] = frozenset()
+    """Where else inputs can be that are copied, or whose URLs the script opens itself."""
+    input_modes: frozenset[str] = frozenset({"mount"})
+    """What it makes of an input's mode: `mount`, `copy`, `stream`; `shards` where rsctl-launch is
+    told of them, so that each rank has its part."""
     refused: Mapping[str, Unsupported] = {}
     """Keys that it cannot honour: errors if they are set to anything but their default."""
     unused: Mapping[str, str] = {}

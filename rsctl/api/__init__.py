@@ -140,6 +140,7 @@ if TYPE_CHECKING:
     from rsctl.stream.gradients import Gradients as Gradients
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
+    from rsctl.targets.inputs import InputPlan as InputPlan
 
 _MODULES = {
     "rsctl.advise.advice": ("Advice",),
@@ -204,6 +205,7 @@ _MODULES = {
     ),
     "rsctl.stream.gradients": ("Gradients",),
     "rsctl.targets.base": ("Plan", "Pool"),
+    "rsctl.targets.inputs": ("InputPlan",),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

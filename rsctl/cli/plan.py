@@ -9,7 +9,7 @@ import msgspec
 import typer
 import yaml
 
-from rsctl.api import Plan, Pool, load, plan, sdk_code
+from rsctl.api import InputPlan, Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.cost_text import format_plan_cost
@@ -65,6 +65,8 @@ def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
         *zip(_pool_names(plan.pools), map(_pool, plan.pools), strict=True),
         ("world size", str(plan.world_size)),
     ]
+    texts = [line for each in plan.inputs or () for line in _input(each)]
+    head += zip(["inputs", *[""] * len(texts)], texts, strict=False)
     if plan.cost:
         cost = format_plan_cost(plan.cost)
         head += [("cost", cost[0]), *(("", line) for line in cost[1:])]
@@ -136,6 +138,13 @@ def _pool(pool: Pool) -> str:
     parts = [f"{pool.count} x {pool.machine or 'this machine'}", pool.accelerator]
     parts.append(f"{pool.gbps:g} Gbit/s" if pool.gbps else None)
     return ", ".join(part for part in parts if part)
+
+
+def _input(planned: InputPlan) -> list[str]:
+    """What it is and what the script finds; then who sees to that."""
+    count = f", {planned.shards:,} shards" if planned.shards is not None else ""
+    first = f"{planned.name}: {planned.mode} {planned.location}{count}"
+    return [first, f"  at {planned.path}", f"  by {planned.by}"]
 
 
 def _yaml(value: dict[str, Any]) -> str:

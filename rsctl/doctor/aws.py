@@ -13,6 +13,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.targets.base import Plan
 
@@ -97,7 +98,8 @@ def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
 
 
 def _buckets(job: Job) -> list[str]:
-    uris = [*job.inputs.values(), job.outputs, job.checkpoints, job.targets.sagemaker.staging]
+    inputs = [given.location for given in inputs_of(job, "sagemaker")]
+    uris = [*inputs, job.outputs, job.checkpoints, job.targets.sagemaker.staging]
     names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
     return list(dict.fromkeys(names))
 

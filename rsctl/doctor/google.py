@@ -12,6 +12,7 @@ from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.units import Accelerator, Location
 from rsctl.targets.base import Plan
@@ -159,8 +160,8 @@ def _buckets(job: Job) -> dict[str, set[str]]:
             bucket = str(location).removeprefix("gs://").partition("/")[0]
             needs.setdefault(bucket, set()).add(permission)
 
-    for location in job.inputs.values():
-        add(location, _READ)
+    for given in inputs_of(job, "vertex"):
+        add(given.location, _READ)
     for written in (job.outputs, job.checkpoints, job.targets.vertex.staging):
         add(written, _WRITE)
     return needs

@@ -21,6 +21,7 @@ from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
 from rsctl.rehearsal.settings import PACE, EmulatorSettings
+from rsctl.spec.inputs import inputs_of
 from rsctl.spec.installed_targets import per_target, with_others
 from rsctl.spec.job import Job
 from rsctl.target_info import target_info
@@ -67,7 +68,7 @@ def rehearsal_findings(submission: Submission, runner: Kind) -> list[Finding]:
     plan, job = submission.plan, submission.job
     return [
         *_transport_findings(job, plan, runner),
-        *_data_findings(job),
+        *_data_findings(job, plan.target),
         *_runner_findings(job, plan, runner),
         *oversubscription(job, plan.pools, plan.world_size, this_host().cpus),
     ]
@@ -87,8 +88,9 @@ def _transport_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]
     yield note("rehearsal", message)
 
 
-def _data_findings(job: Job) -> Iterator[Finding]:
-    for name, location in job.inputs.items():
+def _data_findings(job: Job, target: str) -> Iterator[Finding]:
+    for given in inputs_of(job, target):
+        location = given.location
         folder = bucket_folder(location)
         if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
             continue
@@ -102,7 +104,7 @@ def _data_findings(job: Job) -> Iterator[Finding]:
             "rehearsal-data",
             f"in a rehearsal {location} is {folder}, and {nothing} is there",
             remedy,
-            f"inputs.{name}",
+            given.key,
         )
 
 
@@ -173,7 +175,8 @@ def make_settings(
     """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
     plan, job, recipe = submission.plan, submission.job, submission.recipe
     options, emulator = target_info(plan.target).options_of(job), emulator_of(plan.target)
-    staged = [options.staging, job.outputs, job.checkpoints, *job.inputs.values()]
+    inputs = [given.location for given in inputs_of(job, plan.target)]
+    staged = [options.staging, job.outputs, job.checkpoints, *inputs]
     buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
     return EmulatorSettings(
         emulator=emulator.emulator,

@@ -11,6 +11,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.env_checks import check_env, check_visible_env
 from rsctl.spec.image_checks import check_image
+from rsctl.spec.input_checks import check_inputs
 from rsctl.spec.job import Image, Job, Run, Workers
 from rsctl.spec.package_checks import check_package
 from rsctl.spec.role_checks import check_chief, check_roles
@@ -38,7 +39,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_metrics(job)
     yield from _check_gate(job)
     yield from check_tracking(job)
-    yield from _check_inputs(job)
+    yield from check_inputs(job)
     yield from _check_placeholders(job)
     yield from _check_files(job, is_broken)
     if job.limits.retries and job.limits.restarts is not None:
@@ -139,15 +140,6 @@ def _check_gate(job: Job) -> Iterator[Finding]:
             yield error("gate", message, f"set metrics.{name}.goal: max or min", path)
 
 
-def _check_inputs(job: Job) -> Iterator[Finding]:
-    variables: dict[str, str] = {}
-    for name in job.inputs:
-        first = variables.setdefault(name.upper(), name)
-        if first != name:
-            message = f"{first} and {name} both become RSCTL_INPUT_{name.upper()}"
-            yield error("inputs", message, "rename one of the two", f"inputs.{name}")
-
-
 def _check_placeholders(job: Job) -> Iterator[Finding]:
     yield from _check_arguments(job, job.run.args, "run.args")
     if job.chief.args is not None:
@@ -201,6 +193,3 @@ def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding
         message = f"no script {script!r} in {source!r}"
         if not is_broken("image.source"):
             yield error("file", message, _script_remedy(script), "run.script")
-    for name, location in job.inputs.items():
-        if location.scheme == "file" and not os.path.exists(location):
-            yield error("file", f"nothing at {location!r}", "correct the path", f"inputs.{name}")

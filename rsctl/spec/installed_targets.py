@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, defstruct, field
 
 from rsctl.findings import RsctlError
+from rsctl.spec.inputs import Input, LocationPerTarget
 from rsctl.spec.job import (
     TARGETS,
     Chief,
@@ -28,6 +29,8 @@ from rsctl.spec.job import (
 )
 from rsctl.spec.options_common import Text
 from rsctl.spec.types import SpecType, type_at
+from rsctl.spec.units import Location
+from rsctl.spec.values import Name
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence, is_key_path, split_path
 from rsctl.target_info import NoOptions, target_info, target_names
 
@@ -86,6 +89,9 @@ def _named(root: Mapping) -> Iterator[str]:
     roles = _at(root, "roles")
     for role in _keys(roles):
         yield from _keys(_at(_at(roles, role), "machine"))
+    inputs = _at(root, "inputs")
+    for name in _keys(inputs):
+        yield from (each for each in _keys(_at(_at(inputs, name), "uri")) if each != "local")
     matrix = _at(root, "matrix")
     for axis in _keys(matrix):
         parts = split_path(axis) if is_key_path(axis) else []
@@ -132,6 +138,9 @@ def _job_type(others: tuple[str, ...]) -> type[Job]:
     changes = {"target": names, "image": image, "workers": workers, "reducers": reducers}
     changes["chief"] = chief
     changes["roles"] = dict[RoleName, _changed(Role, {"machine": word})]  # type: ignore[misc]
+    location: Any = Union[Location, _location_per_target_type(others)]
+    given: Any = Union[Location, _changed(Input, {"uri": location})]
+    changes["inputs"] = dict[Name, given]
     made: type[Job] = _changed(Job, {**changes, "targets": _targets_type(others)})
     return made
 
@@ -143,6 +152,16 @@ def _per_target_type(others: tuple[str, ...]) -> type[PerTarget]:
         for name in others
     ]
     made: type[PerTarget] = _struct(PerTarget, fields)
+    return made
+
+
+@cache
+def _location_per_target_type(others: tuple[str, ...]) -> type[LocationPerTarget]:
+    fields: list[Any] = []
+    for name in others:
+        about = Meta(description=f"The location on {_title(name)}.")
+        fields.append((name, Annotated[Optional[Location], about], None))
+    made: type[LocationPerTarget] = _struct(LocationPerTarget, fields)
     return made
 
 

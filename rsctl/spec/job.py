@@ -12,6 +12,7 @@ from msgspec import Meta, field
 from rsctl.spec.comm import Comm as Comm
 from rsctl.spec.comm import Model as Model
 from rsctl.spec.gate import Gate as Gate
+from rsctl.spec.inputs import Input as Input
 from rsctl.spec.metric import Metric as Metric
 from rsctl.spec.metric import MetricName as MetricName
 from rsctl.spec.options import ComposeOptions as ComposeOptions
@@ -290,8 +291,11 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = field(default_factory=dict)
     comm: Annotated[Comm, Meta(description="How gradients travel.")] = field(default_factory=Comm)
     inputs: Annotated[
-        dict[Name, Location],
-        Meta(description="Data to read; `train` reaches the script as RSCTL_INPUT_TRAIN."),
+        dict[Name, Union[Location, Input]],
+        Meta(
+            description="Data to read: where it is, or {uri, mode}; `train` reaches the script as "
+            "RSCTL_INPUT_TRAIN, and a rank's part of its shards as RSCTL_INPUT_TRAIN_SHARDS."
+        ),
     ] = field(default_factory=dict)
     outputs: Annotated[
         Optional[Location], Meta(description="Where results go; RSCTL_OUTPUT_DIR in the script.")

@@ -47,7 +47,7 @@ def apply(root: Mapping, settings: list[str], findings: list[Finding]) -> Mappin
 def override(root: Mapping, path: str, value: Node) -> Mapping:
     """The tree with one node replaced, for the cells of a matrix."""
     steps = [(part, value.mark) for part in _joined(split_path(path), root)]
-    return _with_entry(root, steps, value)
+    return _with_entry(_with_long_form(root, steps), steps, value)
 
 
 def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
@@ -60,7 +60,22 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
         raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _REMEDY)
     steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
-    return _as_axis(root, key, steps[0][1], value) or _with_entry(root, steps, value)
+    axis = _as_axis(root, key, steps[0][1], value)
+    return axis or _with_entry(_with_long_form(root, steps), steps, value)
+
+
+def _with_long_form(root: Mapping, steps: list[Step]) -> Mapping:
+    """The tree with `train: {uri: URI}` for `train: URI` where a key below that is to be set."""
+    names = [str(part) for part, _ in steps]
+    inputs = root.entries.get("inputs") if names[0] == "inputs" and len(names) > 2 else None
+    if inputs is None or not isinstance(inputs.value, Mapping):
+        return root
+    given = inputs.value.entries.get(names[1])
+    if given is None or not isinstance(given.value, Scalar) or given.value.value is None:
+        return root
+    long = Mapping(given.value.mark).with_entry(Entry(replace(given.key, text="uri"), given.value))
+    changed = inputs.value.with_entry(Entry(given.key, long))
+    return root.with_entry(Entry(inputs.key, changed))
 
 
 def _as_axis(root: Mapping, key: str, mark: Mark, value: Node) -> Mapping | None:

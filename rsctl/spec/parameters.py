@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from rsctl.spec.env_checks import is_secret_name
+from rsctl.spec.inputs import Input
 from rsctl.spec.job import Job
 from rsctl.spec.types import fields_of
 
@@ -26,6 +27,8 @@ def parameters_of(job: Job) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     _flatten(job, "", found)
+    modes = {n: each.mode for n, each in job.inputs.items() if isinstance(each, Input)}
+    found |= {f"inputs.{name}.mode": mode for name, mode in modes.items() if mode}
     return {n: v for n, v in found.items() if not is_secret_name(n.rpartition(".")[2])}
 
 

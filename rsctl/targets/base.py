@@ -19,6 +19,7 @@ from rsctl.spec.types import fields_of
 from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
 from rsctl.target_info import OPTIONAL_KEYS, TargetInfo
+from rsctl.targets.inputs import InputPlan, input_findings, out_of_reach
 
 if TYPE_CHECKING:
     from rsctl.image.package import Package
@@ -67,7 +68,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
 
     `env` is what the script finds in its environment; a None value is a secret that is taken from
     the submitter's environment and shown nowhere. `cost` is there where machines are billed,
-    `tracking` where the job has any.
+    `inputs` and `tracking` where the job has any.
     """
 
     run: str
@@ -78,6 +79,7 @@ class Plan(msgspec.Struct, kw_only=True, frozen=True):
     env: dict[str, Optional[str]]
     request: dict[str, Any]
     findings: list[Finding] = []
+    inputs: Union[list[InputPlan], msgspec.UnsetType] = msgspec.UNSET
     cost: Union[PlanCost, msgspec.UnsetType] = msgspec.UNSET
     tracking: Union[TrackingPlan, msgspec.UnsetType] = msgspec.UNSET
 
@@ -274,21 +276,13 @@ def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
         if value != default:
             yield note("unused", f"target {info.name} does not use this: {reason}", None, path)
     yield from _location_findings(job, info.name, info.schemes)
+    yield from input_findings(job, info)
 
 
 def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterator[Finding]:
-    locations = {f"inputs.{name}": location for name, location in job.inputs.items()}
-    locations |= {"outputs": job.outputs, "checkpoints": job.checkpoints}  # type: ignore[dict-item]
-    for path, location in locations.items():
+    for path, location in (("outputs", job.outputs), ("checkpoints", job.checkpoints)):
         if location and location.scheme not in schemes:
-            reach = "a local path" if schemes == {"file"} else f"{' or '.join(sorted(schemes))}://"
-            example = "./PATH" if "file" in schemes else f"{min(schemes)}://BUCKET/PATH"
-            yield error(
-                "unsupported",
-                f"target {target} cannot reach {location}; it takes {reach}",
-                f"for this target: --set {path}={example}",
-                path,
-            )
+            yield out_of_reach(path, location, target, schemes)
 
 
 def _value_and_default(job: Job, path: str) -> tuple[Any, Any]:

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from rsctl.runtime.path_placeholders import placeholder_names
 from rsctl.spec.job import Job
 
+if TYPE_CHECKING:
+    from rsctl.targets.inputs import InputPlan
+
 
 def launch_arguments(
-    job: Job, processes: int, variables: Mapping[str, str] = MappingProxyType({})
+    job: Job,
+    processes: int,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    inputs: Sequence[InputPlan] = (),
 ) -> list[str]:
     """The arguments of `rsctl-launch`, with so many ranks a node.
 
-    `variables` are set on the node itself, where the target cannot set them.
+    `variables` are set on the node itself, where the target cannot set them; of `inputs` it copies
+    those that have a `source`, and tells ranks of their shards.
     """
     options = ["--launcher", job.run.launcher]
     for name, value in variables.items():
         options += ["--env", f"{name}={value}"]
     if job.run.launcher in ("torchrun", "mpi"):
         options += ["--processes", str(processes)]
+    for each in inputs:
+        options += ["--copy", f"{each.name}={each.source}"] if each.source else []
+        options += ["--shards", each.name] if each.shards else []
     if job.run.command is None:
         options.append("--python")
     if placeholder_names(script_arguments(job)):

@@ -30,6 +30,7 @@ from rsctl.runs.home import run_directory
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
+from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo, Unsupported
@@ -73,7 +74,7 @@ class FakeTarget:
             message, remedy = "target fake starts the command alone", "use run.launcher: once"
             findings.append(error("unsupported", message, remedy, "run.launcher"))
         env = {
-            **{f"RSCTL_INPUT_{name.upper()}": str(path) for name, path in job.inputs.items()},
+            **{given.variable: str(given.location) for given in inputs_of(job, INFO.name)},
             "RSCTL_RUN": run,
             "RSCTL_TARGET": self.info.name,
             "RSCTL_REPLICA": _WORKER,

@@ -11,6 +11,7 @@ from rsctl.image.findings import image_findings
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job
+from rsctl.targets.inputs import planned
 from rsctl.targets.local import docker, rendering
 from rsctl.targets.local.composefile import (
     common_env,
@@ -19,6 +20,7 @@ from rsctl.targets.local.composefile import (
     mounted_results,
 )
 from rsctl.targets.local.info import COMPOSE
+from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget, make_open_folder, make_run_folders
 from rsctl.targets.planned_image import plan_image
@@ -41,6 +43,7 @@ class ComposeTarget(LocalTarget):
             *rendering.share_findings(job, share),
             *rendering.comm_findings(job, share),
             *rendering.restart_findings(job),
+            *disk_findings(job, self.info.name),
             *self._too_many(job, share),
             *_foreign_findings(job),
             *_source_findings(job),
@@ -66,11 +69,12 @@ class ComposeTarget(LocalTarget):
             image=image,
             pools=rendering.pools(job, share, bandwidth / 1e9 if bandwidth else None),
             world_size=share.world_size,
-            env=common_env(chief_job(job), share),
+            env=common_env(chief_job(job), run, share),
             request={
                 "compose": compose_file(job, run, image.tag or "", share, self.host.may_lock_memory)
             },
             findings=findings,
+            inputs=planned(input_plans(job, run, self.info.name)),
         )
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:

@@ -8,8 +8,10 @@ from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.spec.units import Size
 from rsctl.targets.chief import worker_job
+from rsctl.targets.inputs import input_env
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
+from rsctl.targets.local.inputs import binds, input_plans
 
 NETWORK = "cluster"
 _INSIDE = "/rsctl"
@@ -48,10 +50,10 @@ def compose_file(
     }
 
 
-def common_env(job: Job, share: rendering.Share) -> dict[str, Optional[str]]:
+def common_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
     """What the script finds in every container."""
     env = rendering.script_env(job, share)
-    env |= {f"RSCTL_INPUT_{n.upper()}": f"{_INSIDE}/inputs/{n}" for n in job.inputs}
+    env |= input_env(input_plans(job, run, "compose"))
     env["RSCTL_OUTPUT_DIR"] = f"{_INSIDE}/outputs"
     env["RSCTL_CHECKPOINT_DIR"] = f"{_INSIDE}/checkpoints"
     return env | _network_env(job)
@@ -77,7 +79,7 @@ def _network_env(job: Job) -> dict[str, Optional[str]]:
 
 def _worker(job: Job, run: str, image: str, share: rendering.Share, index: int) -> dict[str, Any]:
     own = worker_job(job, index)
-    env = {**common_env(own, share), **_identity(job, run, "worker", index)}
+    env = {**common_env(own, run, share), **_identity(job, run, "worker", index)}
     service = {
         **_service(own, run, image, share.ranks[index], "worker", index),
         "environment": env,
@@ -119,7 +121,7 @@ def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) 
         "pull_policy": "missing" if job.image.uri else "never",
         "container_name": container_name(run, name),
         "hostname": name,
-        **_entry(job, ranks),
+        **_entry(job, run, ranks),
         "labels": {"rsctl.run": run, "rsctl.role": role, "rsctl.replica": name},
         "networks": [NETWORK],
         "restart": "no",
@@ -138,7 +140,7 @@ def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) 
     return service
 
 
-def _entry(job: Job, ranks: int) -> dict[str, Any]:
+def _entry(job: Job, run: str, ranks: int) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.launcher == "none":
         entry: dict[str, Any] = {}
@@ -149,32 +151,32 @@ def _entry(job: Job, ranks: int) -> dict[str, Any]:
         return entry
     return {
         "entrypoint": ["rsctl-launch"],
-        "command": launch_arguments(job, ranks),
+        "command": launch_arguments(job, ranks, inputs=input_plans(job, run, "compose")),
     }
 
 
 def _volumes(job: Job, run: str) -> list[dict[str, Any]]:
     directory = run_directory(run)
     volumes = [
-        _bind(job.outputs or directory / "outputs", "outputs"),
-        _bind(job.checkpoints or directory / "checkpoints", "checkpoints"),
+        _bind(job.outputs or directory / "outputs", f"{_INSIDE}/outputs"),
+        _bind(job.checkpoints or directory / "checkpoints", f"{_INSIDE}/checkpoints"),
         _ready(run),
     ]
-    for name, location in job.inputs.items():
-        volumes.append({**_bind(location, f"inputs/{name}"), "read_only": True})
+    for inside, source in binds(job, run).items():
+        volumes.append({**_bind(source, inside), "read_only": True})
     return volumes
 
 
 def _ready(run: str) -> dict[str, Any]:
     """Where the containers meet before they start the work."""
-    return _bind(run_directory(run) / "ready", "ready")
+    return _bind(run_directory(run) / "ready", f"{_INSIDE}/ready")
 
 
 def _bind(source: object, inside: str) -> dict[str, Any]:
     return {
         "type": "bind",
         "source": str(source),
-        "target": f"{_INSIDE}/{inside}",
+        "target": inside,
         "bind": {"create_host_path": False},
     }
 

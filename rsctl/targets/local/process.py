@@ -13,9 +13,11 @@ from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job, worker_job
+from rsctl.targets.inputs import input_env, planned
 from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
 from rsctl.targets.local.info import PROCESS
+from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget
 
@@ -51,8 +53,10 @@ class ProcessTarget(LocalTarget):
                 *rendering.comm_findings(job, share),
                 *_mpi_findings(job),
                 *rendering.restart_findings(job),
+                *disk_findings(job, self.info.name),
                 *oversubscription(job, pools, world_size, self.host.cpus),
             ],
+            inputs=planned(input_plans(job, run, self.info.name)),
         )
         return Submission(plan, job, secrets=rendering.secrets_of(job))
 
@@ -65,7 +69,7 @@ class ProcessTarget(LocalTarget):
         return {
             "replica": f"worker-{index}",
             "role": "worker",
-            "argv": self._argv(own, share.ranks[index]),
+            "argv": self._argv(own, run, share.ranks[index]),
             "cwd": str(job.image.source or run_directory(run) / f"worker-{index}"),
             "env": env,
         }
@@ -75,7 +79,7 @@ class ProcessTarget(LocalTarget):
         return {
             "replica": f"reducer-{index}",
             "role": "reducer",
-            "argv": self._argv(job, share.ranks[-1]),
+            "argv": self._argv(job, run, share.ranks[-1]),
             "cwd": str(run_directory(run) / f"reducer-{index}"),
             "env": {**rendering.reducer_env(job), **self._place(job, run, "reducer", index)},
         }
@@ -87,11 +91,12 @@ class ProcessTarget(LocalTarget):
         contract = rendering.cluster_json(role, index, workers, reducers, self.host.loopback)
         return {**env, "RSCTL_CLUSTER": contract}
 
-    def _argv(self, job: Job, ranks: int) -> list[str]:
+    def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
         if job.run.launcher == "none":
             return user_command(job)
         launch = [self.host.python, "-m", "rsctl.runtime.launch"]
-        return launch + launch_arguments(job, ranks)
+        inputs = input_plans(job, run, self.info.name)
+        return launch + launch_arguments(job, ranks, inputs=inputs)
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
@@ -133,9 +138,7 @@ def _mpi_findings(job: Job) -> Iterator[Finding]:
 
 def _locations(job: Job, run: str) -> dict[str, Optional[str]]:
     directory = run_directory(run)
-    env: dict[str, Optional[str]] = {
-        f"RSCTL_INPUT_{name.upper()}": str(location) for name, location in job.inputs.items()
-    }
+    env = input_env(input_plans(job, run, "process"))
     env["RSCTL_OUTPUT_DIR"] = str(job.outputs or directory / "outputs")
     env["RSCTL_CHECKPOINT_DIR"] = str(job.checkpoints or directory / "checkpoints")
     return env

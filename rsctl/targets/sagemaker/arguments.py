@@ -6,6 +6,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.sagemaker.channels import CHIEF
+from rsctl.targets.sagemaker.input_modes import input_plans
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
 
 
@@ -19,8 +20,10 @@ def container_arguments(job: Job) -> ContainerArguments:
     if not job.run.is_launched:
         return ContainerArguments(script_arguments(job), {})
     chief = chief_job(job)
-    own = launch_arguments(chief, ranks_of(chief), job.chief.env)
-    return encode_arguments(launch_arguments(job, ranks_of(job)), {CHIEF: own})
+    inputs = input_plans(job)
+    own = launch_arguments(chief, ranks_of(chief), job.chief.env, inputs)
+    all_others = launch_arguments(job, ranks_of(job), inputs=inputs)
+    return encode_arguments(all_others, {CHIEF: own})
 
 
 def ranks_of(job: Job) -> int:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
+from msgspec.structs import replace
+
 from rsctl.clients.staging import parse_staging
 from rsctl.image.package import FILE, Package
+from rsctl.spec.inputs import GivenInput, inputs_of, variable_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel, FileSystem
-from rsctl.spec.units import Location
+from rsctl.targets.inputs import input_env as planned_env
+from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
 
-INPUT_DIR = "/opt/ml/input/data"
 CHIEF = "chief"
 """The name of the chief's instance group, where it differs from the other workers."""
 
@@ -41,25 +44,31 @@ def channels(
     if len(groups) == len(instance_groups) or options.file_systems:
         groups = []  # all get them
     from_s3 = [
-        _s3_channel(name, location, options.channels.get(name, _PLAIN), groups)
-        for name, location in job.inputs.items()
+        _input_channel(job, given, options.channels.get(given.name, _PLAIN), groups)
+        for given in inputs_of(job, "sagemaker")
     ]
     mounted = [_mounted(name, each) for name, each in options.file_systems.items()]
     return from_s3 + mounted + ([_package_channel(job, package, groups)] if package else [])
 
 
-def input_env(job: Job) -> dict[str, str]:
+def input_env(job: Job) -> dict[str, Optional[str]]:
     """`RSCTL_INPUT_TRAIN` and the like."""
-    names = [*job.inputs, *job.targets.sagemaker.file_systems]
-    return {f"RSCTL_INPUT_{name.upper()}": f"{INPUT_DIR}/{name}" for name in names}
+    mounted = {variable_of(n): f"{INPUT_DIR}/{n}" for n in job.targets.sagemaker.file_systems}
+    return {**planned_env(input_plans(job)), **mounted}
 
 
-def _s3_channel(
-    name: str, location: Location, options: Channel, groups: list[str]
+def _input_channel(
+    job: Job, given: GivenInput, options: Channel, groups: list[str]
 ) -> dict[str, Any]:
+    return _s3_channel(
+        given.name, channel_uri(given), replace(options, mode=channel_mode(job, given)), groups
+    )
+
+
+def _s3_channel(name: str, location: str, options: Channel, groups: list[str]) -> dict[str, Any]:
     source: dict[str, Any] = {
         "S3DataType": options.type,
-        "S3Uri": str(location),
+        "S3Uri": location,
         "S3DataDistributionType": "ShardedByS3Key" if options.sharded else "FullyReplicated",
     }
     if options.attributes:
@@ -83,7 +92,7 @@ def _s3_channel(
 def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str, Any]:
     """One object, alone in its folder. Reducers start from it too."""
     staging = parse_staging(job.targets.sagemaker.staging or "")
-    folder = Location(f"s3://{staging.bucket}/{staging.folder}{package.folder}")
+    folder = f"s3://{staging.bucket}/{staging.folder}{package.folder}"
     everyone = [*groups, REDUCERS] if groups else []
     return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)
 

@@ -27,6 +27,7 @@ INFO = TargetInfo(
     # throttled. These are ours, to stay out of that.
     quota=Quota(60, 120.0),
     schemes=frozenset({"s3"}),
+    input_modes=frozenset({"mount", "copy", "stream", "shards"}),
     refused={
         "chief.disk": Unsupported(
             "SageMaker gives all machines of a job volumes of one size", "set workers.disk"

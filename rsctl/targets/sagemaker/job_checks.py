@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
 from rsctl.spec.env_checks import is_secret_name
+from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
 from rsctl.spec.units import Duration
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.channels import PACKAGE
+from rsctl.targets.sagemaker.input_modes import channel_mode, mode_findings
 from rsctl.targets.sagemaker.long_arguments import NAME as ARGUMENTS
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.request import (
@@ -160,16 +162,17 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
             "inputs reach the reducers too: beside a file system they cannot be kept from them"
         )
         yield note("inputs", message, None, f"{_OPTIONS}.file_systems")
-    for name, location in job.inputs.items():
-        channel = options.channels.get(name)
+    for given in inputs_of(job, "sagemaker"):
+        location = given.location
         if "." not in location.rpartition("/")[2] and not location.endswith("/"):
             message = (
                 f"every object whose name begins with {location} is read, in other folders too"
             )
-            yield note("inputs", message, f"for a folder, write {location}/", f"inputs.{name}")
-        if ((channel and channel.mode) or options.input_mode) == "Pipe":
-            message = f"mode Pipe: RSCTL_INPUT_{name.upper()} with _0 at its end is the first pipe"
-            yield note("inputs", message, None, f"inputs.{name}")
+            yield note("inputs", message, f"for a folder, write {location}/", given.key)
+        if (channel_mode(job, given) or options.input_mode) == "Pipe":
+            message = f"mode Pipe: {given.variable} with _0 at its end is the first pipe"
+            yield note("inputs", message, None, given.key)
+    yield from mode_findings(job)
 
 
 def _reserved_findings(job: Job) -> Iterator[Finding]:

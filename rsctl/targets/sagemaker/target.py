@@ -26,6 +26,7 @@ from rsctl.image.python_package import (
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool, Submission
 from rsctl.targets.chief import chief_findings, chief_job
+from rsctl.targets.inputs import planned
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.managed.endpoints import shared_service
@@ -40,6 +41,7 @@ from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.cost_limit import limited_by_cost
 from rsctl.targets.sagemaker.estimator_contract import estimator_findings
 from rsctl.targets.sagemaker.info import INFO
+from rsctl.targets.sagemaker.input_modes import input_plans
 from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools, resolve_pools
@@ -108,6 +110,7 @@ class SageMakerTarget(ManagedTarget):
                 "body": body,
             },
             findings=findings,
+            inputs=planned(input_plans(resolved.job)),
         )
         images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
         brought = package or python_package

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Optional
 
+from rsctl.spec.inputs import GivenInput, inputs_of
 from rsctl.spec.job import Job
+from rsctl.targets.inputs import COPIES, InputPlan, input_env, last_part, shard_count
 from rsctl.targets.variables import comm_env, reducers_env, user_env
 
 
@@ -16,7 +18,7 @@ def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optio
     like, and of rsctl's only those that no other stands for.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers)}
-    env |= {f"RSCTL_INPUT_{name.upper()}": mounted(at) for name, at in job.inputs.items()}
+    env |= input_env(input_plans(job))
     if job.run.package is not None:
         at = job.checkpoints
         return {**env, "RSCTL_CHECKPOINT_DIR": mounted(at)} if at else env
@@ -31,6 +33,38 @@ def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optio
     if has_own_reducers:
         env["RSCTL_REDUCER_KIND"] = "rsctl"
     return env | reducers_env(job, has_own_reducers)
+
+
+def input_plans(job: Job) -> list[InputPlan]:
+    """The inputs as they come to the nodes.
+
+    A copy is made of the mounted bucket: that needs neither credentials nor a client in the image.
+    """
+    return [_input_plan(given) for given in inputs_of(job, "vertex")]
+
+
+def _input_plan(given: GivenInput) -> InputPlan:
+    location = mounted(given.location)
+    mode, count = given.mode or "mount", shard_count(given)
+    if mode == "copy":
+        return InputPlan(
+            name=given.name,
+            mode=mode,
+            location=str(given.location),
+            path=f"{COPIES}/{given.name}/{last_part(given.location)}",
+            by="rsctl-launch, from the bucket that Vertex AI mounts by Cloud Storage FUSE",
+            source=location,
+            shards=count,
+        )
+    is_stream = mode == "stream"
+    return InputPlan(
+        name=given.name,
+        mode=mode,
+        location=str(given.location),
+        path=str(given.location) if is_stream else location,
+        by="the script, which opens URLs" if is_stream else "Vertex AI, by Cloud Storage FUSE",
+        shards=count,
+    )
 
 
 def outputs_of(job: Job, run: str) -> Optional[str]:

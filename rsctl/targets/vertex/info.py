@@ -24,6 +24,7 @@ INFO = TargetInfo(
     # and region, creates and deletes; 600 reads and writes of resources. A submission reads once.
     quota=Quota(60, 400.0),
     schemes=frozenset({"gs"}),
+    input_modes=frozenset({"mount", "copy", "shards"}),
     refused={
         "comm.backend": Unsupported(
             "Vertex AI has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})

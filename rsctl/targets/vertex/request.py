@@ -13,7 +13,7 @@ from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.vertex.checks import disk_gb
-from rsctl.targets.vertex.environment import container_env, outputs_of
+from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
 from rsctl.targets.vertex.reducers import Reducers
@@ -170,7 +170,8 @@ def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:
     """With launcher none, command and args replace the image's own, each only if it is given."""
     if job.run.is_launched:
         command = {"command": list(entry.command)} if entry.command else {}
-        return {**command, "args": launch_arguments(job, processes)}
+        arguments = launch_arguments(job, processes, inputs=input_plans(job))
+        return {**command, "args": arguments}
     fields: dict[str, Any] = {}
     if job.run.command is not None:
         fields["command"] = list(job.run.command)

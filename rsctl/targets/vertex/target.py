@@ -19,6 +19,7 @@ from rsctl.image.python_package import (
 from rsctl.runs.folder import RestartLimit
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.inputs import planned
 from rsctl.targets.managed.endpoints import shared_service
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.managed.placeholders import make_submission
@@ -26,6 +27,7 @@ from rsctl.targets.managed.service import JobService
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.planned_image import plan_image
 from rsctl.targets.vertex.cost_limit import limited_by_cost
+from rsctl.targets.vertex.environment import input_plans
 from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.names import RUN_LABEL
 from rsctl.targets.vertex.overlay_checks import (
@@ -81,6 +83,7 @@ class VertexTarget(ManagedTarget):
             env=variables_of(chief),
             request={"method": "POST", "url": url_of(job), "body": body},
             findings=findings,
+            inputs=planned(input_plans(job)),
         )
         return make_submission(plan, job, image, package, images_in(body), variables_in(body))
 

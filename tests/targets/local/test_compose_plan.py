@@ -150,6 +150,15 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
         ],
         "world_size": 8,
         "env": common,
+        "inputs": [
+            {
+                "name": "train",
+                "mode": "mount",
+                "location": f"{tmp_path}/data",
+                "path": "/rsctl/inputs/train",
+                "by": "a bind mount",
+            }
+        ],
         "request": {
             "compose": {
                 "name": "rsctl-job-1",

@@ -85,6 +85,15 @@ def test_a_whole_plan(plan: Render, tmp_path: Path) -> None:
         ],
         "world_size": 8,
         "env": common,
+        "inputs": [
+            {
+                "name": "train",
+                "mode": "mount",
+                "location": f"{tmp_path}/data",
+                "path": f"{tmp_path}/data",
+                "by": "no copy: a path of this machine",
+            }
+        ],
         "request": {"commands": [command(0, "0,1,2,3"), command(1, "4,5,6,7")]},
     }
 

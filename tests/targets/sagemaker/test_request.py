@@ -98,6 +98,15 @@ def test_four_nodes_with_gpus(tmp_path: Path) -> None:
         "pools": [pool],
         "world_size": 32,
         "env": env,
+        "inputs": [
+            {
+                "name": "train",
+                "mode": "mount",
+                "location": "s3://bucket/mnli/",
+                "path": "/opt/ml/input/data/train",
+                "by": "SageMaker's input mode FastFile",
+            }
+        ],
         "request": {
             "operation": "CreateTrainingJob",
             "region": "us-east-1",

@@ -1,0 +1,155 @@
+"""Inputs as a plan shows them, and what a target can make of each. Pure but for files on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Optional, Union
+
+import msgspec
+
+from rsctl.findings import Finding, error, note, warning
+from rsctl.runtime import shards
+from rsctl.spec.input_checks import missing_files
+from rsctl.spec.inputs import (
+    GivenInput,
+    Input,
+    InputMode,
+    LocationPerTarget,
+    inputs_of,
+    without_location,
+)
+from rsctl.spec.job import Job
+from rsctl.spec.units import Location
+from rsctl.target_info import TargetInfo
+from rsctl.targets.launch_command import unlaunched
+
+if TYPE_CHECKING:
+    from rsctl.targets.base import Plan
+
+COPIES = "/var/tmp/rsctl/inputs"  # noqa: S108 - on the container's own disk, for any user of it
+"""Where rsctl-launch copies to on the clouds: a folder for each input."""
+
+
+class InputPlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """An input: where it is, how it comes to the nodes, and who sees to that.
+
+    `path` is what the script finds: a path, or URLs. `source` is the path from which rsctl-launch
+    copies it to there; `shards` is how many files its ranges stand for, of which each rank is told
+    its part.
+    """
+
+    name: str
+    mode: InputMode
+    location: str
+    path: str
+    by: str
+    source: Optional[str] = None
+    shards: Optional[int] = None
+
+
+def shard_count(given: GivenInput) -> Optional[int]:
+    """The shards of an input; None if it has none, or not as they are written."""
+    try:
+        return shards.count(given.location) if given.has_shards else None
+    except ValueError:
+        return None
+
+
+def last_part(location: str) -> str:
+    """What a copy is called: the last part of the location, or its ranges with what follows."""
+    path = location.partition("://")[2] or location
+    if shards.has_range(path):
+        return shards.split_folder(path)[1]
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def input_env(inputs: Iterable[InputPlan]) -> dict[str, Optional[str]]:
+    """The variables by which the script finds its inputs; rsctl-launch adds those of shards."""
+    return {f"RSCTL_INPUT_{each.name.upper()}": each.path for each in inputs}
+
+
+def planned(inputs: list[InputPlan]) -> Union[list[InputPlan], msgspec.UnsetType]:
+    """The inputs as a plan has them, which has none where there are none."""
+    return inputs or msgspec.UNSET
+
+
+def out_of_reach(
+    path: str, location: Location, target: str, schemes: frozenset[str], remedy: str = ""
+) -> Finding:
+    """The error for a location that a target cannot read or write."""
+    reach = "a local path" if schemes == {"file"} else f"{' or '.join(sorted(schemes))}://"
+    example = "./PATH" if "file" in schemes else f"{min(schemes)}://BUCKET/PATH"
+    message = f"target {target} cannot reach {location}; it takes {reach}"
+    return error("unsupported", message, f"for this target: --set {path}={example}{remedy}", path)
+
+
+def input_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
+    """Errors for inputs that a target cannot provide as they are asked for."""
+    for name in without_location(job, info.name):
+        given = job.inputs[name]
+        if isinstance(given, Input) and given.uri not in ("", LocationPerTarget()):
+            message = f"input {name} has no location for target {info.name}"
+            scheme = min(info.schemes)
+            example = "./PATH" if scheme == "file" else f"{scheme}://BUCKET/PATH"
+            path = f"inputs.{name}.uri"
+            yield error("inputs", message, f"add {path}.{info.name}: {example}", path)
+    for each in inputs_of(job, info.name):
+        if each.key.count(".") > 2:  # one of several: what is for others does not matter here
+            yield from missing_files(each.key, each.location)
+        yield from _mode_findings(each, info)
+
+
+def _mode_findings(given: GivenInput, info: TargetInfo) -> Iterator[Finding]:
+    mode, key = given.mode or "mount", f"inputs.{given.name}.mode"
+    streams_shards = given.has_shards and "shards" in info.input_modes
+    if mode == "stream" and not streams_shards and "stream" not in info.input_modes:
+        message = f"target {info.name} cannot stream {given.location}"
+        remedy = "set mode: mount"
+        if "shards" in info.input_modes:
+            message += ": there the script opens the URLs of shards, and this names none"
+            remedy += ", or name shards by a range such as train-{000..127}.tar"
+        yield error("unsupported", message, remedy, key)
+    elif mode == "copy" and mode not in info.input_modes:
+        message = f"target {info.name} does not copy data to its nodes"
+        yield error("unsupported", message, "set mode: mount", key)
+    is_fetched = mode == "copy" or (mode == "stream" and given.has_shards)
+    schemes = info.schemes | (info.fetched_schemes if is_fetched else frozenset())
+    if given.location.scheme not in schemes:
+        other = ""
+        if given.location.scheme in info.fetched_schemes:
+            other = f", or have it copied here: --set {key}=copy"
+        yield out_of_reach(given.key, given.location, info.name, schemes, other)
+
+
+def planned_input_findings(job: Job, plan: Plan) -> Iterator[Finding]:
+    """Findings about the inputs of a plan, once it is known who copies them and for how many."""
+    for each in plan.inputs or ():
+        path = f"inputs.{each.name}"
+        if not job.run.is_launched:
+            yield from _unlaunched(job, each, path)
+        elif each.shards is not None:
+            yield from _share_findings(each, plan.world_size, path)
+
+
+def _unlaunched(job: Job, planned: InputPlan, path: str) -> Iterator[Finding]:
+    what, remedy = unlaunched(job)
+    if planned.source is not None:
+        message = f"rsctl-launch copies {planned.name} to the nodes, and {what} leaves it out"
+        yield error("unsupported", message, f"{remedy}, or set mode: mount", f"{path}.mode")
+    elif planned.shards is not None:
+        variable = f"RSCTL_INPUT_{planned.name.upper()}"
+        message = f"{variable}_SHARDS comes from rsctl-launch, which {what} leaves out"
+        remedy = f"the script finds all shards, as a range, in {variable}"
+        yield note("inputs", message, remedy, path)
+
+
+def _share_findings(planned: InputPlan, ranks: int, path: str) -> Iterator[Finding]:
+    count = planned.shards or 0
+    if count < ranks:
+        message = f"{count:,} shard(s) for {ranks:,} ranks: {ranks - count:,} ranks have no data"
+        yield warning("inputs", message, "make more shards, smaller ones, or use fewer ranks", path)
+    elif count % ranks:
+        less = count // ranks
+        message = f"{count:,} shards for {ranks:,} ranks: some have {less:,}, others {less + 1:,}"
+        remedy = "limit the steps where all ranks must take equally many"
+        yield note("inputs", message, remedy, path)

@@ -1,0 +1,125 @@
+"""Inputs on this machine: what replicas find, what is mounted, what is copied first. Pure but for
+the sizes of local files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+from rsctl.findings import Finding, error
+from rsctl.runs.home import home, run_directory
+from rsctl.runtime import shards
+from rsctl.spec.inputs import GivenInput, inputs_of
+from rsctl.spec.job import Job
+from rsctl.targets.inputs import InputPlan, last_part, shard_count
+
+_INSIDE = "/rsctl/inputs"
+_MOST_FILES = 20_000  # of an input whose size a plan finds out
+
+_MOUNTED = {"process": "no copy: a path of this machine", "compose": "a bind mount"}
+_COPIED = "rsctl, to this machine's disk, once before the start"
+_STREAMED = "the script, which opens URLs"
+
+
+def input_plans(job: Job, run: str, target: str) -> list[InputPlan]:
+    """The inputs as replicas find them."""
+    return [_input_plan(given, run, target) for given in inputs_of(job, target)]
+
+
+def _input_plan(given: GivenInput, run: str, target: str) -> InputPlan:
+    mode = given.mode or "mount"
+    by = _COPIED if mode == "copy" else _MOUNTED[target]
+    return InputPlan(
+        name=given.name,
+        mode=mode,
+        location=str(given.location),
+        path=_path(given, run, target),
+        by=_STREAMED if _is_url(given) else by,
+        shards=shard_count(given),
+    )
+
+
+def copies(job: Job, target: str) -> dict[str, str]:
+    """The locations that are copied to this machine before the start, by name."""
+    return {g.name: str(g.location) for g in inputs_of(job, target) if g.mode == "copy"}
+
+
+def copied_to(run: str) -> Path:
+    """Where a run's copies are: a folder for each input."""
+    return run_directory(run) / "inputs"
+
+
+def binds(job: Job, run: str) -> dict[str, str]:
+    """What is mounted into containers, by its path there."""
+    found = {}
+    for given in inputs_of(job, "compose"):
+        source = _here(given, run)
+        if not _is_url(given):
+            whole = shards.split_folder(source)[0] if given.has_shards else source
+            found[f"{_INSIDE}/{given.name}"] = whole
+    return found
+
+
+def _path(given: GivenInput, run: str, target: str) -> str:
+    if _is_url(given):
+        return str(given.location)
+    if target == "process":
+        return _here(given, run)
+    inside = f"{_INSIDE}/{given.name}"
+    return f"{inside}/{last_part(given.location)}" if given.has_shards else inside
+
+
+def _here(given: GivenInput, run: str) -> str:
+    """The path on this machine."""
+    if given.mode == "copy":
+        return str(copied_to(run) / given.name / last_part(given.location))
+    return str(given.location)
+
+
+def _is_url(given: GivenInput) -> bool:
+    return given.mode != "copy" and given.location.scheme != "file"
+
+
+def disk_findings(job: Job, target: str) -> Iterator[Finding]:
+    """Errors for copies of local files that this machine's disk has no space for."""
+    local = [g for g in inputs_of(job, target) if g.mode == "copy" and g.location.scheme == "file"]
+    sizes = {given: size for given in local if (size := _size(given)) is not None}
+    if not sizes:
+        return
+    where = next(folder for folder in (home(), *home().parents) if folder.exists())
+    free = shutil.disk_usage(where).free
+    if sum(sizes.values()) > free:
+        largest = max(sizes, key=lambda given: sizes[given])
+        message = (
+            f"the copies need {sum(sizes.values()):,} bytes, and the disk of {home()} has "
+            f"{free:,} left"
+        )
+        remedy = f"set inputs.{largest.name}.mode: mount, or RSCTL_HOME to a larger disk"
+        yield error("disk", message, remedy, f"inputs.{largest.name}.mode")
+
+
+def _size(given: GivenInput) -> Optional[int]:
+    """Bytes of an input; None where it has too many files to look at each."""
+    try:
+        names = shards.expand(given.location) if given.has_shards else [str(given.location)]
+    except ValueError:
+        return None
+    total = seen = 0
+    for name in names:
+        for file in _files(name):
+            seen += 1
+            if seen > _MOST_FILES:
+                return None
+            total += os.path.getsize(file) if os.path.isfile(file) else 0
+    return total
+
+
+def _files(path: str) -> Iterator[str]:
+    """A file, or those below a folder."""
+    if not os.path.isdir(path):
+        yield path
+    for root, _, names in os.walk(path):
+        yield from (os.path.join(root, name) for name in names)

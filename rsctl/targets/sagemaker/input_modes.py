@@ -1,0 +1,96 @@
+"""Inputs on SageMaker: which of its input modes brings each, and where the script finds it. Pure.
+
+`mount` is FastFile, which shows objects as files that are read as they are opened; `copy` is File;
+`stream` is FastFile too, or Pipe where `targets.sagemaker` says so. Of shards that are copied each
+node has its part alone: rsctl-launch copies it from FastFile, since File would bring all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Optional
+
+from rsctl.findings import Finding, error
+from rsctl.runtime import shards
+from rsctl.spec.inputs import GivenInput, InputMode, inputs_of
+from rsctl.spec.job import Job
+from rsctl.spec.options_sagemaker import Channel
+from rsctl.targets.inputs import COPIES, InputPlan, last_part, shard_count
+
+INPUT_DIR = "/opt/ml/input/data"
+
+_OF_OURS: dict[str, tuple[str, ...]] = {
+    "mount": ("FastFile",),
+    "copy": ("File",),
+    "stream": ("FastFile", "Pipe"),
+}
+"""SageMaker's modes for each of ours, the default first."""
+
+_OURS: dict[str, InputMode] = {"FastFile": "mount", "File": "copy", "Pipe": "stream"}
+
+
+def channel_mode(job: Job, given: GivenInput) -> Optional[str]:
+    """The InputMode of an input's channel; None for that of the whole job."""
+    own = _channel(job, given).mode
+    if given.mode is None:
+        return own
+    if given.mode == "copy" and given.has_shards:
+        return "FastFile"
+    wanted = own or job.targets.sagemaker.input_mode
+    allowed = _OF_OURS[given.mode]
+    return wanted if wanted in allowed else allowed[0]
+
+
+def channel_uri(given: GivenInput) -> str:
+    """What a channel reads: of shards, the folder that they are in."""
+    if not given.has_shards:
+        return str(given.location)
+    return f"{shards.split_folder(given.location)[0]}/"
+
+
+def input_plans(job: Job) -> list[InputPlan]:
+    """The inputs as they come to the nodes."""
+    return [_input_plan(job, given) for given in inputs_of(job, "sagemaker")]
+
+
+def _input_plan(job: Job, given: GivenInput) -> InputPlan:
+    channel = f"{INPUT_DIR}/{given.name}"
+    theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+    if given.has_shards:
+        channel = f"{channel}/{last_part(given.location)}"
+    is_copied = given.has_shards and given.mode == "copy"
+    return InputPlan(
+        name=given.name,
+        mode=given.mode or _OURS[theirs],
+        location=str(given.location),
+        path=f"{COPIES}/{given.name}/{last_part(given.location)}" if is_copied else channel,
+        by=f"{'rsctl-launch, from ' if is_copied else ''}SageMaker's input mode {theirs}",
+        source=channel if is_copied else None,
+        shards=shard_count(given),
+    )
+
+
+def mode_findings(job: Job) -> Iterator[Finding]:
+    """Errors for modes of ours and of SageMaker's that do not go together."""
+    for given in inputs_of(job, "sagemaker"):
+        channel = _channel(job, given)
+        key = f"targets.sagemaker.channels.{given.name}"
+        if given.mode and channel.mode and channel.mode not in _OF_OURS[given.mode]:
+            modes = " or ".join(_OF_OURS[given.mode])
+            message = f"inputs.{given.name}.mode {given.mode} is {modes}, and not {channel.mode}"
+            yield error("inputs", message, "remove one of the two", f"{key}.mode")
+        if not given.has_shards:
+            continue
+        theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+        if theirs == "Pipe":
+            message = "Pipe has no files, so that shards cannot be named by ranges"
+            remedy = f"set inputs.{given.name}.mode: mount, or name the prefix that they have"
+            yield error("inputs", message, remedy, given.key)
+        for name in ("type", "sharded"):
+            if getattr(channel, name) != getattr(Channel(), name):
+                message = f"the nodes' parts of shards are rsctl's to choose, and {name} is too"
+                yield error("inputs", message, "remove one of the two", f"{key}.{name}")
+
+
+def _channel(job: Job, given: GivenInput) -> Channel:
+    return job.targets.sagemaker.channels.get(given.name, Channel())
