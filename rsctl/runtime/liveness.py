@@ -25,6 +25,9 @@ from collections.abc import Mapping
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.platforms import platform
 
+STOPPED_ROLES = "RSCTL_STOPPED_ROLES"
+"""The variable that names the roles, with commas, whose nodes end when the workers have ended."""
+
 GREETING = "rsctl-presence"
 BYE = b"bye\n"
 MAX_LINE_BYTES = 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
+from rsctl.targets.roles import role_job
 from rsctl.targets.sagemaker.channels import CHIEF
 from rsctl.targets.sagemaker.input_modes import input_plans
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_arguments
@@ -13,7 +14,7 @@ from rsctl.targets.sagemaker.long_arguments import ContainerArguments, encode_ar
 def container_arguments(job: Job) -> ContainerArguments:
     """With launcher none they are passed as they are, since nobody in there would read a file.
 
-    All machines have one Environment, so that a chief's own variables are arguments too.
+    All machines have one Environment, so that variables of a chief or a role are arguments too.
     """
     if job.run.package is not None:
         return ContainerArguments([], {})
@@ -21,9 +22,10 @@ def container_arguments(job: Job) -> ContainerArguments:
         return ContainerArguments(script_arguments(job), {})
     chief = chief_job(job)
     inputs = input_plans(job)
-    own = launch_arguments(chief, ranks_of(chief), job.chief.env, inputs)
-    all_others = launch_arguments(job, ranks_of(job), inputs=inputs)
-    return encode_arguments(all_others, {CHIEF: own})
+    own = {CHIEF: launch_arguments(chief, ranks_of(chief), job.chief.env, inputs)}
+    for name, role in job.roles.items():
+        own[name] = launch_arguments(role_job(job, name), 1, role.env, inputs)
+    return encode_arguments(launch_arguments(job, ranks_of(job), inputs=inputs), own)
 
 
 def ranks_of(job: Job) -> int:

@@ -15,7 +15,7 @@ from rsctl.targets.sagemaker.pools import GROUPS
 def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
     """The job with a time limit that keeps it below its cost, where it has none."""
     pools = [
-        Pool(role=GROUPS[name], count=count, machine=machine.name)
+        Pool(role=GROUPS.get(name, name), count=count, machine=machine.name)
         for name, machine, count in resolved.groups
     ]
     request: dict[str, Any] = {"region": job.targets.sagemaker.region, "body": {}}

@@ -39,7 +39,7 @@ INFO = TargetInfo(
             "SageMaker gives all machines of a job the same variables", "set run.env"
         ),
     },
-    honoured=frozenset({"chief"}),
+    honoured=frozenset({"chief", "roles"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),
     transport_with_accelerators=AutomaticTransport(

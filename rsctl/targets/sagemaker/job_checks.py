@@ -23,6 +23,7 @@ from rsctl.targets.sagemaker.request import (
     RUN_TAG,
     milliseconds,
 )
+from rsctl.targets.sagemaker.roles import role_checks
 from rsctl.targets.variables import secret_findings
 
 _OPTIONS = "targets.sagemaker"
@@ -39,6 +40,7 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     yield from _machines_together(resolved)
     if resolved.chief:
         yield from _chief(resolved.job)
+    yield from role_checks(resolved)
     yield from _options(resolved.job.targets.sagemaker)
     yield from _checkpoints(resolved.job)
     yield from _profiler(resolved.job.targets.sagemaker)
@@ -46,10 +48,10 @@ def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 
 def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
     job, options = resolved.job, resolved.job.targets.sagemaker
-    if job.workers.count + resolved.reducers > 1 and options.security_groups:
+    if sum(count for _, _, count in resolved.groups) > 1 and options.security_groups:
         message = "the machines reach each other only if the security groups allow all TCP within"
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
-    if options.keep_alive and not resolved.reducers and not job.limits.spot:
+    if options.keep_alive and len(resolved.groups) < 2 and not job.limits.spot:
         message = "the default quota of machines that are kept warm is 0 for each type"
         remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")

@@ -5,8 +5,8 @@ container as one file, /opt/ml/input/config/hyperparameters.json. So all that `r
 be called with is written as one JSON list, cut into pieces of `PIECE` characters: the entries
 `rsctl_arguments_0`, `rsctl_arguments_1`, …; joined in the order of their numbers they are the list.
 `rsctl-launch --arguments-from hyperparameters` reads them there. All machines have the same
-ContainerArguments; where a chief has its own, the JSON is an object, in which each list has the
-name of an instance group, and `ALL_OTHERS` that of the rest.
+ContainerArguments; where a chief or a role has its own, the JSON is an object, in which each list
+has the name of an instance group, and `ALL_OTHERS` that of the rest.
 """
 
 from __future__ import annotations

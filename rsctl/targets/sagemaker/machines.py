@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job, PerTarget
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
+from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
@@ -26,8 +28,8 @@ class ResolvedPools(NamedTuple):
     """A job whose `auto`s are settled, its machines, and the findings about them.
 
     `worker` is None if there is none that fits, `reducer` also if there are no reducers; then an
-    error is among the findings. `chief` is there where the first worker differs from the others.
-    `job.reducers.count` is a number.
+    error is among the findings. `chief` is there where the first worker differs from the others,
+    `roles` has the machines of the job's own roles. `job.reducers.count` is a number.
     """
 
     job: Job
@@ -35,6 +37,7 @@ class ResolvedPools(NamedTuple):
     reducer: Optional[Machine]
     findings: list[Finding]
     chief: Optional[Machine] = None
+    roles: Mapping[str, Machine] = MappingProxyType({})
 
     @property
     def reducers(self) -> int:
@@ -44,9 +47,9 @@ class ResolvedPools(NamedTuple):
 
     @property
     def machines(self) -> list[Machine]:
-        """The chief's machine if it has its own, the workers', then the reducers'."""
-        all_three = (self.chief, self.worker, self.reducer)
-        return [machine for machine in all_three if machine is not None]
+        """The chief's machine if it has its own, the workers', the reducers', those of roles."""
+        all_of_them = (self.chief, self.worker, self.reducer, *self.roles.values())
+        return [machine for machine in all_of_them if machine is not None]
 
     @property
     def groups(self) -> list[tuple[str, Machine, int]]:
@@ -55,9 +58,13 @@ class ResolvedPools(NamedTuple):
         One alone is no group in the request.
         """
         others = self.job.workers.count - (1 if self.chief else 0)
-        found = ((CHIEF, self.chief, 1), (WORKERS, self.worker, others))
-        all_three = (*found, (REDUCERS, self.reducer, self.reducers))
-        return [(name, machine, count) for name, machine, count in all_three if machine and count]
+        found = [
+            (CHIEF, self.chief, 1),
+            (WORKERS, self.worker, others),
+            (REDUCERS, self.reducer, self.reducers),
+            *((name, each, self.job.roles[name].count) for name, each in self.roles.items()),
+        ]
+        return [(name, machine, count) for name, machine, count in found if machine and count]
 
 
 def resolve_pools(job: Job) -> ResolvedPools:
@@ -71,11 +78,14 @@ def resolve_pools(job: Job) -> ResolvedPools:
         findings += chief_findings(job, about_chief, findings)
     if job.workers.count == 1 and chief:
         job, worker, chief = own, chief, None  # the only worker is the chief
+    roles, more = _roles(job, catalog, findings)
+    findings += more
     machine, more = _reducer(job, catalog, worker)
     findings += more
     count, sizing = _count(job, catalog, worker, machine)
     settled = replace(job, reducers=replace(job.reducers, count=count))
-    resolved = ResolvedPools(settled, worker, machine if count else None, findings + sizing, chief)
+    machine = machine if count else None
+    resolved = ResolvedPools(settled, worker, machine, findings + sizing, chief, roles)
     more = [*_disk_findings(resolved), *_preference_findings(resolved)]
     return resolved._replace(findings=[*resolved.findings, *more])
 
@@ -95,7 +105,7 @@ def _worker(job: Job, catalog: Catalog) -> tuple[Machine | None, list[Finding]]:
         if chosen is None:
             return None, [_no_such_accelerator(job, catalog)]
         why = f"the smallest with {accelerator}" if accelerator else "the smallest for CPU jobs"
-        return chosen, [note("machine", f"workers on {chosen.name}, {why}", None, path)]
+        return chosen, [note("machine", f"{chosen.name}, {why}", None, path)]
     machine = catalog.machines.get(name)
     if machine is None:
         return None, [_no_such_machine(name, path, catalog)]
@@ -120,6 +130,20 @@ def _accelerator_findings(job: Job, machine: Machine, path: str) -> Iterator[Fin
             f"set workers.accelerator: {has}",
             path,
         )
+
+
+def _roles(
+    job: Job, catalog: Catalog, workers: list[Finding]
+) -> tuple[dict[str, Machine], list[Finding]]:
+    """The machines of the job's own roles; `workers` is what is found about the workers'."""
+    machines: dict[str, Machine] = {}
+    findings: list[Finding] = []
+    for name in job.roles:
+        machine, about = _worker(role_job(job, name), catalog)
+        findings += role_findings(job, name, about, workers)
+        if machine is not None:
+            machines[name] = machine
+    return machines, findings
 
 
 def _reducer(
@@ -198,9 +222,12 @@ def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if names and len(resolved.groups) > 1:
         message = "SageMaker chooses among machines for jobs without reducers only"
         remedy = "remove it, or set reducers.count: 0"
-        if resolved.chief:
+        if resolved.chief or resolved.roles:
             message = "SageMaker chooses among machines where all workers are alike only"
             remedy = "remove it, or chief"
+            if resolved.roles:
+                message = "SageMaker chooses among machines where all nodes are workers only"
+                remedy = "remove it, or roles"
         yield error("machine", message, remedy, path)
     catalog, worker = load("sagemaker"), resolved.worker
     before = [worker.name] if worker else []

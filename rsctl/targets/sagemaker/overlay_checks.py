@@ -11,7 +11,7 @@ from typing import Any
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool
-from rsctl.targets.sagemaker.channels import CHIEF
+from rsctl.targets.sagemaker.channels import CHIEF, WORKERS
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.pools import GROUPS
 from rsctl.targets.sagemaker.spec_keys import OVERLAY
@@ -36,9 +36,12 @@ def patch_findings(
         return
     groups = body["ResourceConfig"].get("InstanceGroups") or []
     names = [str(group["InstanceGroupName"]) for group in groups]
-    if len(groups) > 1 and not ({"workers"} <= set(names) <= set(GROUPS)):
-        yield _strange_groups(names)
+    known = [*GROUPS, *resolved.job.roles]
+    if len(groups) > 1 and not ({WORKERS} <= set(names) <= set(known)):
+        yield _strange_groups(names, known)
         return
+    for name in (name for name in resolved.job.roles if name not in names):
+        yield _wrong(f"the group {name} is missing", f"remove roles.{name} instead")
     if resolved.chief and CHIEF not in names:
         yield _wrong(f"the group {CHIEF} is missing", "remove the key chief instead")
     for group in groups:
@@ -48,10 +51,10 @@ def patch_findings(
     yield from _reducer_findings(resolved, pools)
 
 
-def _strange_groups(names: list[str]) -> Finding:
-    listed, known = (f"{', '.join(each[:-1])} and {each[-1]}" for each in (names, list(GROUPS)))
+def _strange_groups(names: list[str], known: list[str]) -> Finding:
+    listed, allowed = (f"{', '.join(each[:-1])} and {each[-1]}" for each in (names, known))
     return _wrong(
-        f"the instance groups are {listed}, and rsctl-launch knows {known} only: "
+        f"the instance groups are {listed}, and rsctl-launch knows {allowed} only: "
         "the containers would end at once",
         "name them so, or set run.launcher: none for containers that read resourceconfig.json "
         "themselves",

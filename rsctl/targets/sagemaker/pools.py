@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,10 @@ from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 
 GROUPS = {CHIEF: "worker", WORKERS: "worker", REDUCERS: "reducer"}
-"""The roles of the instance groups that rsctl's own requests have, and rsctl-launch knows."""
+"""The roles of the instance groups that rsctl's own requests have, and rsctl-launch knows. A group
+of another name has the nodes of a role of the job's own, which is called so."""
+
+_ROLE = re.compile(r"[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,15})?")
 
 
 def pools_of(request: Mapping[str, Any]) -> list[Pool]:
@@ -18,7 +22,7 @@ def pools_of(request: Mapping[str, Any]) -> list[Pool]:
     if own := own_groups_of(request):
         return [
             _pool(
-                GROUPS[each["InstanceGroupName"]],
+                GROUPS.get(each["InstanceGroupName"], each["InstanceGroupName"]),
                 int(each.get("InstanceCount") or 0),
                 _machines([each]),
             )
@@ -37,12 +41,14 @@ def pools_of(request: Mapping[str, Any]) -> list[Pool]:
 
 
 def own_groups_of(request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The instance groups, the chief's first, if they are those of rsctl's own requests."""
+    """The instance groups, the chief's first, if they are those of rsctl's own requests: `workers`
+    and others, whose names can be those of roles."""
     groups = (request.get("ResourceConfig") or {}).get("InstanceGroups") or []
     names = [str(group.get("InstanceGroupName")) for group in groups]
-    if not set(names) <= set(GROUPS) or WORKERS not in names:
+    if WORKERS not in names or not all(_ROLE.fullmatch(name) for name in names):
         return []
-    return sorted(groups, key=lambda group: list(GROUPS).index(group["InstanceGroupName"]))
+    known = {name: place for place, name in enumerate(GROUPS)}
+    return sorted(groups, key=lambda group: known.get(group["InstanceGroupName"], len(known)))
 
 
 def _machines(listed: list[Mapping[str, Any]]) -> list[str]:

@@ -1,9 +1,10 @@
 """The body of CreateTrainingJob for a job. Pure, without AWS's libraries.
 
-Where all machines are alike it has InstanceType and InstanceCount, so that warm pools work; with
-reducers or a chief of its own kind it is a heterogeneous cluster of the groups `chief`, `workers`
-and `reducers`, which run the same image. What the spec leaves open is left out, but for
-`DEFAULT_TIMEOUT`, the volume that machines without disks must have, and where outputs go.
+Where all nodes are workers alike it has InstanceType and InstanceCount, so that warm pools work;
+with reducers, roles or a chief of its own kind it is a heterogeneous cluster of the groups `chief`,
+`workers`, `reducers` and one for each role, by its name, which run the same image. What the spec
+leaves open is left out, but for `DEFAULT_TIMEOUT`, the volume that machines without disks must
+have, and where outputs go.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from rsctl.catalog import Machine
 from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
+from rsctl.runtime.liveness import STOPPED_ROLES
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import experiment_of
 from rsctl.targets.sagemaker.arguments import container_arguments
@@ -24,7 +26,8 @@ from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
-from rsctl.targets.variables import comm_env, reducers_env, user_env
+from rsctl.targets.sagemaker.roles import stopped_roles
+from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 
 DEFAULT_TIMEOUT = 86_400
 """Seconds that a job runs at most by default: SageMaker's own, a day."""
@@ -106,6 +109,8 @@ def environment(resolved: ResolvedPools, run: str) -> Env:
     env |= {"RSCTL_OUTPUT_DIR": OUTPUT_DIR, "RSCTL_CHECKPOINT_DIR": _checkpoint_dir(job)}
     if has_reducers:
         env["RSCTL_REDUCER_KIND"] = "rsctl"
+    if stopped := stopped_roles(job):
+        env |= {STOPPED_ROLES: ",".join(stopped), TOKEN: None}
     return env | reducers_env(job, has_reducers)
 
 

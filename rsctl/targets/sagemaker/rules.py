@@ -63,7 +63,7 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
             yield _rule("EnableManagedSpotTraining", text=text, remedy=remedy)
     if resources.get("KeepAlivePeriodInSeconds"):
         if "InstanceGroups" in ways:
-            text = "machines in groups, as with reducers or chief, are never kept warm"
+            text = "machines in groups, as with reducers, chief or roles, are never kept warm"
             yield _rule(*_POOL, text=text, remedy="remove it, or have all machines alike")
         if spot:
             remedy = "remove it, or set limits.spot: false"

@@ -50,6 +50,9 @@ _FIELDS: dict[str, SpecKey] = {
         f"{OPTIONS}.instance_preferences", "at most 4 of them, and workers.machine"
     ),
     "ResourceConfig": SpecKey("workers", _CORRECT),
+    "ResourceConfig.InstanceGroups": SpecKey(
+        "roles", "at most 5 groups: workers, the roles, reducers, and a chief of its own kind"
+    ),
     "ResourceConfig.InstanceType": SpecKey("workers.machine", "take another machine"),
     "ResourceConfig.InstanceCount": SpecKey("workers.count", _CORRECT),
     "ResourceConfig.VolumeSizeInGB": SpecKey("workers.disk", _CORRECT),
@@ -111,6 +114,7 @@ def _listed(path: Path, body: dict[str, Any], job: Job) -> SpecKey | None:
         group = _item(body, path[:3]).get("InstanceGroupName")
         key = {"InstanceType": "machine", "InstanceCount": "count"}.get(str(path[3]))
         pool = "reducers" if group == REDUCERS else "workers"
+        pool = f"roles.{group}" if group in job.roles else pool
         if group == CHIEF and key == "machine" and job.chief.machine is not None:
             pool = "chief"
         return SpecKey(f"{pool}.{key}", _CORRECT) if key else None

@@ -36,6 +36,11 @@ def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]
     if job.comm.backend == "nccl" and not job.workers.accelerator:
         message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
         yield error("comm", message, remedy, "comm.backend")
+    yield from node_findings(job, reducers)
+
+
+def node_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
+    """What is wrong with nodes of a job, whatever their role; `job` is as that role has it."""
     yield from _disk(job)
     yield from secret_findings(job, _SECRETS)
     yield from _environment(job, reducers)

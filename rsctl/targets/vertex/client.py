@@ -16,6 +16,7 @@ from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
 from rsctl.targets.vertex.names import RUN_LABEL
+from rsctl.targets.vertex.worker_pools import roles_of
 
 _PAGES = 20
 _TRIES_OF_A_POLL = 3
@@ -98,7 +99,7 @@ def _create(
             return _address(parent, body_of(answer))
     except NoAnswer as problem:
         return Unanswered(run, problem)
-    refused = refusal(answer, parent.region)
+    refused = refusal(answer, parent.region, roles_of(body))
     if is_transient(answer) and not is_quota(answer):
         return refused if answer.status_code == 429 else Unanswered(run, refused)
     raise refused

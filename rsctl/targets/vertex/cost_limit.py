@@ -22,5 +22,14 @@ def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
     ]
     if reducers is not None:
         pools.append(Pool(role="reducer", count=reducers.count, machine=reducers.machine.name))
+    pools += [
+        Pool(
+            role=role.name,
+            count=role.job.workers.count,
+            machine=role.machine.name,
+            accelerator=role.job.workers.accelerator,
+        )
+        for role in resolved.roles
+    ]
     request = {"url": url_of(job), "body": {"jobSpec": {"scheduling": scheduling(job)}}}
     return limit_time(job, "vertex", pools, billing_of(request))

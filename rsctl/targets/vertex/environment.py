@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Optional
 
+from rsctl.runtime.pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.spec.inputs import GivenInput, inputs_of
 from rsctl.spec.job import Job
 from rsctl.targets.inputs import COPIES, InputPlan, input_env, last_part, shard_count
 from rsctl.targets.variables import comm_env, reducers_env, user_env
 
 
-def container_env(job: Job, run: str, has_own_reducers: bool) -> dict[str, Optional[str]]:
+def container_env(
+    job: Job,
+    run: str,
+    has_own_reducers: bool,
+    pool_roles: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Optional[str]]:
     """What every container finds, whatever its role; None for a secret.
 
     All of a pool have one environment, so that rsctl-launch finds out who each of them is. A
     vendor's container with `run.package` has the platform's own variables, AIP_MODEL_DIR and the
-    like, and of rsctl's only those that no other stands for.
+    like, and of rsctl's only those that no other stands for. `pool_roles` are the roles by the
+    names of their worker pools.
     """
     env = {**user_env(job), **comm_env(job, has_own_reducers)}
     env |= input_env(input_plans(job))
+    env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
     if job.run.package is not None:
         at = job.checkpoints
         return {**env, "RSCTL_CHECKPOINT_DIR": mounted(at)} if at else env

@@ -16,6 +16,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import NO_IMAGE, KnownError, find_known_error
 from rsctl.targets.managed.known_errors import STOCK_OUT
 from rsctl.targets.vertex.spec_keys import FieldError, field_errors
+from rsctl.targets.vertex.worker_pools import Roles
 
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
 _QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)
@@ -81,9 +82,9 @@ _KNOWN = (
 )
 
 
-def refusal(answer: Any, region: str) -> RsctlError:
-    """Why a job was not created; `answer` is the `requests.Response`."""
-    findings = explained(error_message(answer), region)
+def refusal(answer: Any, region: str, roles: Roles) -> RsctlError:
+    """Why a job was not created; `answer` is the `requests.Response`, `roles` its pools'."""
+    findings = explained(error_message(answer), region, roles)
     if findings and answer.status_code != 401:
         return RsctlError(ExitCode.REFUSED, *findings)
     if answer.status_code == 404 and not _is_json(answer):
@@ -103,12 +104,12 @@ def is_quota(answer: Any) -> bool:
     return _QUOTA.search(error_message(answer)) is not None
 
 
-def explained(message: str, region: str, strategy: Any = None) -> list[Finding]:
+def explained(message: str, region: str, roles: Roles, strategy: Any = None) -> list[Finding]:
     """What a message means, if it is one that is known: one finding for each field it names.
 
-    `strategy` is that of the job's scheduling.
+    `roles` are those of the job's worker pools, `strategy` is that of its scheduling.
     """
-    fields = [_of_field(found) for found in field_errors(message)]
+    fields = [_of_field(found) for found in field_errors(message, roles)]
     if fields:
         return fields
     shown = f"Vertex AI: {message[:_LONGEST]}"

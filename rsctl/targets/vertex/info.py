@@ -30,7 +30,7 @@ INFO = TargetInfo(
             "Vertex AI has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
         )
     },
-    honoured=frozenset({"chief"}),
+    honoured=frozenset({"chief", "roles"}),
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "reduction-server", "fast-socket"}),
     transport_with_reducers=AutomaticTransport(

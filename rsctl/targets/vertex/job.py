@@ -21,7 +21,7 @@ from rsctl.targets.vertex.reduction_server_status import notice, reduction_serve
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.status import status_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
-from rsctl.targets.vertex.worker_pools import has_googles_reducers, pools_of
+from rsctl.targets.vertex.worker_pools import has_googles_reducers, pools_of, roles_of
 
 _REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
 _MEASURED_AFTER = 120.0
@@ -62,8 +62,9 @@ class VertexJob:
 
     def log(self, cursor: Mapping[str, Any], pools: list[Pool], created: str) -> VertexLog:
         """Its log, from a cursor on."""
-        del pools  # the entries name the pools themselves
-        return VertexLog(self._google, self._address, cursor, created)
+        del pools  # the entries name the worker pools, and the job has their roles
+        roles = roles_of(self._job or self._get())
+        return VertexLog(self._google, self._address, cursor, created, roles)
 
     def measure(self, after: Optional[str], pools: list[Pool]) -> list[MetricEvent]:
         """What Cloud Monitoring has measured after a time."""
@@ -75,7 +76,7 @@ class VertexJob:
             end = min(self._clock.now(), ended + PERIOD * factor)
         start = seconds_of(after) or seconds_of(job.get("createTime")) or 0.0
         span = span_of(start, end, factor)
-        return measure(self._measurements, self._address, span) if span else []
+        return measure(self._measurements, self._address, span, roles_of(job)) if span else []
 
     def notice(self, line: LogEvent) -> Finding | None:
         """What a line shows of NCCL's plugins."""

@@ -9,13 +9,13 @@ from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import seconds_of
-from rsctl.targets.vertex.worker_pools import replica_of
+from rsctl.targets.vertex.worker_pools import Roles, replica_of, roles_of
 
 
 def facts_of(job: dict[str, Any], address: JobAddress, at: float) -> list[Fact]:
     """The facts of a CustomJob; `at` is the present in seconds since 1970. Times in seconds."""
     facts = [Fact("console", address.console, address.console)]
-    if shells := _shells(job.get("webAccessUris")):
+    if shells := _shells(job.get("webAccessUris"), roles_of(job)):
         text = ", ".join(f"{name}: {url}" for name, url in shells.items())
         facts.append(Fact("web_access", text, shells))
     created, started, ended = (
@@ -33,12 +33,12 @@ def _seconds(name: str, start: float, end: float) -> Fact:
     return Fact(name, format_duration(seconds), seconds)
 
 
-def _shells(uris: Any) -> dict[str, str]:
+def _shells(uris: Any, roles: Roles) -> dict[str, str]:
     """Where a shell in each replica opens, by replica; only what a browser may be sent to."""
     if not isinstance(uris, dict):
         return {}
     return {
-        replica_of(task) or str(task)[:60]: uri
+        replica_of(task, roles) or str(task)[:60]: uri
         for task, uri in uris.items()
         if isinstance(uri, str) and urlsplit(uri).scheme == "https" and uri.isprintable()
     }

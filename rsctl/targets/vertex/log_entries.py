@@ -10,7 +10,7 @@ from typing import Any
 from rsctl.stream.events import Stream
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
-from rsctl.targets.vertex.worker_pools import replica_of
+from rsctl.targets.vertex.worker_pools import Roles, replica_of
 
 _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _AGENT_FIELDS = frozenset(
@@ -36,22 +36,22 @@ def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
     return time, str(insert_id) if insert_id else _digest(entry)
 
 
-def lines_of(entry: dict[str, Any], time: str, insert_id: str) -> Iterator[Line]:
-    """The lines of an entry, most often one.
+def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> Iterator[Line]:
+    """The lines of an entry, most often one; `roles` are those of the job's pools.
 
     What goes to stderr arrives with severity ERROR, progress bars included, so the severity shows
     which stream it was, and no failure.
     """
     resource = entry.get("resource")
     labels = resource.get("labels") if isinstance(resource, dict) else None
-    replica = replica_of(labels.get("task_name")) if isinstance(labels, dict) else None
+    task = labels.get("task_name") if isinstance(labels, dict) else None
     text, is_runtime = _text(entry)
     severity = str(entry.get("severity") or "DEFAULT")
     stream: Stream = "stderr" if severity in _FROM_STDERR and not is_runtime else "stdout"
     short = event_time(time) or time
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         identity = f"{time}/{insert_id}" if number == 0 else f"{time}/{insert_id}/{number}"
-        yield Line(short, identity, replica, stream, line)
+        yield Line(short, identity, replica_of(task, roles), stream, line)
 
 
 def _text(entry: dict[str, Any]) -> tuple[str, bool]:

@@ -22,6 +22,7 @@ from rsctl.targets.vertex.log_entries import entry_key, lines_of
 from rsctl.targets.vertex.rate_limiter import RateLimiter, project_rate_limiter
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.timestamps import nanosecond_time, seconds_of, timestamp
+from rsctl.targets.vertex.worker_pools import Roles
 
 _SETTLED, _SETTLED_WHERE_CHEAP = 30.0, 120.0
 _LEAST_SETTLED = 0.2
@@ -42,7 +43,7 @@ class _Round:
 
 
 class VertexLog:
-    """Reads one job's log; see JobLog."""
+    """Reads one job's log; see JobLog. `roles` are those of the job's worker pools."""
 
     def __init__(
         self,
@@ -50,10 +51,12 @@ class VertexLog:
         address: JobAddress,
         cursor: Mapping[str, Any],
         created: str,
+        roles: Roles,
         clock: ServerClock | None = None,
     ) -> None:
         self._google = google
         self._address = address
+        self._roles = roles
         self._clock = clock or ServerClock()
         self._factor = google.retries.time_scale
         self._window = DedupWindow(cursor, nanosecond_time(created) or timestamp(0))
@@ -156,7 +159,7 @@ class VertexLog:
                 continue
             times.append(time)
             if self._window.take(time, insert_id):
-                lines += lines_of(entry, time, insert_id)
+                lines += lines_of(entry, time, insert_id, self._roles)
         lines.sort(key=lambda line: line.time)
         reading.token = str(page.get("nextPageToken") or "")
         self._settle(reading, times)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from rsctl.stream.events import MetricEvent
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import event_time, timestamp
-from rsctl.targets.vertex.worker_pools import replica_of
+from rsctl.targets.vertex.worker_pools import Roles, replica_of
 
 Query = Callable[[str, dict[str, str]], dict[str, Any]]
 """GET of a path of the service with a query; the answer's JSON, {} where there is no such thing."""
@@ -59,23 +59,29 @@ def span_of(after: float, end: float, factor: float) -> Span | None:
     return Span(first, last) if last > first else None
 
 
-def measure(query_service: Query, address: JobAddress, span: Span) -> list[MetricEvent]:
+def measure(
+    query_service: Query, address: JobAddress, span: Span, roles: Roles
+) -> list[MetricEvent]:
     """The measurements of a span, in order of time. One request for each metric, or a few.
+
+    `roles` are those of the job's worker pools.
 
     Utilizations are parts of 1; where a node has several of a thing it is their mean. What the
     nodes receive and send is in bytes a second.
     """
-    events = [event for kind in _KINDS for event in _of_kind(query_service, address, span, kind)]
+    events = [
+        event for kind in _KINDS for event in _of_kind(query_service, address, span, kind, roles)
+    ]
     return sorted(events, key=lambda event: event.time)
 
 
 def _of_kind(
-    query_service: Query, address: JobAddress, span: Span, kind: _Kind
+    query_service: Query, address: JobAddress, span: Span, kind: _Kind, roles: Roles
 ) -> Iterator[MetricEvent]:
     found: dict[tuple[str, str], list[float]] = {}
     for series in _series(query_service, address, span, kind):
         labels = (series.get("resource") or {}).get("labels") or {}
-        replica = replica_of(labels.get("task_name"))
+        replica = replica_of(labels.get("task_name"), roles)
         for point in series.get("points") or []:
             time = event_time((point.get("interval") or {}).get("endTime"))
             value = _number(point.get("value") or {})

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 from rsctl.findings import Finding, error, warning
+from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.placeholders import Image, Variable
-from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, specs_of
+from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, roles_of, specs_of
 
 OVERLAY = "targets.vertex.overlay"
 _CHIEF, _REDUCERS = 0, 2
-_WORKERS = (0, 1)
+_WORKERS, _ROLES = (0, 1), (2, 3)
 
 _Path = tuple[Union[str, int], ...]
 
@@ -40,8 +41,13 @@ def patch_findings(
     if has_own_reducers and (len(pools) <= _REDUCERS or not pools[_REDUCERS]):
         text = "the job has no reducers, which its workers would wait for"
         yield _wrong(text, "set reducers.count: 0 instead")
+    busy = {*_WORKERS, *([_REDUCERS] if has_own_reducers else []), *_of_roles(before)}
     for number, pool in enumerate(pools):
-        yield from _idle_launcher(number, pool, has_own_reducers)
+        yield from _idle_launcher(number, pool, busy)
+    for number in _of_roles(before):
+        if len(pools) <= number or not pools[number]:
+            text = f"role {roles_of(before)[number]} has no worker pool, and the others expect it"
+            yield _wrong(text, "remove the role instead")
     for number in _WORKERS[: len(pools)]:
         yield from _rank_findings(number, pools[number], ranks[number])
 
@@ -115,11 +121,17 @@ def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
                 yield _wrong(f"the request is no CustomJob: {line}", "correct this value")
 
 
-def _idle_launcher(number: int, pool: dict[str, Any], has_own_reducers: bool) -> Iterator[Finding]:
-    is_launcher = _arguments(pool)[:1] == ["--launcher"]
-    if not is_launcher or number in _WORKERS or (number == _REDUCERS and has_own_reducers):
+def _of_roles(body: dict[str, Any]) -> list[int]:
+    """The numbers of the pools that a request of ours has for roles of the job's own."""
+    named = read_pool_roles(str(variables_of(chief_of(body)).get(POOL_ROLES) or ""))
+    return [number for number in _ROLES if f"workerpool{number}" in named]
+
+
+def _idle_launcher(number: int, pool: dict[str, Any], busy: set[int]) -> Iterator[Finding]:
+    """`busy` are the pools in which rsctl-launch has something to start."""
+    if _arguments(pool)[:1] != ["--launcher"] or number in busy:
         return
-    remedy = "give it an image and a command of its own"
+    remedy = "give it an image and a command of its own, or make it a role by roles.NAME"
     remedy += ", or set reducers.count" if number == _REDUCERS else ""
     yield _wrong(f"worker pool {number} starts rsctl-launch, which finds no work there", remedy)
 

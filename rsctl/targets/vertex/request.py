@@ -1,6 +1,7 @@
 """The CustomJob of a job, as it is sent. Pure.
 
-Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers; `{}` is no pool.
+Pool 0 is the chief alone, pool 1 the other workers, pool 2 the reducers; pools 2 and 3 are also for
+the job's own roles. `{}` is no pool.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.resolved_pools import ResolvedPools
+from rsctl.targets.vertex.roles import RolePool
 from rsctl.targets.vertex.scheduling import scheduling
 
+_REDUCERS = 2
 _AFFINITIES = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION"}
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
@@ -58,7 +61,7 @@ def custom_job(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -
 
 def env_of(job: Job, run: str, resolved: ResolvedPools) -> dict[str, Optional[str]]:
     """The variables of a job's containers, but for those of Reduction Server."""
-    return container_env(job, run, resolved.has_own_reducers)
+    return container_env(job, run, resolved.has_own_reducers, resolved.pool_roles)
 
 
 def _job_spec(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> dict[str, Any]:
@@ -93,8 +96,11 @@ def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> li
         _worker_pool(chief, resolved.chief, 1, for_chief),
         _worker_pool(job, resolved.machine, others, container(job, for_others)) if others else {},
     ]
+    pools += [{}, {}]
     if resolved.reducers:
-        pools.append(_reducer_pool(job, resolved.reducers, container(job, for_others)))
+        pools[_REDUCERS] = _reducer_pool(job, resolved.reducers, container(job, for_others))
+    for role in resolved.roles:
+        pools[role.number] = _role_pool(role, run, resolved, entry)
     while not pools[-1]:
         pools.pop()
     return pools
@@ -124,6 +130,15 @@ def _worker_pool(
         ],
     }
     return {name: value for name, value in pool.items() if value}
+
+
+def _role_pool(
+    role: RolePool, run: str, resolved: ResolvedPools, entry: Entrypoint
+) -> dict[str, Any]:
+    """An image of its own has neither rsctl-launch nor a package of ours."""
+    entry = Entrypoint(role.image, []) if role.image else entry
+    container = _container(role.job, run, resolved, entry, 1)
+    return _worker_pool(role.job, role.machine, role.job.workers.count, container)
 
 
 def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> dict[str, Any]:

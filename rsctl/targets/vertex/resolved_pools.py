@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Optional
 
 from rsctl.catalog import Machine
@@ -26,13 +26,15 @@ from rsctl.targets.vertex.info import INFO
 from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
+from rsctl.targets.vertex.roles import RolePool, pool_roles, resolve_roles
 from rsctl.targets.vertex.scheduling import scheduling_findings, strategy_of
 
 
 @dataclass(frozen=True)
 class ResolvedPools:
-    """The workers' machine, the ranks on each, and the reducers if there are any.
+    """The workers' machine, the ranks on each, the reducers if there are any, and other roles.
 
+    `pool_roles` are the roles by the names of their worker pools, as the containers need them.
     `chief` and `chief_processes` are the first worker's: of most jobs, those of all.
     """
 
@@ -41,6 +43,8 @@ class ResolvedPools:
     reducers: Optional[Reducers]
     chief: Machine
     chief_processes: int
+    roles: Sequence[RolePool] = ()
+    pool_roles: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ranks(self) -> tuple[int, int]:
@@ -73,12 +77,16 @@ def resolve_pools(job: Job) -> tuple[Optional[ResolvedPools], list[Finding]]:
         chief_processes = ranks_of(own)
         findings += rank_findings(job, chief_processes, processes, reducers is not None)
         findings += gpu_findings(job)
+    roles, about_roles = resolve_roles(job, machine, reducers, about_workers)
+    findings += about_roles
     if machine is None or chief is None:
         return None, findings
-    findings += _pool_findings(job, chief, machine, reducers)
+    findings += _pool_findings(job, chief, machine, reducers, roles)
     if any(finding.is_error for finding in findings):
         return None, findings
-    return ResolvedPools(machine, processes, reducers, chief, chief_processes), findings
+    named = pool_roles(job, reducers is not None)
+    ranks = (processes, reducers, chief, chief_processes)
+    return ResolvedPools(machine, *ranks, roles, named), findings
 
 
 def _worker(job: Job) -> tuple[Optional[Machine], list[Finding]]:
@@ -96,7 +104,11 @@ def _findings(
 
 
 def _pool_findings(
-    job: Job, chief: Machine, machine: Machine, reducers: Optional[Reducers]
+    job: Job,
+    chief: Machine,
+    machine: Machine,
+    reducers: Optional[Reducers],
+    roles: Sequence[RolePool],
 ) -> Iterator[Finding]:
     """What of the pools cannot be together."""
     if chief.arm != machine.arm:
@@ -112,6 +124,7 @@ def _pool_findings(
     pools += [("workers.count", others, machine)] if others else []
     if reducers:
         pools.append(("reducers.count", reducers.count, reducers.machine))
+    pools += [(f"roles.{r.name}.count", r.job.workers.count, r.machine) for r in roles]
     yield from quota_findings(job, pools)
 
 

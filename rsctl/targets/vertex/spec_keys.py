@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from rsctl.targets.vertex.worker_pools import Roles, key_of_role
+
 _OPTIONS = "targets.vertex"
 _LIST = re.compile(r"List of found errors:", re.IGNORECASE)
 _ENTRY = re.compile(
@@ -19,24 +21,23 @@ _ENTRY = re.compile(
     re.DOTALL,
 )
 _POOL = re.compile(r"job_spec\.worker_pool_specs\[(\d)\]\.?")
-_ROLES = ("workers", "workers", "reducers")
 _OF_POOL = {
     "machine_spec.machine_type": "{role}.machine",
-    "machine_spec.accelerator": "workers.accelerator",
+    "machine_spec.accelerator": "{nodes}.accelerator",
     "machine_spec.reservation_affinity": f"{_OPTIONS}.reservation",
     "machine_spec": "{role}.machine",
     "replica_count": "{role}.count",
     "disk_spec.boot_disk_type": f"{_OPTIONS}.boot_disk",
     "disk_spec": "{role}.disk",
     "container_spec.image_uri": "image",
-    "container_spec.command": "run.command",
-    "container_spec.args": "run.args",
-    "container_spec.env": "run.env",
+    "container_spec.command": "{run}.command",
+    "container_spec.args": "{run}.args",
+    "container_spec.env": "{run}.env",
     "python_package_spec.executor_image_uri": "image.uri",
     "python_package_spec.package_uris": "run.package",
-    "python_package_spec.python_module": "run.module",
-    "python_package_spec.args": "run.args",
-    "python_package_spec.env": "run.env",
+    "python_package_spec.python_module": "{run}.module",
+    "python_package_spec.args": "{run}.args",
+    "python_package_spec.env": "{run}.env",
     "nfs_mounts": f"{_OPTIONS}.nfs",
     "lustre_mounts": f"{_OPTIONS}.lustre",
     "": "{role}",
@@ -73,26 +74,32 @@ class FieldError(NamedTuple):
     text: str
 
 
-def field_errors(message: str) -> list[FieldError]:
-    """The entries of a refusal that lists its errors; none if it is another text."""
+def field_errors(message: str, roles: Roles) -> list[FieldError]:
+    """The entries of a refusal that lists its errors; none if it is another text.
+
+    `roles` are those of the job's worker pools.
+    """
     found = _LIST.search(message)
     if found is None:
         return []
     entries = _ENTRY.finditer(message, found.end())
     return [
-        FieldError(entry["field"], key_of(entry["field"]), entry["text"].strip())
+        FieldError(entry["field"], key_of(entry["field"], roles), entry["text"].strip())
         for entry in entries
     ]
 
 
-def key_of(field: str) -> str:
+def key_of(field: str, roles: Roles) -> str:
     """The key that a field comes from: the most exact that is known, else all of the target's."""
     field = field.removeprefix("custom_job.")
     pool = _POOL.match(field)
     if pool is None:
         return _longest(_OF_JOB, field) or _OPTIONS
-    role = _ROLES[min(int(pool[1]), len(_ROLES) - 1)]
-    return (_longest(_OF_POOL, field[pool.end() :]) or "{role}").format(role=role)
+    block = key_of_role(roles[min(int(pool[1]), len(roles) - 1)])
+    key = _longest(_OF_POOL, field[pool.end() :]) or "{role}"
+    is_own = block.startswith("roles.")
+    nodes, run = (block, block) if is_own else ("workers", "run")
+    return key.format(role=block, nodes=nodes, run=run)
 
 
 def _longest(known: dict[str, str], field: str) -> str | None:

@@ -15,7 +15,12 @@ from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.job_facts import facts_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
-from rsctl.targets.vertex.worker_pools import replica_of, replicas_of_pool
+from rsctl.targets.vertex.worker_pools import (
+    key_of_role,
+    replica_of,
+    replicas_of_pool,
+    roles_of,
+)
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
 _LONG_QUEUE = 300.0
@@ -113,10 +118,11 @@ def _missing_reason(state: JobState, seconds: float) -> str | None:
 
 
 def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]:
+    roles = roles_of(job)
     for found in _EXITED.finditer(message):
         code = int(found["code"])
         for task in re.findall(r"workerpool\d+-\d+", found["who"]):
-            if name := replica_of(task):
+            if name := replica_of(task, roles):
                 yield Failure(replica=name, time=time, exit_code=code, signal=_signal(code))
     for _, names in _low_on_memory(job, message):
         if len(names) == 1:  # of several, the text does not name which
@@ -128,7 +134,7 @@ def _low_on_memory(job: dict[str, Any], message: str) -> Iterator[tuple[str, lis
     """The pools or replicas that the text names, with the replicas that may be meant."""
     for found in _LOW_MEMORY.finditer(message):
         for who in re.findall(r"workerpool\d(?:-\d+)?", found["who"]):
-            name = replica_of(who)
+            name = replica_of(who, roles_of(job))
             yield who, [name] if name else replicas_of_pool(job, int(who[-1]))
 
 
@@ -143,22 +149,30 @@ def _signal(code: int) -> str | None:
 def _findings(
     job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
-    for finding in explained(message, address.parent.region, _strategy(job)):
+    for finding in explained(message, address.parent.region, roles_of(job), _strategy(job)):
         yield finding if state.is_final else _milder(finding)
     for found in _EXITED.finditer(message):
         if found["memory"]:
-            who = ", ".join(filter(None, map(replica_of, found["who"].replace(",", "").split())))
-            yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, "workers.machine")
+            tasks = re.findall(r"workerpool\d+-\d+", found["who"])
+            names = [name for name in (replica_of(task, roles_of(job)) for task in tasks) if name]
+            path = _machine_key(job, tasks[0])
+            who = ", ".join(names)
+            yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, path)
     for pool, names in _low_on_memory(job, message):
         who = (
             names[0]
             if len(names) == 1
             else f"one of {', '.join(names) or f'the replicas of {pool}'}"
         )
-        path = "reducers.machine" if pool.startswith("workerpool2") else "workers.machine"
-        yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, path)
+        yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, _machine_key(job, pool))
     if state is JobState.QUEUED and not message and seconds > _LONG_QUEUE:
         yield warning("queue", "the job waits for more than five minutes", _QUEUE_REMEDY)
+
+
+def _machine_key(job: dict[str, Any], task: str) -> str:
+    """The key of the machine that a pool, or a replica of it, is on."""
+    number = int(task[len("workerpool")])
+    return f"{key_of_role(roles_of(job)[min(number, 3)])}.machine"
 
 
 def _strategy(job: dict[str, Any]) -> Any:

@@ -1,6 +1,9 @@
 """Maps Vertex AI's worker pools to roles, replicas and pools. Pure.
 
-Pool 0 has the chief, pool 1 the other workers, pool 2 the reducers, pool 3 evaluators.
+Pool 0 has the chief, pool 1 the other workers. Pool 2 is for parameter servers or reducers, pool 3
+for evaluators, as the platform itself calls them in TF_CONFIG; roles of other names are there too,
+and the request's variable RSCTL_POOL_ROLES has them. Source: "Distributed training" of the
+platform's documentation.
 """
 
 from __future__ import annotations
@@ -9,36 +12,57 @@ import re
 from typing import Any
 
 from rsctl.catalog import load
+from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool, merged_pools
 
 GOOGLES_REDUCER = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/.*")
 """The image of Reduction Server, one for each multi-region."""
 
+Roles = tuple[str, str, str, str]
+"""The role of the replicas in each worker pool."""
+
 _TASK = re.compile(r"workerpool([0-3])-(\d{1,5})", re.ASCII)
-_ROLES = ("worker", "worker", "reducer", "evaluator")
+_WORKER, _REDUCER = "worker", "reducer"
+_PS, _EVALUATOR = "ps", "evaluator"
 
 
-def replica_of(task: Any) -> str | None:
+def roles_of(job: Any) -> Roles:
+    """The roles of a CustomJob's pools; of one that was made elsewhere, the platform's names."""
+    specs = specs_of(job)
+    env = _variables(specs[0]) if specs else {}
+    has_reducers = has_googles_reducers(job) or env.get("RSCTL_REDUCER_KIND") == "rsctl"
+    named = read_pool_roles(str(env.get(POOL_ROLES) or ""))
+    third = _REDUCER if has_reducers else named.get("workerpool2", _PS)
+    return _WORKER, _WORKER, third, named.get("workerpool3", _EVALUATOR)
+
+
+def replica_of(task: Any, roles: Roles) -> str | None:
     """`worker-3` for `workerpool1-2`; None for what is not a replica, such as `service`."""
     found = _TASK.fullmatch(task) if isinstance(task, str) else None
     if found is None:
         return None
     pool, index = int(found[1]), int(found[2])
-    return f"{_ROLES[pool]}-{index + (pool == 1)}"
+    return f"{roles[pool]}-{index + (pool == 1)}"
+
+
+def key_of_role(role: str) -> str:
+    """The block of the spec that a role's pool is made of."""
+    return f"{role}s" if role in (_WORKER, _REDUCER) else f"roles.{role}"
 
 
 def replicas_of_pool(job: Any, number: int) -> list[str]:
     """The names of all replicas of a pool of a CustomJob, such as `worker-1`, `worker-2`."""
     specs = specs_of(job)
     count = count_of(specs[number]) if number < len(specs) else 0
-    names = [replica_of(f"workerpool{number}-{index}") for index in range(count)]
+    roles = roles_of(job)
+    names = [replica_of(f"workerpool{number}-{index}", roles) for index in range(count)]
     return [name for name in names if name]
 
 
 def pools_of(job: Any) -> list[Pool]:
     """The pools of a CustomJob as a plan has them: the chief's is the other workers' if alike."""
-    specs = zip(_ROLES, specs_of(job), strict=False)
+    specs = zip(roles_of(job), specs_of(job), strict=False)
     return merged_pools(
         [_pool(role, count_of(spec), spec.get("machineSpec")) for role, spec in specs]
     )
@@ -57,6 +81,14 @@ def specs_of(job: Any) -> list[dict[str, Any]]:
     spec = job.get("jobSpec") if isinstance(job, dict) else None
     pools = spec.get("workerPoolSpecs") if isinstance(spec, dict) else None
     return [p if isinstance(p, dict) else {} for p in pools] if isinstance(pools, list) else []
+
+
+def _variables(pool: dict[str, Any]) -> dict[str, Any]:
+    """The variables of what a pool runs."""
+    container = pool.get("containerSpec") or pool.get("pythonPackageSpec")
+    listed = container.get("env") if isinstance(container, dict) else None
+    pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return {str(each.get("name")): each.get("value") for each in pairs}
 
 
 def count_of(pool: dict[str, Any]) -> int:

@@ -82,7 +82,7 @@ def test_several_pools_that_are_low_on_memory() -> None:
     status = vertex_status(text, pools=(1, 0, 2))
     assert [(f.message, f.path) for f in status.findings] == [
         ("worker-0 ran out of memory", "workers.machine"),
-        ("one of reducer-0, reducer-1 ran out of memory", "reducers.machine"),
+        ("one of ps-0, ps-1 ran out of memory", "roles.ps.machine"),
     ]
 
 
@@ -92,6 +92,9 @@ def test_a_job_with_flex_start_is_not_advised_to_use_it() -> None:
     (flexible,) = vertex_status(text, strategy="FLEX_START").findings
     assert "targets.vertex.capacity: flex-start" in standard.remedy
     assert "flex" not in flexible.remedy
+
+
+ROLES = ("worker", "worker", "reducer", "data")
 
 
 class Answer:
@@ -111,7 +114,7 @@ class Answer:
 
 @texts("vertex", "refusal")
 def test_refused_jobs_of_vertex(entry: dict[str, Any]) -> None:
-    problem = refusal(Answer(entry["status"], entry["text"]), "us-central1")
+    problem = refusal(Answer(entry["status"], entry["text"]), "us-central1", ROLES)
     assert seen(list(problem.findings)) == expected(entry)
 
 
@@ -121,6 +124,9 @@ def test_refused_jobs_of_vertex(entry: dict[str, Any]) -> None:
         ("job_spec.worker_pool_specs[1].machine_spec.machine_type", "workers.machine"),
         ("job_spec.worker_pool_specs[2].machine_spec.machine_type", "reducers.machine"),
         ("job_spec.worker_pool_specs[2].replica_count", "reducers.count"),
+        ("job_spec.worker_pool_specs[3].machine_spec.machine_type", "roles.data.machine"),
+        ("job_spec.worker_pool_specs[3].machine_spec.accelerator_type", "roles.data.accelerator"),
+        ("job_spec.worker_pool_specs[3].container_spec.args", "roles.data.args"),
         ("job_spec.worker_pool_specs[0].disk_spec.boot_disk_size_gb", "workers.disk"),
         ("job_spec.worker_pool_specs[0].container_spec.image_uri", "image"),
         ("job_spec.worker_pool_specs[0].container_spec.env[3].name", "run.env"),
@@ -135,7 +141,7 @@ def test_a_field_that_is_refused_leads_to_its_key(field: str, path: str) -> None
     text = (
         f"List of found errors:\t1.Field: {field}; Message: Wrong.\t2.Field: labels; Message: No."
     )
-    problem = refusal(Answer(400, text), "us-central1")
+    problem = refusal(Answer(400, text), "us-central1", ROLES)
     assert [(f.path, f.message.partition("HTTP status 400: ")[0]) for f in problem.findings] == [
         (path, f"Vertex AI: {field}: Wrong."),
         ("targets.vertex.labels", "Vertex AI: labels: No."),

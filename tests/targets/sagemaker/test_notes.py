@@ -13,7 +13,7 @@ NOTES = {
     "without a time limit": (
         {},
         [
-            "note workers.machine: workers on ml.m5.xlarge, the smallest for CPU jobs",
+            "note workers.machine: ml.m5.xlarge, the smallest for CPU jobs",
             "note limits: SageMaker ends the job after 1 day, its default -> set limits.timeout",
         ],
     ),

@@ -86,7 +86,7 @@ def test_four_nodes_with_gpus(tmp_path: Path) -> None:
         "accelerator": "a100-40gb:8",
         "gbps": 400.0,
     }
-    chosen = "workers on ml.p4d.24xlarge, the smallest with a100-40gb:8"
+    chosen = "ml.p4d.24xlarge, the smallest with a100-40gb:8"
     assert reported(plan) == [finding("note", "machine", chosen, None, "workers.machine")]
     del plan["findings"]
     cost = plan.pop("cost")
@@ -254,7 +254,7 @@ def test_spot_with_checkpoints(tmp_path: Path) -> None:
         StoppingCondition={"MaxRuntimeInSeconds": 7200, "MaxWaitTimeInSeconds": 9000},
         EnableManagedSpotTraining=True,
     )
-    chosen = "workers on ml.g6.xlarge, the smallest with l4"
+    chosen = "ml.g6.xlarge, the smallest with l4"
     assert reported(plan) == [finding("note", "machine", chosen, None, "workers.machine")]
 
 

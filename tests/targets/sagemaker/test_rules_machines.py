@@ -181,8 +181,8 @@ REDUCERS = {
         reducers(2, **sagemaker(keep_alive="30m")),
         [
             "error targets.sagemaker.keep_alive: SageMaker's "
-            "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers or "
-            "chief, are never kept warm -> remove it, or have all machines alike"
+            "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers, "
+            "chief or roles, are never kept warm -> remove it, or have all machines alike"
         ],
     ),
     "reducers for spot and a training plan": (

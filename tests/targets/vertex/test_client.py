@@ -288,7 +288,7 @@ def test_a_job_with_empty_pools(google: FakeGoogle) -> None:
         .open("vertex://rehearsal/us-central1/78")
         .describe()
     )
-    assert [(pool.role, pool.count) for pool in described.pools] == [("worker", 1), ("reducer", 2)]
+    assert [(pool.role, pool.count) for pool in described.pools] == [("worker", 1), ("ps", 2)]
     assert (described.name, described.run) == ("78", RUN)
 
 

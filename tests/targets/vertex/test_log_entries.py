@@ -24,8 +24,11 @@ def entry(task: str = "workerpool0-0", **fields: Any) -> dict[str, Any]:
     return {**head, "resource": {"type": "ml_job", "labels": labels}, **fields}
 
 
+ROLES = ("worker", "worker", "reducer", "evaluator")
+
+
 def lines(found: dict[str, Any]) -> list[Line]:
-    return list(lines_of(found, *entry_key(found)))
+    return list(lines_of(found, *entry_key(found), ROLES))
 
 
 def event(line: Line) -> LogEvent:
@@ -89,7 +92,7 @@ def test_where_a_line_comes_from() -> None:
     ],
 )
 def test_replicas(task: Any, replica: str | None) -> None:
-    assert replica_of(task) == replica
+    assert replica_of(task, ROLES) == replica
 
 
 def test_metrics_survive_the_log_service() -> None:
@@ -143,4 +146,5 @@ def test_entries_of_the_real_service(case: dict[str, Any]) -> None:
     whole = {**entry(case["task"] or "service"), **case["entry"]}
     found = lines(whole)
     assert "\n".join(line.text for line in found) == case["text"]
-    assert {line.replica for line in found} == {replica_of(case["task"]) if case["task"] else None}
+    replica = replica_of(case["task"], ROLES) if case["task"] else None
+    assert {line.replica for line in found} == {replica}

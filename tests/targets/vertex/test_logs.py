@@ -24,6 +24,7 @@ from .fake_google import START, Entry, FakeGoogle, LogFaults
 TASKS = ["workerpool0-0", *(f"workerpool1-{n}" for n in range(55))]
 TASKS += [f"workerpool2-{n}" for n in range(8)]
 HOUR = 3600.0
+ROLES = ("worker", "worker", "reducer", "evaluator")
 
 
 def name_of(task: str) -> str:
@@ -51,7 +52,7 @@ class Reader:
         address = JobAddress.of_url("vertex://rehearsal/us-central1/1")
         created = event_time(timestamp(START)) or ""
         cursor = json.loads(self._cursor)
-        self.log = VertexLog(self._google, address, cursor, created, self.fake.clock)
+        self.log = VertexLog(self._google, address, cursor, created, ROLES, self.fake.clock)
 
     def step(self) -> None:
         """One reading; where there is none, half a second passes."""

@@ -99,7 +99,8 @@ CASES = {
         ),
         [
             f"error {OVERLAY}: with this patch, worker pool 2 starts rsctl-launch, which finds no "
-            "work there -> give it an image and a command of its own, or set reducers.count"
+            "work there -> give it an image and a command of its own, or make it a "
+            "role by roles.NAME, or set reducers.count"
         ],
     ),
     "an evaluator that starts our launcher": (
@@ -109,7 +110,8 @@ CASES = {
         ),
         [
             f"error {OVERLAY}: with this patch, worker pool 3 starts rsctl-launch, which finds no "
-            "work there -> give it an image and a command of its own"
+            "work there -> give it an image and a command of its own, or make it a "
+            "role by roles.NAME"
         ],
     ),
     "no pool at all": (

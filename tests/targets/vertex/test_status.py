@@ -73,7 +73,7 @@ EXITED = "The replica workerpool1-1 exited with a non-zero status of {}. Termina
         (
             "The replicas workerpool0-0, workerpool1-3 and workerpool2-0 exited with a non-zero "
             "status of 2.",
-            [("worker-0", 2, None), ("worker-4", 2, None), ("reducer-0", 2, None)],
+            [("worker-0", 2, None), ("worker-4", 2, None), ("ps-0", 2, None)],
         ),
         ("Internal error occurred for the current attempt", []),
     ],

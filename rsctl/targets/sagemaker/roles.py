@@ -1,0 +1,81 @@
+"""What a job's own roles can be on SageMaker, where each is an instance group. Pure.
+
+All machines of a job have one image, one Environment and volumes of one size, and it has ended when
+all of its containers have. Sources: CreateTrainingJob, and the Developer Guide's pages
+train-heterogeneous-cluster and your-algorithms-training-algo-dockerfile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rsctl.findings import Finding, error
+from rsctl.spec.env_checks import is_secret_name
+from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.sagemaker.machines import ResolvedPools
+
+_ONE_IMAGE = "build one image for all of them (image.python, image.apt), or take another target"
+
+
+def stopped_roles(job: Job) -> list[str]:
+    """The roles whose nodes rsctl-launch stops when the workers have ended."""
+    if not job.run.is_launched:
+        return []
+    return [name for name, role in job.roles.items() if role.ends == "with-workers"]
+
+
+def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
+    """Findings on what roles cannot have of their own."""
+    for name in resolved.job.roles:
+        yield from _of_its_own(resolved.job, name)
+        yield from _end(resolved.job, name)
+        yield from _processors(resolved, name)
+
+
+def _of_its_own(job: Job, name: str) -> Iterator[Finding]:
+    role, path = job.roles[name], f"roles.{name}"
+    if role.image is not None:
+        message = "SageMaker starts all machines of a job from one image"
+        yield error("unsupported", message, _ONE_IMAGE, f"{path}.image")
+    if role.disk is not None:
+        message = "SageMaker gives all machines of a job volumes of one size"
+        yield error("unsupported", message, "set workers.disk", f"{path}.disk")
+    if not job.run.is_launched:
+        for key in ("script", "module", "command", "args", "env"):
+            if getattr(role, key):
+                what, remedy = unlaunched(job)
+                message = (
+                    f"SageMaker gives all machines of a job the same {key}, and {what} leaves out "
+                    "rsctl-launch, which would give the role its own"
+                )
+                remedy += ", or have the script look at its instance group"
+                yield error("unsupported", message, remedy, f"{path}.{key}")
+    for variable, value in role.env.items():
+        if value.secret or is_secret_name(variable):
+            message = (
+                "SageMaker gives all machines of a job the same variables, and those of a role "
+                "alone travel as arguments, which are no place for a secret"
+            )
+            remedy = f"move {variable} to run.env"
+            yield error("secret", message, remedy, f"{path}.env.{variable}")
+
+
+def _end(job: Job, name: str) -> Iterator[Finding]:
+    """Without rsctl-launch nobody tells a role's nodes that the workers have ended."""
+    if job.run.is_launched or job.roles[name].ends == "by-itself":
+        return
+    message = (
+        "SageMaker ends a job when all of its containers have ended, and "
+        f"{unlaunched(job)[0]} leaves out rsctl-launch, which would stop the role's"
+    )
+    remedy = f"set roles.{name}.ends: by-itself, and have its program end"
+    yield error("unsupported", message, remedy, f"roles.{name}.ends")
+
+
+def _processors(resolved: ResolvedPools, name: str) -> Iterator[Finding]:
+    machine, worker = resolved.roles.get(name), resolved.worker
+    if machine is not None and worker is not None and machine.arm != worker.arm:
+        message = f"{machine.name} and {worker.name} have other processors, and share one image"
+        remedy = "take machines with the same processors"
+        yield error("arm", message, remedy, f"roles.{name}.machine")

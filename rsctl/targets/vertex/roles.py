@@ -1,0 +1,158 @@
+"""The worker pools of a job's own roles: which pool each gets, its machine, the findings. Pure.
+
+A CustomJob has four pools: the chief's, the workers', one for parameter servers or reducers and one
+for evaluators. Its end is the chief's, whatever else still runs. Sources: "Distributed training"
+and "Understand the training service" of the platform's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Optional
+
+from msgspec.structs import replace
+
+from rsctl.catalog import Machine
+from rsctl.findings import Finding, error, note, warning
+from rsctl.spec.job import Job
+from rsctl.targets.managed.architecture import architecture_findings
+from rsctl.targets.roles import role_findings, role_job
+from rsctl.targets.vertex.checks import node_findings
+from rsctl.targets.vertex.info import INFO
+from rsctl.targets.vertex.machines import worker_machine
+from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.scheduling import strategy_of
+
+_PLATFORM = {2: "ps", 3: "evaluator"}
+"""What TF_CONFIG calls the tasks of a pool."""
+
+
+@dataclass(frozen=True)
+class RolePool:
+    """A role's worker pool. `job` is the job as the role has it, `image` the role's own if any."""
+
+    name: str
+    number: int
+    job: Job
+    machine: Machine
+    image: Optional[str] = None
+
+
+def place_roles(names: Iterable[str], has_reducers: bool) -> dict[str, int]:
+    """The pool of each role; one that is left without has no entry.
+
+    Reducers take pool 2. `ps` and `evaluator` get the pool where TF_CONFIG calls them so, the
+    others what is left, in the order of the job file.
+    """
+    free = [3] if has_reducers else [2, 3]
+    names = list(names)
+    placed = {_PLATFORM[number]: number for number in free if _PLATFORM[number] in names}
+    others = (name for name in names if name not in placed)
+    return placed | dict(zip(others, (n for n in free if n not in placed.values()), strict=False))
+
+
+def pool_roles(job: Job, has_reducers: bool) -> dict[str, str]:
+    """What rsctl-launch and a log's reader need to know of the pools: `workerpool2` is `ps`.
+
+    Where nothing of rsctl is in the containers, only names that the platform has not.
+    """
+    placed = place_roles(job.roles, has_reducers)
+    ordered = sorted(placed.items(), key=lambda item: item[1])
+    return {
+        f"workerpool{number}": name
+        for name, number in ordered
+        if job.run.is_launched or name != _PLATFORM[number]
+    }
+
+
+def resolve_roles(
+    job: Job, worker: Optional[Machine], reducers: Optional[Reducers], workers: list[Finding]
+) -> tuple[list[RolePool], list[Finding]]:
+    """The pools of all roles that have one, and what is wrong with the roles.
+
+    `worker` is the workers' machine, `workers` what is found about these.
+    """
+    pools: list[RolePool] = []
+    findings: list[Finding] = []
+    placed = place_roles(job.roles, reducers is not None)
+    for name in job.roles:
+        own = role_job(job, name)
+        about: list[Finding] = []
+        machine = worker_machine(own, about)
+        about += node_findings(own, None)
+        about += architecture_findings(own, machine, None, INFO.platform)
+        findings += role_findings(job, name, about, workers)
+        findings += _ends(job, name)
+        if name not in placed:
+            findings.append(_no_pool(job, name, reducers is not None))
+        elif machine is not None:
+            own = own if _is_like_workers(own, machine, job, worker) else _without_reservation(own)
+            pools.append(RolePool(name, placed[name], own, machine, job.roles[name].image))
+            findings += _pool_findings(job, pools[-1], worker, reducers is not None)
+    return pools, findings
+
+
+def _is_like_workers(own: Job, machine: Machine, job: Job, worker: Optional[Machine]) -> bool:
+    """Whether a role has the workers' machine, with the same accelerators."""
+    is_same = worker is not None and machine.name == worker.name
+    return is_same and own.workers.accelerator == job.workers.accelerator
+
+
+def _without_reservation(job: Job) -> Job:
+    """A reservation is one of machines of the workers' kind."""
+    options = replace(job.targets.vertex, reservation=None)
+    return replace(job, targets=replace(job.targets, vertex=options))
+
+
+def _no_pool(job: Job, name: str, has_reducers: bool) -> Finding:
+    others = [other for other in job.roles if other != name]
+    taken = ["reducers"] if has_reducers else []
+    taken += [other for other in others if other in place_roles(job.roles, has_reducers)]
+    message = (
+        "a job of Vertex AI has two worker pools beside the workers', and "
+        f"{' and '.join(taken)} {'take' if len(taken) > 1 else 'takes'} them"
+    )
+    remedy = "remove a role, or let one do the work of two"
+    remedy += "; or set reducers.count: 0" if has_reducers else ""
+    return error("role", message, remedy, f"roles.{name}")
+
+
+def _ends(job: Job, name: str) -> Iterator[Finding]:
+    if job.roles[name].ends == "by-itself":
+        message = "Vertex AI ends a job when its chief has ended, whatever else still runs"
+        remedy = f"set roles.{name}.ends: with-workers, and have the chief wait for what it does"
+        yield error("unsupported", message, remedy, f"roles.{name}.ends")
+
+
+def _pool_findings(
+    job: Job, pool: RolePool, worker: Optional[Machine], has_reducers: bool
+) -> Iterator[Finding]:
+    path = f"roles.{pool.name}"
+    yield from _name_findings(job, pool, path, has_reducers)
+    if worker is None:
+        return
+    is_like_workers = _is_like_workers(pool.job, pool.machine, job, worker)
+    if strategy_of(job) == "FLEX_START" and not is_like_workers:
+        message = "flex start gives all pools the same machine, and the role's is another"
+        remedy = "give it the workers' machine, or set another targets.vertex.capacity"
+        yield error("role", message, remedy, f"{path}.machine")
+    if job.targets.vertex.persistent_resource and pool.machine.name != worker.name:
+        message = f"the persistent resource must have a pool of {pool.machine.name} too"
+        yield note("role", message, None, "targets.vertex.persistent_resource")
+    if pool.image is None and pool.machine.arm != worker.arm:
+        machines = f"{pool.machine.name} and {worker.name}"
+        message = f"{machines} have other processors, and share one image"
+        remedy = f"take machines with the same processors, or set {path}.image"
+        yield error("arm", message, remedy, f"{path}.machine")
+
+
+def _name_findings(job: Job, pool: RolePool, path: str, has_reducers: bool) -> Iterator[Finding]:
+    """What TF_CONFIG calls a role otherwise; rsctl-launch corrects it for TensorFlow's names."""
+    called = _PLATFORM[pool.number]
+    message = f"it is worker pool {pool.number}, which Vertex AI's TF_CONFIG calls {called}"
+    if pool.name not in _PLATFORM.values():
+        yield note("role", message, None, path)
+    elif pool.name != called and not job.run.is_launched:
+        message += ": reducers take pool 2" if has_reducers else ""
+        yield warning("role", message, "for TensorFlow, set reducers.count: 0", path)
