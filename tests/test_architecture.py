@@ -12,7 +12,7 @@ import rsctl
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
     *("cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report", "export", "prune"),
-    *("fetch", "bench", "rehearsal", "plan", "emulators", "targets", "costs", "image", "runs"),
+    *("bench", "rehearsal", "plan", "emulators", "targets", "fetch", "costs", "image", "runs"),
     *("stream", "clients", "advise", "catalog", "spec", "target_info", "known_errors"),
     *("atomic_file", "findings", "installation", "data"),
     *("runtime", "transport"),

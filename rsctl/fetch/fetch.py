@@ -22,7 +22,7 @@ from rsctl.fetch.archives import Unpacking, unpack
 from rsctl.fetch.directory import Directory, DiskFull
 from rsctl.fetch.downloads import Context, State, Stopped, Task, fetch_file, receive_part
 from rsctl.fetch.index import Entry, Index, Unpacked
-from rsctl.fetch.locations import Location, ResultKind
+from rsctl.fetch.locations import Kind, Location
 from rsctl.fetch.names import assign_paths
 from rsctl.fetch.sources import FolderSource
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
@@ -51,7 +51,7 @@ class Choice:
     A pattern without a slash is for the last part of a path; `*` stands for slashes too.
     """
 
-    kinds: frozenset[ResultKind] = frozenset({"outputs", "checkpoints", "logs", "artifacts"})
+    kinds: frozenset[Kind] = frozenset({"outputs", "checkpoints", "logs", "artifacts"})
     include: tuple[str, ...] = ()
     most_unpacked: Optional[int] = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Union
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import ObjectUrl
@@ -13,6 +13,9 @@ from rsctl.fetch.sources import BucketSource, FileSource, FolderSource, Source
 from rsctl.runs.folder import RunFolder
 
 ResultKind = Literal["outputs", "checkpoints", "logs", "artifacts"]
+"""What a run leaves."""
+
+Kind = Union[ResultKind, Literal["inputs"]]
 _ARCHIVE = ".tar.gz"
 
 
@@ -21,7 +24,7 @@ class Location(NamedTuple):
     of the source that is unpacked there, None where all files come as they are.
     """
 
-    kind: ResultKind
+    kind: Kind
     folder: str
     source: Source
     archive: str | None = None

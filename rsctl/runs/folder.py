@@ -11,6 +11,7 @@ REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
 outputs, checkpoints    unless the spec puts them elsewhere
+inputs            copies of data on this machine, while the job runs
 rehearsal.json    of a run whose cloud is emulated here, see `rsctl.rehearsal.start`;
                   beside it emulator.json, emulator.lock, emulator.log and the folder emulator
 """
@@ -58,6 +59,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `queue`
     is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
     restarted too often, if the service does not see to that itself; `cost` is what it may cost.
+    `copies` are the locations of the inputs that are copied to this machine first, by name.
     """
 
     run: str
@@ -71,6 +73,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     queue: Optional[float] = None
     restarts: Optional[RestartLimit] = None
     cost: Optional[CostLimit] = None
+    copies: dict[str, str] = {}
 
 
 class RunFolder:

@@ -1,7 +1,7 @@
 """`rsctl-launch`: the first process of a node, which runs its part of a job or checks its image.
 
 Usage: rsctl-launch [--launcher torchrun|mpi|once] [--processes N] [--env NAME=VALUE]... [--python]
-                    [--fill N] -- COMMAND...
+                    [--fill N] [--copy NAME=PATH]... [--shards NAME]... -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|mpi|once]
 
@@ -76,6 +76,20 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="replace {outputs}, {checkpoints}, {inputs.NAME} in the last N arguments",
     )
     parser.add_argument(
+        "--copy",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="copy an input from there to where RSCTL_INPUT_NAME says, once over restarts",
+    )
+    parser.add_argument(
+        "--shards",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="tell each rank its part of this input's shards by RSCTL_INPUT_NAME_SHARDS",
+    )
+    parser.add_argument(
         "--check",
         action="store_true",
         help="run nothing: prove that this image can do its job, or say why not",
@@ -95,6 +109,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("--transport is for --check; a job uses what its image has")
     if not command and not options.check:
         parser.error("what to run? Give a COMMAND after --")
+    if not all("=" in given for given in options.copy):
+        parser.error("--copy takes NAME=PATH")
     if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
         parser.error(f"--processes {options.processes} is not possible with {options.launcher}")
     options.command = [sys.executable, "-u", *command] if options.python else command

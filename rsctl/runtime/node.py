@@ -15,6 +15,7 @@ from typing import NoReturn
 from rsctl.runtime import (
     environment,
     exit_report,
+    inputs,
     liveness_client,
     liveness_server,
     lost_files,
@@ -96,6 +97,7 @@ def _run(
 ) -> int:
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
     limit_network(NetworkLimits.from_env(environ), cluster.interface)
+    environ = inputs.provide(cluster, options, environ)  # nodes start apart: others may be waiting
     cluster = _wait_for_peers(cluster, environ)
     job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
 
@@ -165,11 +167,11 @@ def _process_spec(
         return process_spec.reducer(cluster, options.processes, environ)
     command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
     if cluster.role != "worker":
-        return process_spec.of_role(cluster, command, environ)
+        return process_spec.of_role(cluster, command, inputs.of_first_rank(environ))
     if options.launcher == "mpi":
         return process_spec.mpi(cluster, options.processes, command, environ)
     if options.launcher == "once":
-        return process_spec.once(cluster, command, environ)
+        return process_spec.once(cluster, command, inputs.of_first_rank(environ))
     return process_spec.torchrun(cluster, options.processes, command, environ)
 
 

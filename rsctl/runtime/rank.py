@@ -287,6 +287,7 @@ def _main_of_mpi(command: list[str]) -> int:
 
 def _main(command: list[str], begin: Callable[[], None] = lambda: None) -> int:
     """Run the command; `begin` is called when it has been started."""
+    _take_shards()
     if os.environ.get(FAILURE_FILE):
         return _main_with_failure_file(command, os.environ[FAILURE_FILE], begin)
     child = start(command, os.environ)
@@ -304,6 +305,14 @@ def _take_rank_from_mpi() -> None:
     for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         scope = name[: -len("WORLD_SIZE")]
         os.environ[name] = os.environ[f"OMPI_COMM_WORLD_{scope}SIZE"]
+
+
+def _take_shards() -> None:
+    """Give the command the files with its own shards, of those with all ranks' of this node."""
+    for name in os.environ:
+        if name.startswith("RSCTL_INPUT_") and name.endswith("_SHARDS"):
+            path = os.environ[name]
+            os.environ[name] = path.replace("{local_rank}", os.environ.get("LOCAL_RANK", "0"))
 
 
 def _report_own_failure(status: ExitStatus) -> None:

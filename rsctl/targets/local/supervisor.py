@@ -22,6 +22,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.stream.diagnosis import Killer
 from rsctl.stream.events import Attempt, Failure, now
 from rsctl.targets.local.backend import Backend, reap_orphans
+from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
 from rsctl.targets.local.replica import Replica
 
@@ -37,6 +38,10 @@ _TICK_SECONDS = 0.5
 
 class _Cancelled(Exception):
     """The job was cancelled while it was prepared."""
+
+
+class _Expired(Exception):
+    """The job's time ended while its inputs were copied."""
 
 
 class Outcome(msgspec.Struct):
@@ -88,6 +93,9 @@ class Supervisor:
                 outcome = self._attempt(attempt)
             except _Cancelled:
                 return Outcome(JobState.CANCELLED)
+            except _Expired:
+                self._stop_state = JobState.EXPIRED
+                return self._outcome()
             except RsctlError as problem:
                 return self._start_failure(problem)
             if outcome.state is not JobState.FAILED:
@@ -133,14 +141,20 @@ class Supervisor:
         self._recorder.state(JobState.RUNNING)
 
     def _prepare(self, attempt: int) -> None:
-        """Prepare the backend, which may take as long as the pull of an image: see `_on_cancel`."""
+        """Copy inputs and prepare the backend, which may pull an image: see `_on_cancel`."""
         self._is_preparing = True
         try:
             if self._cancel_asked:
                 raise _Cancelled
+            if attempt == 1:
+                copy_inputs(self._description, self._recorder, self._require_time)
             self._backend.prepare(attempt)
         finally:
             self._is_preparing = False
+
+    def _require_time(self) -> None:
+        if self._deadline and monotonic() > self._deadline:
+            raise _Expired
 
     def _running(self) -> dict[str, Replica]:
         return {name: r for name, r in self._replicas.items() if r.running}

@@ -20,6 +20,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.runtime.process_tree import adopt_orphans
 from rsctl.targets.local.backend import Backend, ProcessBackend
+from rsctl.targets.local.input_copies import remove_copies
 from rsctl.targets.local.supervisor import KEPT_SIGNALS, Supervisor
 
 
@@ -103,6 +104,7 @@ def main() -> int:
         recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=message)
         return int(ExitCode.JOB_FAILED)
     finally:
+        remove_copies(run)
         recorder.close()
 
 

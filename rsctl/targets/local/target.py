@@ -21,6 +21,8 @@ from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
+from rsctl.targets.local.input_copies import remove_copies
+from rsctl.targets.local.inputs import copies
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
@@ -132,6 +134,7 @@ class LocalTarget:
             make_backend(folder, folder.description()).clear()
         except (FileNotFoundError, msgspec.DecodeError):
             reason = "it was killed before anything had started"
+        remove_copies(known.run)
         recorder = Recorder(folder, store)
         for replica in known.replicas:
             if not replica.state.is_final:
@@ -238,6 +241,7 @@ def _description(submission: Submission) -> RunDescription:
         retries=job.limits.most_restarts or 0,
         metrics=metric_specs(job),
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
+        copies=copies(job, plan.target),
     )
 
 

@@ -1,0 +1,80 @@
+"""Copies of inputs to this machine's disk, which the supervisor makes before the replicas start.
+
+All nodes of the local targets are this machine: a copy is made once, whatever their number and
+however often the job is restarted, by what downloads results too. It is removed when the run ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.folder import RunDescription
+from rsctl.runs.recorder import Recorder
+from rsctl.stream.events import MetricEvent, now
+from rsctl.targets.local.inputs import copied_to
+
+_REPLICA = "worker-0"  # whose metrics they are
+
+
+def copy_inputs(
+    description: RunDescription, recorder: Recorder, check: Callable[[], object]
+) -> None:
+    """Have all copies; `check` is called meanwhile, and ends it by what it raises.
+
+    Raises RsctlError.
+    """
+    if not description.copies:
+        return
+    from rsctl.clients.endpoints import Endpoints  # not for jobs without copies
+
+    endpoints = Endpoints.of_environment()
+    for name, location in description.copies.items():
+        _copy(name, location, endpoints, description.run, recorder, check)
+
+
+def remove_copies(run: str) -> None:
+    """Have none any more."""
+    shutil.rmtree(copied_to(run), ignore_errors=True)
+
+
+def _copy(
+    name: str,
+    location: str,
+    endpoints: Any,
+    run: str,
+    recorder: Recorder,
+    check: Callable[[], object],
+) -> None:
+    from rsctl.clients.retries import RetryPolicy
+    from rsctl.fetch.directory import DiskFull
+    from rsctl.fetch.fetch import Choice, fetch
+    from rsctl.fetch.inputs import input_location
+
+    began = monotonic()
+    try:
+        where = input_location(name, location, endpoints)
+        choice = Choice(kinds=frozenset({"inputs"}))
+        fetched = fetch(
+            run, [where], copied_to(run), choice, RetryPolicy.of(endpoints), lambda _: check()
+        )
+    except DiskFull as problem:
+        remedy = f"make space, set RSCTL_HOME to a larger disk, or inputs.{name}.mode: mount"
+        finding = error("disk", f"the copy of {name}: {problem}", remedy, f"inputs.{name}")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    if any(finding.is_error for finding in fetched.findings):
+        raise RsctlError(fetched.exit_code or ExitCode.ENVIRONMENT, *fetched.findings)
+    for finding in fetched.findings:
+        recorder.finding(finding)
+    figures = {
+        "files": len(fetched.files),
+        "bytes": sum(file.size for file in fetched.files),
+        "seconds": monotonic() - began,
+    }
+    recorder.metrics(
+        MetricEvent(time=now(), replica=_REPLICA, name=f"input.{name}.{key}", value=float(value))
+        for key, value in figures.items()
+    )
