@@ -20,9 +20,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rsctl.runtime.cluster import (
+    REMEDY,
     RESOURCE_CONFIG,
     Cluster,
     addresses,
+    joined,
     reducer_ports,
     rendezvous_port,
     sagemaker_path,
@@ -32,6 +34,9 @@ from rsctl.runtime.errors import USAGE, LaunchError
 CHIEF, WORKERS, REDUCERS = "chief", "workers", "reducers"
 """The groups of a job that has reducers, or a first worker of its own kind. A group of another
 name beside them has the nodes of a role of the job's own, which is called so."""
+
+ROLE_PORTS = "RSCTL_ROLE_PORTS"
+"""The variable of ports by role where nodes share one host: {"worker": [1], "ps": [2]}."""
 
 _SINGLE_GROUP = "homogeneousCluster"
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -77,8 +82,26 @@ def read(environ: Mapping[str, str]) -> Cluster:
         reducer_ports=reducer_ports(environ, len(reducers)),
         platform="sagemaker",
         roles=roles,
-        role_hosts=addresses({"worker": workers, **roles}, port) if roles else {},
+        role_hosts=_role_hosts({"worker": workers, **roles}, port, environ) if roles else {},
     )
+
+
+def _role_hosts(
+    pools: dict[str, tuple[str, ...]], port: int, environ: Mapping[str, str]
+) -> dict[str, tuple[str, ...]]:
+    """HOST:PORT of workers and roles; the ports are the same, but where nodes share one host."""
+    text = environ.get(ROLE_PORTS)
+    if not text:
+        return addresses(pools, port)
+    try:
+        ports = json.loads(text)
+        return {
+            role: tuple(joined(h, int(p)) for h, p in zip(pools[role], ports[role], strict=True))
+            for role in pools
+        }
+    except (ValueError, TypeError, KeyError) as error:
+        message = f"{ROLE_PORTS} has no port for each node: {_shown(text)}"
+        raise LaunchError(USAGE, "cluster-invalid", message, REMEDY) from error
 
 
 def resources(environ: Mapping[str, str]) -> Resources:

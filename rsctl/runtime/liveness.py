@@ -1,13 +1,14 @@
-"""The protocol by which a worker's node reports to the reducers' nodes that it is alive.
+"""The protocol by which a worker's node reports to those that end with the workers: it is alive.
 
-Where a job has ended only when all of its containers have, reducers must end when the workers have
-ended, however they did: also a worker whose script failed before it came to the transport, one
-that was killed, and one whose machine was lost. So each worker's first process holds a connection
-to each reducer's first process, one port below where that reducer listens:
+Where a job has ended only when all of its containers have, reducers, and roles of the job's own
+that end with the workers, must end when the workers have ended, however they did: also a worker
+whose script failed before it came to the transport, one that was killed, and one whose machine was
+lost. So each worker's first process holds a connection to the first process of each such node, one
+port below where that node's program listens:
 
-    reducer   rsctl-presence NONCE
+    node      rsctl-presence NONCE
     worker    INDEX HMAC-SHA256(token, "rsctl-presence", run, nonce, index)
-    reducer   ok
+    node      ok
     worker    bye                       when it ends in order; its death closes the connection too
 
 Nothing else is sent. Only who has the run's token counts as a worker. The two sides are
@@ -39,19 +40,28 @@ HANDSHAKE_SECONDS = 5.0
 Address = tuple[str, int]
 
 
-def is_needed(cluster: Cluster, environ: Mapping[str, str]) -> bool:
-    """Whether reducers of this job must notice by themselves that the workers have ended.
+def stopped_nodes(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, list[Address]]:
+    """The nodes that must notice by themselves that the workers have ended, by role: where their
+    programs listen.
 
     Without a token no worker could prove that it is one; the reducer's program refuses that itself.
     """
-    return bool(cluster.reducers and environ.get("RSCTL_TOKEN")) and (
-        platform(cluster.platform).reducers_end
-    )
+    if not environ.get("RSCTL_TOKEN") or not platform(cluster.platform).stopped_by_workers:
+        return {}
+    named = environ.get(STOPPED_ROLES, "").split(",")
+    found = {role: [_address(each) for each in cluster.role_hosts.get(role, ())] for role in named}
+    found["reducer"] = list(zip(cluster.reducers, cluster.reducer_ports, strict=True))
+    return {role: nodes for role, nodes in found.items() if nodes and role != "worker"}
 
 
-def liveness_port(reducer_port: int) -> int:
-    """The port of this protocol on a reducer's node whose reducer listens at `reducer_port`."""
-    return reducer_port - 1
+def _address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def liveness_port(port: int) -> int:
+    """The port of this protocol on a node whose program listens at `port`."""
+    return port - 1
 
 
 def proof(token: bytes, run: str, nonce: str, index: int) -> str:

@@ -1,4 +1,7 @@
-"""A worker's side of the liveness protocol: connections to all reducers' nodes. See liveness.py."""
+"""A worker's side of the liveness protocol: connections to nodes that end with the workers.
+
+See liveness.py.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.liveness import (
@@ -14,11 +18,11 @@ from rsctl.runtime.liveness import (
     GREETING,
     HANDSHAKE_SECONDS,
     Address,
-    is_needed,
     keep_alive,
     liveness_port,
     proof,
     read_line,
+    stopped_nodes,
 )
 from rsctl.runtime.threads import stop_signals_blocked
 
@@ -27,36 +31,36 @@ _CLOSE_SECONDS = 5.0
 
 
 def start_client(cluster: Cluster, environ: Mapping[str, str]) -> LivenessClient | None:
-    """Connect to the reducers' nodes, if this is a worker's and they need to know of it."""
-    if cluster.role != "worker" or not is_needed(cluster, environ):
+    """Connect to the nodes that end with the workers, if this is a worker's."""
+    nodes = list(chain(*stopped_nodes(cluster, environ).values()))
+    if cluster.role != "worker" or not nodes:
         return None
-    reducers = list(zip(cluster.reducers, cluster.reducer_ports, strict=True))
     token = environ["RSCTL_TOKEN"].encode()
     with stop_signals_blocked():
-        return LivenessClient(reducers, cluster.index, environ.get("RSCTL_RUN", ""), token)
+        return LivenessClient(nodes, cluster.index, environ.get("RSCTL_RUN", ""), token)
 
 
 class LivenessClient:
-    """Reports this worker's node to all reducers' nodes as alive, until it closes or dies.
+    """Reports this worker's node to other nodes as alive, until it closes or dies.
 
-    `reducers` are where the reducers listen. It works in threads, in which the stop signals must be
+    `nodes` are where their programs listen. It works in threads, in which the stop signals must be
     blocked (threads.py).
     """
 
-    def __init__(self, reducers: Sequence[Address], index: int, run: str, token: bytes) -> None:
+    def __init__(self, nodes: Sequence[Address], index: int, run: str, token: bytes) -> None:
         self._connections = [
-            _Connection((host, liveness_port(port)), index, run, token) for host, port in reducers
+            _Connection((host, liveness_port(port)), index, run, token) for host, port in nodes
         ]
 
     def close(self) -> None:
-        """Say goodbye. Reducers that are not connected yet get a few seconds to be."""
+        """Say goodbye. Nodes that are not connected yet get a few seconds to be."""
         until = time.monotonic() + _CLOSE_SECONDS
         for connection in self._connections:
             connection.close(until)
 
 
 class _Connection:
-    """The connection to one reducer's node, opened again if it is lost."""
+    """The connection to one node, opened again if it is lost."""
 
     def __init__(self, address: Address, index: int, run: str, token: bytes) -> None:
         self._address = address
@@ -88,15 +92,15 @@ class _Connection:
             self._sock = sock
             self._is_open.set()
             sock.settimeout(None)
-            sock.recv(1)  # Nothing comes: it ends when the reducer's node does, or when we close.
+            sock.recv(1)  # Nothing comes: it ends when the other node does, or when we close.
             self._sock = None
 
     def _authenticate(self, sock: socket.socket) -> None:
         greeting, _, nonce = read_line(sock).partition(" ")
         if greeting != GREETING:
-            raise OSError("this is no reducer's node")
+            raise OSError("this is no node of the job")
         answer = proof(self._token, self._run, nonce, self._index)
         sock.sendall(f"{self._index} {answer}\n".encode())
         if read_line(sock) != "ok":
-            raise OSError("the reducer's node has refused the connection")
+            raise OSError("the node has refused the connection")
         keep_alive(sock)

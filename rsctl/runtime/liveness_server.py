@@ -1,4 +1,4 @@
-"""A reducer's side of the liveness protocol: it ends its node when all workers have ended.
+"""The other side of the liveness protocol: it ends a node when all workers have ended.
 
 See liveness.py.
 """
@@ -23,11 +23,11 @@ from rsctl.runtime.liveness import (
     BYE,
     GREETING,
     MAX_LINE_BYTES,
-    is_needed,
     keep_alive,
     liveness_port,
     proof,
     read_line,
+    stopped_nodes,
 )
 from rsctl.runtime.threads import stop_signals_blocked
 
@@ -38,14 +38,15 @@ _POLL_SECONDS = 0.2
 
 
 def start_server(cluster: Cluster, environ: Mapping[str, str]) -> LivenessServer | None:
-    """End this process by SIGTERM when all workers have ended, if this is a reducer's node and
-    the platform would not end it.
+    """End this process by SIGTERM when all workers have ended, if this node ends with them and the
+    platform would not end it.
 
     Raises LaunchError if the workers could not reach it.
     """
-    if cluster.role != "reducer" or not is_needed(cluster, environ):
+    nodes = stopped_nodes(cluster, environ).get(cluster.role)
+    if nodes is None:
         return None
-    port = liveness_port(cluster.reducer_ports[cluster.index])
+    port = liveness_port(nodes[cluster.index][1])
     workers = WorkerLiveness(len(cluster.workers), peer_timeout(cluster, environ))
     run, token = environ.get("RSCTL_RUN", ""), environ["RSCTL_TOKEN"].encode()
     try:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from types import FrameType
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ from rsctl.runtime import (
     environment,
     exit_report,
     inputs,
+    liveness,
     liveness_client,
     liveness_server,
     lost_files,
@@ -63,12 +65,12 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     cluster = read_cluster(environ)
     if platform(cluster.platform).names_nodes:
         rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
-    liveness = liveness_client.start_client(cluster, environ)
+    client = liveness_client.start_client(cluster, environ)
     try:
         return _run_checked(cluster, options, environ)
     finally:
-        if liveness is not None:
-            liveness.close()
+        if client is not None:
+            client.close()
 
 
 def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -157,7 +159,18 @@ def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
         wait_at_barrier(environ["RSCTL_READY"], attempt, own, cluster.hosts, timeout)
     if named.platform != LOCAL and named.role == "worker":
         wait_for_listeners(zip(named.reducers, named.reducer_ports, strict=True), timeout)
+        wait_for_listeners(_stopped_roles(named, environ), timeout, "the roles")
     return with_interface(named)
+
+
+def _stopped_roles(cluster: Cluster, environ: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Where the nodes of roles that end with the workers wait for these to report.
+
+    A short script would else end before they have learnt that there was a worker.
+    """
+    stopped = liveness.stopped_nodes(cluster, environ)
+    nodes = chain(*(nodes for role, nodes in stopped.items() if role != "reducer"))
+    return [(host, liveness.liveness_port(port)) for host, port in nodes]
 
 
 def _process_spec(

@@ -42,14 +42,16 @@ def wait_for_names(
         names = missing
 
 
-def wait_for_listeners(addresses: Iterable[tuple[str, int]], limit: float) -> None:
+def wait_for_listeners(
+    addresses: Iterable[tuple[str, int]], limit: float, what: str = "the reducers"
+) -> None:
     """Return when somebody listens at each of these hosts and ports.
 
-    A name may resolve long before anything runs on the machine. Raises LaunchError after `limit`
-    seconds.
+    A name may resolve long before anything runs on the machine. `what` is for messages. Raises
+    LaunchError after `limit` seconds.
     """
     listening = {f"{host}:{port}": (host, port) for host, port in addresses}
-    wait_for_names(listening, limit, lambda name: _listens(listening[name]), what="the reducers")
+    wait_for_names(listening, limit, lambda name: _listens(listening[name]), what=what)
 
 
 def wait_at_barrier(

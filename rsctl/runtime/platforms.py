@@ -17,20 +17,20 @@ class Platform:
     `peer_timeout` is how long, in seconds, a node waits for the others to start: on Vertex each
     starts as soon as its machine is ready, and others may wait in a queue. `names_nodes` is whether
     a log line does not name its node, so that each node begins with a line that does. Where a job
-    has ended only when all of its containers have, `reducers_end` by themselves.
+    has ended only when all of its containers have, reducers and others are `stopped_by_workers`.
     """
 
     peer_timeout: float
     names_nodes: bool
-    reducers_end: bool
+    stopped_by_workers: bool
 
 
 _PLATFORMS = {
     # The supervisor ends the reducers and reads every replica's own journal.
-    LOCAL: Platform(peer_timeout=300, names_nodes=False, reducers_end=False),
+    LOCAL: Platform(peer_timeout=300, names_nodes=False, stopped_by_workers=False),
     # The chief's exit ends the job, whatever else still runs.
-    "vertex": Platform(peer_timeout=2700, names_nodes=True, reducers_end=False),
-    "sagemaker": Platform(peer_timeout=600, names_nodes=True, reducers_end=True),
+    "vertex": Platform(peer_timeout=2700, names_nodes=True, stopped_by_workers=False),
+    "sagemaker": Platform(peer_timeout=600, names_nodes=True, stopped_by_workers=True),
 }
 
 

@@ -7,6 +7,7 @@ backwards.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any, NamedTuple
 
@@ -15,8 +16,8 @@ from rsctl.emulators.nodes import Kind, Nodes
 ALONE = "homogeneousCluster"
 """The platform's name for the group of a job that has none."""
 
-REDUCERS = "reducers"
-"""The group that rsctl's own requests put reducers into."""
+CHIEF, WORKERS, REDUCERS = "chief", "workers", "reducers"
+"""The groups that rsctl's own requests have, beside those of roles."""
 
 _RENDEZVOUS_PORT, _REDUCER_PORT = 29500, 29600
 _INTERFACES: dict[Kind, str] = {"docker": "eth0", "process": "lo"}
@@ -102,13 +103,32 @@ def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, An
 def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
     """The variables by which rsctl's runtime listens elsewhere than in the cloud, if it must."""
     reducers = [host for host in hosts if host.group == REDUCERS]
-    workers = [host for host in hosts if host.group != REDUCERS]
+    workers = [host for host in hosts if host.group == CHIEF]
+    workers += [host for host in hosts if host.group in (WORKERS, ALONE)]
+    workers = workers or [host for host in hosts if host.group != REDUCERS]
     env = {}
     rendezvous = nodes.port(workers[0].node, _RENDEZVOUS_PORT) if workers else _RENDEZVOUS_PORT
     if rendezvous != _RENDEZVOUS_PORT:
         env["RSCTL_PORT"] = str(rendezvous)
+        env |= _role_ports(hosts, workers, nodes)
     # A reducer's node listens one below its reducer too (rsctl.runtime.liveness).
     listening = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
     if any(port != _REDUCER_PORT for port in listening):
         env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, listening))
     return env
+
+
+def _role_ports(hosts: list[Host], workers: list[Host], nodes: Nodes) -> dict[str, str]:
+    """Those of workers and of the nodes of roles, in a job that has any."""
+    roles = dict.fromkeys(host.group for host in hosts if host not in workers)
+    found = {
+        role: [
+            nodes.port(host.node, _RENDEZVOUS_PORT - 1) + 1 for host in hosts if host.group == role
+        ]
+        for role in roles
+        if role != REDUCERS
+    }
+    if not found:
+        return {}
+    listening = {"worker": [nodes.port(host.node, _RENDEZVOUS_PORT) for host in workers], **found}
+    return {"RSCTL_ROLE_PORTS": json.dumps(listening)}
