@@ -22,7 +22,7 @@ class Job:
         self._folder = folder
         self._launch = launch
         self._groups = groups
-        self._port = port
+        self.port = port
 
     @property
     def workers(self) -> list[str]:
@@ -49,7 +49,7 @@ class Job:
         given = {
             "RSCTL_TARGET": "sagemaker",
             "RSCTL_ROOT": str(self.root(host)),
-            "RSCTL_PORT": str(self._port),
+            "RSCTL_PORT": str(self.port),
             "RSCTL_RUN": "run-abc123",
         }
         if len(self._groups) > 1:

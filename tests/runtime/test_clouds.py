@@ -363,3 +363,77 @@ def test_a_vertex_reducer_serves_until_it_is_stopped(launch: Launch, addresses: 
     assert reducer.process.poll() is None
     reducer.process.terminate()
     assert reducer.wait() == 0
+
+
+ROLE = """
+import json, os, signal, time
+print("up", os.environ["RSCTL_REPLICA"], os.environ.get("RANK"), flush=True)
+print(os.environ["RSCTL_ROLE_HOSTS"], flush=True)
+while True:
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def job_with_roles(
+    tmp_path: Path, launch: Launch, addresses: Addresses, free_port: int
+) -> tuple[Job, list[str]]:
+    """One worker and two nodes of role ps; the hosts of the latter."""
+    hosts = addresses(3)
+    servers = sorted(hosts[1:], key=lambda host: int(host.rpartition(".")[2]))
+    return Job(tmp_path, launch, {"workers": hosts[:1], "ps": hosts[1:]}, free_port), servers
+
+
+def test_roles_that_end_with_the_workers_are_stopped(
+    job_with_roles: tuple[Job, list[str]], script: Script
+) -> None:
+    """On SageMaker the job has ended only when they have; what they exit with is not their end."""
+    made, servers = job_with_roles
+    stopped = {"RSCTL_STOPPED_ROLES": "ps"}
+    program = ("--launcher", "once", "--python", "--", script(ROLE))
+    nodes = [made.start(host, *program, **stopped) for host in servers]
+    worker = made.start(made.workers[0], *ONCE, "echo", "trained", **stopped)
+    assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
+    assert "trained" in worker.out
+    assert "up ps-0 None" in nodes[0].out
+    port = str(made.port)
+    found = {"worker": [f"{made.workers[0]}:{port}"], "ps": [f"{host}:{port}" for host in servers]}
+    assert json.loads(nodes[1].out.splitlines()[-1]) == found
+    assert [made.failure(host) for host in servers] == [None, None]
+
+
+def test_a_role_that_fails_before_is_the_jobs_failure(
+    job_with_roles: tuple[Job, list[str]],
+) -> None:
+    made, servers = job_with_roles
+    node = made.start(
+        servers[1], *ONCE, "sh", "-c", "echo no >&2; exit 3", RSCTL_STOPPED_ROLES="ps"
+    )
+    assert node.wait() == 3
+    assert (made.failure(servers[1]) or "").startswith("ps-1 failed (exit code 3)")
+    (report,) = node.lines("exit")
+    assert report["code"] == 3
+
+
+def test_a_worker_waits_for_roles_that_end_with_it(
+    job_with_roles: tuple[Job, list[str]],
+) -> None:
+    """Else a short one would be over before they have learnt that there was any."""
+    made, servers = job_with_roles
+    more = {"RSCTL_STOPPED_ROLES": "ps", "RSCTL_RESOLVE_SECONDS": "0.5"}
+    node = made.start(made.workers[0], *ONCE, "echo", "ran", **more)
+    assert node.wait() == 75
+    (finding,) = node.lines("finding")
+    silent = ", ".join(f"{host}:{made.port - 1}" for host in servers)
+    assert finding["message"] == f"after 0.5 s the roles do not listen: {silent}"
+
+
+def test_roles_that_end_by_themselves_are_left_alone(
+    job_with_roles: tuple[Job, list[str]], script: Script
+) -> None:
+    made, servers = job_with_roles
+    slow = "import time; time.sleep(0.5); print('evaluated')"
+    nodes = [made.start(host, *ONCE, "python3", script(slow)) for host in servers]
+    worker = made.start(made.workers[0], *ONCE, "true")
+    assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
+    assert all("evaluated" in node.out for node in nodes)

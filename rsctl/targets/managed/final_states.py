@@ -25,7 +25,7 @@ def record_final_states(
     """Record the end of every replica, the first failure if there is one, and the job's end."""
     time, reason = status.time, status.reason
     if status.state is JobState.SUCCEEDED:
-        _all_succeeded(progress, pools, recorder, time)
+        _all_succeeded(status, progress, pools, recorder)
         recorder.state(status.state, exit_code=0, reason=reason, time=time)
         return
     failures: list[Failure] = []
@@ -43,15 +43,18 @@ def record_final_states(
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=time)
 
 
-def _all_succeeded(progress: Progress, pools: list[Pool], recorder: Recorder, time: str) -> None:
+def _all_succeeded(
+    status: JobStatus, progress: Progress, pools: list[Pool], recorder: Recorder
+) -> None:
     """The ends of a job's replicas that has succeeded.
 
-    Clouds end reducers and evaluators when the workers have ended: of their exit codes nobody
-    knows. Some of them may have been lost before, where the workers can do without.
+    Reducers and roles that end with the workers are stopped when these have ended: of their exit
+    codes nobody knows. Some reducers may have been lost before, where the workers can do without.
     """
+    time = status.time
     lost = {failure.replica: failure.exit_code for failure in reversed(progress.failures)}
     for name in replica_names(pools):
-        if name.startswith("worker-"):
+        if name.rpartition("-")[0] in status.ended_roles:
             recorder.state(JobState.SUCCEEDED, name, 0, time=time)
         elif name in lost:
             why = "the workers went on without it"

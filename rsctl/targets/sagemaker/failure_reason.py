@@ -16,7 +16,6 @@ from rsctl.stream.events import Failure
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known
 
-_REPLICA = re.compile(r"\b(?:worker|reducer)-\d{1,5}\b")
 _CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
 _SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
 _RANK = re.compile(r"\brank (\d{1,6})\b")
@@ -31,7 +30,8 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
     if kind not in ("AlgorithmError", ""):
         return []
     names = replica_names(pools)
-    named = [found for found in _REPLICA.findall(text) if found in names]
+    roles = "|".join(re.escape(pool.role) for pool in pools)
+    named = [found for found in re.findall(rf"\b(?:{roles})-\d{{1,5}}\b", text) if found in names]
     code, signal, rank = _CODE.search(text), _SIGNAL.search(text), _RANK.search(text)
     if not named and (len(names) > 1 or not code):
         return []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import JobState
+from rsctl.runtime.liveness import STOPPED_ROLES
 from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason
@@ -40,10 +41,18 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         time=time,
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
+        ended_roles=_ended_roles(answer),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
         facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, address)],
         findings=failure_reason.findings(answer) if has_failed else [],
     )
+
+
+def _ended_roles(answer: Answer) -> tuple[str, ...]:
+    """All containers of a job have ended, but for those that rsctl-launch has stopped."""
+    stopped = str((answer.get("Environment") or {}).get(STOPPED_ROLES) or "").split(",")
+    roles = dict.fromkeys(pool.role for pool in pools_of(answer))
+    return tuple(role for role in roles if role not in ("reducer", *stopped))
 
 
 def _reason(answer: Answer, state: JobState) -> str | None:

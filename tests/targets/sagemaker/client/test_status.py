@@ -134,3 +134,29 @@ def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
     assert status(sagemaker, "Stopped", "MaxWaitTimeExceeded").reason == (
         "it had not ended within the time to wait for spot capacity, limits.queue"
     )
+
+
+def test_which_roles_have_ended_by_themselves() -> None:
+    """The job has ended when all containers have; rsctl-launch has stopped some of them."""
+    names = ("workers", "reducers", "ps", "evaluator")
+    groups = [{"InstanceGroupName": n, "InstanceType": "t", "InstanceCount": 1} for n in names]
+    answer = {
+        "TrainingJobStatus": "Completed",
+        "SecondaryStatus": "Completed",
+        "ResourceConfig": {"InstanceGroups": groups},
+        "Environment": {"RSCTL_STOPPED_ROLES": "ps"},
+    }
+    assert status_of(answer, parse_url(URL)).ended_roles == ("worker", "evaluator")
+
+
+def test_a_role_that_has_failed() -> None:
+    names = ("workers", "ps")
+    groups = [{"InstanceGroupName": n, "InstanceType": "t", "InstanceCount": 2} for n in names]
+    answer = {
+        "TrainingJobStatus": "Failed",
+        "SecondaryStatus": "Failed",
+        "ResourceConfig": {"InstanceGroups": groups},
+        "FailureReason": "AlgorithmError: ps-1 failed (exit code 3)\nno, exit code: 3",
+    }
+    (failure,) = status_of(answer, parse_url(URL)).failed
+    assert (failure.replica, failure.exit_code) == ("ps-1", 3)
