@@ -2,7 +2,7 @@
 
 They take the emulator's own credentials, as all routes do:
 
-- `GET /emulator/state`: `{"idle", "jobs", "behaviour"}`
+- `GET /emulator/state`: `{"idle", "jobs", "behaviour", "faults"}`, the last how many are to come
 - `POST /emulator/behaviour` with fields of the cloud's `Behaviour`: `{"stockouts": 1}`
 - `POST /emulator/faults` with the fields of a `Fault`: `{"route": "logging.entries.list",
   "times": 3, "status": 503}`
@@ -82,7 +82,8 @@ class Control:
         del request
         emulator = self._emulator
         state = {"idle": emulator.is_idle, "jobs": emulator.shown_jobs()}
-        return Reply.of({**state, "behaviour": asdict(emulator.behaviour)})
+        behaviour = asdict(emulator.behaviour)
+        return Reply.of({**state, "behaviour": behaviour, "faults": emulator.faults.to_come})
 
     def _change(self, request: Request) -> Reply:
         try:

@@ -42,6 +42,12 @@ class Faults:
         with self._lock:
             self._faults.append(fault)
 
+    @property
+    def to_come(self) -> int:
+        """How many calls will have one."""
+        with self._lock:
+            return sum(fault.times for fault in self._faults)
+
     def take(self, route: str, path: str) -> Fault | None:
         """The fault of this call, if any; counts it down."""
         with self._lock:

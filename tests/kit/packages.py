@@ -21,6 +21,9 @@ SPEC = {
         "sagemaker": {"staging": "s3://staging/a/b", "region": "us-east-1"},
     },
 }
+DDP_SCRIPT = Path(__file__).parent / "scripts" / "ddp.py"
+"""A training script with DistributedDataParallel, as small as can be."""
+
 SCRIPT = "import os, sys\nprint(os.path.basename(os.getcwd()), sys.argv[1:])\n"
 
 

@@ -319,7 +319,7 @@ def test_control(account: Account, behaviour: Behaviour) -> None:
     account.start()
     state = session.get(f"{place}/state").json()
     job = {"name": "j", "status": "InProgress", "secondary": "Training"}
-    assert (state["idle"], state["jobs"]) == (False, [job])
+    assert (state["idle"], state["jobs"], state["faults"]) == (False, [job], 0)
     changed = session.post(f"{place}/behaviour", json={"stockouts": 2, "launch": 1}).json()
     assert (changed["stockouts"], behaviour.stockouts, behaviour.launch) == (2, 2, 1)
     wrong = session.post(f"{place}/behaviour", json={"stockouts": 0, "pace": "fast"})

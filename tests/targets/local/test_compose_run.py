@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from tests.kit.docker import needs_docker
+from tests.kit.packages import DDP_SCRIPT
 
 from ..conftest import Rsctl
 
@@ -34,8 +36,9 @@ def leftovers(run: str) -> str:
 
 def test_the_quickstart(rsctl: Rsctl) -> None:
     job = REPOSITORY / "examples" / "quickstart" / "job.yaml"
+    few = ("--set", "workers.count=2")  # four have shown the same; each costs 5 s of processor
     done = rsctl(
-        *("submit", str(job), "-t", "compose", "-o", "json"), RSCTL_BASE="rsctl-test-base:1"
+        *("submit", str(job), "-t", "compose", *few, "-o", "json"), RSCTL_BASE="rsctl-test-base:1"
     )
     assert done.exit_code == 0, done.stderr
     assert done.result["metrics"]["accuracy"]["best"] > 0.95
@@ -44,24 +47,23 @@ def test_the_quickstart(rsctl: Rsctl) -> None:
     assert leftovers(run) == ""
 
 
-@pytest.mark.parametrize("tls", [0, 1])
-def test_the_quickstart_over_reducers(rsctl: Rsctl, tls: int) -> None:
-    """On a shaped network; the script is the same, and so is what it learns."""
-    job = REPOSITORY / "examples" / "quickstart" / "job.yaml"
-    settings = ("workers.count=2", "reducers.count=2", "targets.compose.network.bandwidth=200Mbit")
-    settings += (f"run.env.RSCTL_TRANSPORT_TLS={tls}",)
-    done = rsctl(
-        *("submit", str(job), "-t", "compose", "-o", "json"),
-        *(word for setting in settings for word in ("--set", setting)),
-        RSCTL_BASE="rsctl-test-base:1",
+def test_a_script_over_reducers_on_a_shaped_network(rsctl: Rsctl) -> None:
+    (rsctl.folder / "source").mkdir()
+    shutil.copy(DDP_SCRIPT, rsctl.folder / "source" / "train.py")
+    job = rsctl.write_job(
+        run={"script": "train.py"},
+        workers={"count": 2},
+        reducers={"count": 2},
+        targets={"compose": {"network": {"bandwidth": "200Mbit"}}},
+        **BASE,
     )
+    done = rsctl("submit", job, "-t", "compose", "-o", "json")
     assert done.exit_code == 0, done.stderr
-    assert done.result["metrics"]["accuracy"]["best"] > 0.95
     lines = [event["text"] for event in done.events if event["type"] == "log"]
     [how] = [line for line in lines if "2 workers, 2 reducers sum all of it, " in line]
-    assert (", TLS, " in how) == bool(tls)
+    assert ", TLS, " not in how
     travel = rsctl.status(done.result["run"])["gradients"]
-    assert travel["operations"] > 100
+    assert travel["operations"] == 8
     assert travel["link_gbps"] == 0.2
     assert travel["ring_seconds"] > 0
     assert leftovers(done.result["run"]) == ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from contextlib import suppress
 from pathlib import Path
 
+from tests.kit.packages import DDP_SCRIPT
 from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl
@@ -57,33 +59,28 @@ def test_reducers_end_with_the_workers(rsctl: Rsctl) -> None:
     assert rsctl.processes(done.result["run"]) == []
 
 
-def test_a_script_trains_over_reducers_as_it_is(rsctl: Rsctl) -> None:
-    quickstart = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
-    sizes = ("workers.count=2", "workers.processes=2", "reducers.count=2", "run.args.epochs=4")
-    settings = [word for size in (*sizes, "comm.bucket_mb=8") for word in ("--set", size)]
-    done = rsctl("submit", str(quickstart), *settings)
+def test_a_script_trains_over_reducers_as_it_is_and_by_tls_where_the_job_asks_for_it(
+    rsctl: Rsctl,
+) -> None:
+    (rsctl.folder / "source").mkdir()
+    shutil.copy(DDP_SCRIPT, rsctl.folder / "source" / "train.py")
+    job = rsctl.write_job(
+        run={"script": "train.py", "env": {"RSCTL_TRANSPORT_TLS": "1", "OMP_NUM_THREADS": "1"}},
+        workers={"count": 2, "processes": 2},
+        reducers={"count": 2},
+        comm={"bucket_mb": 8},
+    )
+    done = rsctl("submit", job)
     assert done.exit_code == 0, done.stderr
     assert (
         "worker-0  | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "
         "(two levels), 2 reducers sum all of it, "
     ) in done.stdout
-    assert "buckets of 8 MB, compression none" in done.stdout
+    assert " engine, TLS, buckets of 8 MB, compression none" in done.stdout
     assert "\n  gradients: " in done.stderr
     after = rsctl.status("@last")
     assert after["gradients"]["operations"] > 0
     assert after["gradients"]["ring_seconds"] is None
-
-
-def test_gradients_travel_by_tls_where_the_job_asks_for_it(rsctl: Rsctl) -> None:
-    quickstart = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
-    sizes = ("workers.count=2", "reducers.count=2", "run.args.epochs=1")
-    settings = [
-        word for size in (*sizes, "run.env.RSCTL_TRANSPORT_TLS=1") for word in ("--set", size)
-    ]
-    done = rsctl("submit", str(quickstart), *settings)
-    assert done.exit_code == 0, done.stderr
-    assert "2 workers, 2 reducers sum all of it, " in done.stdout
-    assert " engine, TLS, buckets of " in done.stdout
 
 
 def test_the_token_is_in_no_file_no_plan_and_no_command_line(rsctl: Rsctl) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from tests.kit.docker import BASE, needs_docker
+from tests.kit.packages import DDP_SCRIPT
 
 from ..conftest import Rsctl
-
-QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "train.py"
 
 
 def rehearse(rsctl: Rsctl, kind: str, **keys: Any) -> Any:
@@ -44,12 +43,12 @@ def test_the_source_runs(rsctl: Rsctl, kind: str) -> None:
 
 def test_it_trains_over_reducers(rsctl: Rsctl) -> None:
     (rsctl.folder / "source").mkdir()
-    shutil.copy(QUICKSTART, rsctl.folder / "source")
+    shutil.copy(DDP_SCRIPT, rsctl.folder / "source" / "train.py")
     done = rehearse(
         rsctl,
         "process",
         image={"uri": BASE},
-        run={"script": "train.py", "args": {"epochs": 1}, "env": {"CUDA_VISIBLE_DEVICES": ""}},
+        run={"script": "train.py", "env": {"CUDA_VISIBLE_DEVICES": ""}},
         workers={"count": 2},
         reducers={"count": 1},
     )

@@ -52,15 +52,16 @@ def write_training(rsctl: Rsctl, **keys: Any) -> str:
     return job
 
 
-def control(rsctl: Rsctl, run: str, path: str) -> None:
-    """Ask the emulator of a run for trouble."""
-    env = json.loads((rsctl.home / "runs" / run / "emulator.json").read_text())
+def control(env: dict[str, str], method: str, path: str) -> Any:
+    """Ask an emulator how it goes, or for trouble."""
     credentials = Credentials(env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"])
+    body = b"{}" if method == "POST" else b""
     headers = {"Content-Type": "application/json"}
-    signed = AWSRequest("POST", f"{env['AWS_ENDPOINT_URL']}{path}", headers, b"{}")
+    signed = AWSRequest(method, f"{env['AWS_ENDPOINT_URL']}{path}", headers, body)
     SigV4Auth(credentials, "sagemaker", env["AWS_REGION"]).add_auth(signed)
-    answer = requests.post(signed.url, b"{}", headers=dict(signed.headers))
-    assert (answer.status_code, answer.text) == (200, "{}")
+    answer = requests.request(method, signed.url, data=body, headers=dict(signed.headers))
+    assert answer.status_code == 200, answer.text
+    return answer.json()
 
 
 def test_the_quickstart_with_a_reducer_group(rsctl: Rsctl) -> None:
@@ -113,7 +114,8 @@ def test_a_spot_interruption_goes_on_from_the_checkpoint(rsctl: Rsctl) -> None:
     keys = {"limits": {"spot": True}, "targets": {"sagemaker": options}}
     run = rsctl.detach(write_training(rsctl, **keys), *PROCESSES)
     rsctl.wait_for_log(run, "begins at 0")
-    control(rsctl, run, f"/emulator/jobs/{run}:preempt")
+    env = json.loads((rsctl.home / "runs" / run / "emulator.json").read_text())
+    assert control(env, "POST", f"/emulator/jobs/{run}:preempt") == {}
     status = wait_until(lambda: _final(rsctl.status(run)), "its end")
     assert (status["state"], status["attempt"]) == ("succeeded", 2)
     log = [text for text in rsctl.log(run).splitlines() if "worker-0" in text]
@@ -166,9 +168,10 @@ def test_a_killed_submission_leaves_one_job_and_is_found_again(
     }
     (rsctl.folder / "job.yaml").write_text(json.dumps(job))
     process = rsctl.start("submit", "job.yaml", "-t", "sagemaker")
-    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    wait_until(lambda: control(cloud, "GET", "/emulator/state")["faults"] == 0, "the request")
     process.kill()  # its request is under way: the emulator waits before it looks at it
     process.communicate()
+    run = rsctl.runs()[0]["run"]
     listed = wait_until(
         lambda: client_of(cloud).list_training_jobs()["TrainingJobSummaries"], "the job"
     )

@@ -12,6 +12,7 @@ from typing import Any
 
 import google.auth
 import pytest
+from google.auth.transport.requests import AuthorizedSession
 from google.cloud import aiplatform_v1
 
 from tests.kit.docker import needs_docker
@@ -165,14 +166,22 @@ def a_job(rsctl: Rsctl) -> str:
     return "job.yaml"
 
 
+def credentials_of(environment: dict[str, str]) -> Any:
+    scopes = ["https://www.googleapis.com/auth/cloud-platform"]
+    file = environment["GOOGLE_APPLICATION_CREDENTIALS"]
+    return google.auth.load_credentials_from_file(file, scopes=scopes)[0]
+
+
+def faults_to_come(environment: dict[str, str]) -> int:
+    url = environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"].rstrip("/")
+    answer = AuthorizedSession(credentials_of(environment)).get(f"{url}/emulator/state")
+    return int(answer.json()["faults"])
+
+
 def jobs_of(environment: dict[str, str]) -> list[Any]:
-    credentials, _ = google.auth.load_credentials_from_file(
-        environment["GOOGLE_APPLICATION_CREDENTIALS"],
-        scopes=["https://www.googleapis.com/auth/cloud-platform"],
-    )
     client = aiplatform_v1.JobServiceClient(
         transport="rest",
-        credentials=credentials,
+        credentials=credentials_of(environment),
         client_options={"api_endpoint": environment["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"]},
     )
     return list(client.list_custom_jobs(parent=PARENT))
@@ -183,9 +192,10 @@ def test_a_killed_submission_leaves_one_job_and_is_found_again(
 ) -> None:
     rsctl.env |= cloud
     process = rsctl.start("submit", a_job(rsctl), "-t", "vertex")
-    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    wait_until(lambda: faults_to_come(cloud) == 0, "the request")
     process.kill()  # its request is under way: the emulator waits before it looks at it
     process.communicate()
+    run = rsctl.runs()[0]["run"]
     wait_until(lambda: jobs_of(cloud), "the job")
     status = wait_until(lambda: _final(rsctl.status(run)), "its end")
     assert status["state"] == "succeeded"
@@ -195,13 +205,9 @@ def test_a_killed_submission_leaves_one_job_and_is_found_again(
 
 def test_a_job_that_googles_client_submitted(rsctl: Rsctl, cloud: dict[str, str]) -> None:
     rsctl.env |= cloud
-    credentials, _ = google.auth.load_credentials_from_file(
-        cloud["GOOGLE_APPLICATION_CREDENTIALS"],
-        scopes=["https://www.googleapis.com/auth/cloud-platform"],
-    )
     client = aiplatform_v1.JobServiceClient(
         transport="rest",
-        credentials=credentials,
+        credentials=credentials_of(cloud),
         client_options={"api_endpoint": cloud["CLOUDSDK_API_ENDPOINT_OVERRIDES_AIPLATFORM"]},
     )
     pool = {
