@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # Python 3.7 has none of them: see interpreter.py.
 
 __all__ = ["log_metrics"]
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]*")
 _RESERVED = frozenset({"rsctl", "rank"})
 
 
@@ -40,8 +40,8 @@ def log_metrics(
     """Report metrics of this rank, in the unit of your choice, at an optional training step.
 
     A value is a number or anything with `.item()` that gives one, such as a 0-d tensor. Raises
-    ValueError for a name that does not match `[A-Za-z_][A-Za-z0-9_./-]*` or is `rsctl` or `rank`,
-    and TypeError for a value that is no number.
+    ValueError for a name that does not match `[A-Za-z_][A-Za-z0-9_./:=()@%+-]*` or is `rsctl` or
+    `rank`, and TypeError for a value that is no number.
 
     A script that does not import rsctl prints the same line itself, one JSON object on one line
     of stdout, of at most 4096 bytes, `rsctl` first and a space after each colon and comma:

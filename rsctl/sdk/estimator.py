@@ -11,6 +11,8 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.sdk.planned import AnyJob, inexpressible, planned
 from rsctl.spec.job import Job
 from rsctl.targets.managed.placeholders import resolve_placeholders
+from rsctl.targets.sagemaker.arguments import ranks_of
+from rsctl.targets.sagemaker.estimator_contract import starts_smddp
 from rsctl.targets.variables import secret_values
 
 _CLASS = "PyTorch"
@@ -20,6 +22,7 @@ _FIELDS = {
     "AlgorithmSpecification.TrainingImage": "image_uri",
     "AlgorithmSpecification.TrainingInputMode": "input_mode",
     "AlgorithmSpecification.MetricDefinitions": "metric_definitions",
+    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries": "enable_sagemaker_metrics",
     "OutputDataConfig.S3OutputPath": "output_path",
     "OutputDataConfig.KmsKeyId": "output_kms_key",
     "CheckpointConfig.S3Uri": "checkpoint_s3_uri",
@@ -124,4 +127,8 @@ def _decoded(text: str) -> Any:
 
 
 def _distribution(job: Job) -> dict[str, Any] | None:
+    if starts_smddp(job):
+        return {"smdistributed": {"dataparallel": {"enabled": True}}}
+    if job.run.launcher == "mpi":
+        return {"mpi": {"enabled": True, "processes_per_host": ranks_of(job)}}
     return {"torch_distributed": {"enabled": True}} if job.run.launcher == "torchrun" else None

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from rsctl.spec.units import Regression
 
 BaselineLocation = Annotated[str, Meta(pattern=r"^\S+$")]
-MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]
+MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$")]
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -163,7 +163,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             description="torchrun: one process for each rank. mpi: the same by Open MPI's mpirun, "
             "which the image must have (image.apt: [openmpi-bin]). once: the command once a node. "
             "none: nothing of rsctl in the container; command and args are passed as they are. "
-            "With `package` it is none, or the container's own torchrun on SageMaker."
+            "With `package` it is none, or the container's own torchrun or mpirun on SageMaker."
         ),
     ] = "torchrun"
 

@@ -8,7 +8,7 @@ from msgspec import Meta
 from rsctl.spec.options_common import Text
 from rsctl.spec.units import Regex, Warmup
 
-MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./-]*$")]
+MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$")]
 
 
 class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

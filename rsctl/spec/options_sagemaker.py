@@ -161,6 +161,13 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "such as 500ms. Absent: SageMaker's default."
         ),
     ] = None
+    metrics_time_series: Annotated[
+        Optional[bool],
+        Meta(
+            description="Whether CloudWatch's metrics are kept as time series for SageMaker's own "
+            "Experiments; estimators for PyTorch ask for it. Absent: SageMaker's default."
+        ),
+    ] = None
     infra_check: Annotated[
         bool, Meta(description="Check the machines' health before the start.")
     ] = False

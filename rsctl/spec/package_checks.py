@@ -39,7 +39,7 @@ def _check_what_runs(job: Job) -> Iterator[Finding]:
     if run.command is not None:
         message = "a package is run by its module or a script, and not by a command"
         yield error("package", message, "use run.module, or remove run.package", "run.command")
-    if run.launcher in ("once", "mpi"):
+    if run.launcher == "once":
         message = f"launcher {run.launcher} is rsctl's, which is not in the container of a package"
         remedy = "set run.launcher: none, by which the container starts it once on each node"
         yield error("package", message, remedy, "run.launcher")

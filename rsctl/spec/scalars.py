@@ -55,10 +55,11 @@ def _read_choice(node: Scalar, union: SpecType, base: str | os.PathLike[str]) ->
         return _read(node, choice, base)
     except ValueError as problem:
         expected = getattr(choice.kind, "expected", None)
-        is_one_of_several = len([each for each in union.choices if each.kind is not None]) > 1
-        if problem.args[0] != expected or not is_one_of_several:
+        scalars = [each for each in union.choices if each.kind and not each.is_container]
+        if problem.args[0] != expected or len(scalars) == 1:
             raise
-        raise ValueError(describe_type(union), *problem.args[1:]) from None
+        wanted = describe_type(replace(union, arguments=tuple(scalars)))
+        raise ValueError(wanted, *problem.args[1:]) from None
 
 
 def _chosen(node: Scalar, union: SpecType) -> SpecType:

@@ -19,7 +19,7 @@ _PATTERNS = {
     r"^[a-z0-9][a-z0-9.+:=~_-]*$": "a Debian package such as libaio1",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module such as pkg.train",
     r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not beginning with a digit",
-    r"^[A-Za-z_][A-Za-z0-9_./-]*$": "a name of letters, digits and . _ / -, letter first",
+    r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$": "a name of letters, digits, ._/:=()@%+-, letter first",
     r"^[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,15})?$": "a role such as ps or data-reader",
     r"^[^\s=-][^\s=]*$": "an option without its dashes, such as epochs",
 }

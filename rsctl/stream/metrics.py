@@ -20,7 +20,7 @@ T = TypeVar("T")
 STRUCTURED = '{"rsctl": "'
 _MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]{0,99}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
 _PARTS = ("transport", "reducer")
 _RANKS = range(1 << 16)
 _GPUS = range(1000)

@@ -54,7 +54,8 @@ def reducers_env(job: Job, has_reducers: bool) -> dict[str, Optional[str]]:
     """What authenticates nodes to each other: workers to reducers, perhaps with TLS, or to the
     chief that starts MPI on them."""
     env: dict[str, Optional[str]] = {}
-    if has_reducers or (job.run.launcher == "mpi" and job.workers.count > 1):
+    starts_mpi = job.run.launcher == "mpi" and job.run.package is None
+    if has_reducers or (starts_mpi and job.workers.count > 1):
         env[TOKEN] = None
     if has_reducers and _asks_for_tls(job):
         env |= {TLS_VARIABLE: "1", IDENTITY_VARIABLE: None}

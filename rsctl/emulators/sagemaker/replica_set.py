@@ -39,7 +39,10 @@ class ReplicaSet:
     def start(self) -> Outcome | None:
         """Start all containers; the job's outcome if one cannot be started."""
         more = ports(self.hosts, self._nodes)
-        start = toolkit.command(self._record, self._runner.kind)
+        try:
+            start = toolkit.command(self._record, self._runner.kind)
+        except OSError as problem:
+            return outcomes.not_started(problem)
         for machine in self.machines:
             node = contract.make_node(machine, self._record, more, start)
             try:

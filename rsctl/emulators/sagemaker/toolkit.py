@@ -21,6 +21,7 @@ from rsctl.emulators.sagemaker.job_record import JobRecord
 from rsctl.runtime.sagemaker_hyperparameters import arguments_of, decode, decode_all
 
 CODE = "/opt/ml/code"
+_BY_MPI = ("mpi", "distributed_dataparallel")
 _START = Path(__file__).with_name("toolkit_start.py")
 
 
@@ -47,12 +48,17 @@ def provide_code(objects: FolderObjects, record: JobRecord, machines: list[Machi
 
 
 def command(record: JobRecord, runner: Kind) -> list[str] | None:
-    """What starts the code on a node that is a process; None where the image does."""
+    """What starts the code on a node that is a process; None where the image does.
+
+    Raises OSError for code that is started by MPI, which takes such nodes for one machine.
+    """
     algorithm = record["AlgorithmSpecification"]
     is_own = {"ContainerEntrypoint", "ContainerArguments"} & algorithm.keys()
     if runner == "docker" or is_own or not has_code(record):
         return None
     given = record["HyperParameters"]
+    if any(decode(given.get(f"sagemaker_{name}_enabled", "false")) is True for name in _BY_MPI):
+        raise OSError("its image starts it by mpirun, so rehearse it in containers: with docker")
     program = str(decode(given.get("sagemaker_program", "")))
     ranks = 0
     if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:

@@ -11,7 +11,7 @@ from rsctl.clients.staging import parse_staging
 from rsctl.image.package import FILE, Package
 from rsctl.spec.inputs import GivenInput, inputs_of, variable_of
 from rsctl.spec.job import Job
-from rsctl.spec.options_sagemaker import Channel, FileSystem
+from rsctl.spec.options_sagemaker import Channel
 from rsctl.targets.inputs import input_env as planned_env
 from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
 
@@ -47,7 +47,7 @@ def channels(
         _input_channel(job, given, options.channels.get(given.name, _PLAIN), groups)
         for given in inputs_of(job, "sagemaker")
     ]
-    mounted = [_mounted(name, each) for name, each in options.file_systems.items()]
+    mounted = [_mounted(name, job) for name in options.file_systems]
     return from_s3 + mounted + ([_package_channel(job, package, groups)] if package else [])
 
 
@@ -97,15 +97,15 @@ def _package_channel(job: Job, package: Package, groups: list[str]) -> dict[str,
     return _s3_channel(PACKAGE, folder, Channel(mode="File"), everyone)
 
 
-def _mounted(name: str, options: FileSystem) -> dict[str, Any]:
+def _mounted(name: str, job: Job) -> dict[str, Any]:
+    """In mode File, which has to be said where the job's other channels have another."""
+    options = job.targets.sagemaker.file_systems[name]
     source = {
         "FileSystemId": options.id,
         "FileSystemType": options.type,
         "DirectoryPath": options.path,
         "FileSystemAccessMode": options.access,
     }
-    return {
-        "ChannelName": name,
-        "DataSource": {"FileSystemDataSource": source},
-        "InputMode": "File",  # the other modes read from S3
-    }
+    channel = {"ChannelName": name, "DataSource": {"FileSystemDataSource": source}}
+    mode = job.targets.sagemaker.input_mode
+    return channel if mode == "File" else {**channel, "InputMode": "File"}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.image.registry.names import Kind
 from rsctl.image.transport import choose_transport
@@ -13,6 +15,7 @@ from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.arguments import ranks_of
+from rsctl.targets.sagemaker.estimator_contract import starts_smddp
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.variables import comm_env, tls_findings
 
@@ -33,9 +36,11 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """What of `comm:`, `reducers:` and `image.transport` cannot work together here."""
     job = resolved.job
     yield from tls_findings(job, bool(resolved.reducers))
-    if not job.run.is_launched and (resolved.reducers or comm_env(job, False)):
+    if not job.run.is_launched and (resolved.reducers or _is_left_out(job)):
         what, remedy = unlaunched(job)
         message = f"reducers and comm: need rsctl-launch, which {what} leaves out"
+        if job.run.package is not None and job.comm.backend == "smddp":
+            remedy = "set run.launcher: mpi, by which the image's smddp starts it"
         path = "reducers.count" if resolved.reducers else "comm"
         yield error("unsupported", message, remedy, path)
     elif resolved.reducers:
@@ -55,6 +60,12 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
     if job.comm.backend == "smddp":
         yield from _smddp_findings(resolved)
+
+
+def _is_left_out(job: Job) -> bool:
+    """Whether nothing in the container would read `comm:`."""
+    backend = "auto" if starts_smddp(job) else job.comm.backend
+    return bool(comm_env(replace(job, comm=replace(job.comm, backend=backend)), False))
 
 
 def _reducer_findings(job: Job) -> Iterator[Finding]:

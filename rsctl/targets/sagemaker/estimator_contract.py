@@ -20,6 +20,7 @@ from rsctl.findings import Finding, error
 from rsctl.spec.job import Job
 from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
+from rsctl.targets.sagemaker.arguments import ranks_of
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
@@ -45,12 +46,33 @@ def estimator_hyperparameters(
         "sagemaker_job_name": run,
         "sagemaker_region": job.targets.sagemaker.region,
     }
-    if job.run.launcher == "torchrun":
-        contract |= {"sagemaker_torch_distributed_enabled": True}
-        contract |= {"sagemaker_instance_type": machine} if machine else {}
+    contract |= _starter(job, machine)
     arguments = {each.name: each.value for each in _arguments(job)}
     encoded = {name: json.dumps(value) for name, value in {**arguments, **contract}.items()}
     return {**encoded, **job.targets.sagemaker.hyperparameters}
+
+
+def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
+    """What starts the ranks; nothing where the program is started once on each node."""
+    of_machine = {"sagemaker_instance_type": machine} if machine else {}
+    if job.run.launcher == "torchrun":
+        return {"sagemaker_torch_distributed_enabled": True, **of_machine}
+    if job.run.launcher != "mpi":
+        return {}
+    if starts_smddp(job):
+        name = "sagemaker_distributed_dataparallel"
+        return {f"{name}_enabled": True, **of_machine, f"{name}_custom_mpi_options": ""}
+    return {
+        "sagemaker_mpi_enabled": True,
+        "sagemaker_mpi_num_of_processes_per_host": ranks_of(job),
+        "sagemaker_mpi_custom_mpi_options": "",
+    }
+
+
+def starts_smddp(job: Job) -> bool:
+    """Whether AWS's library for data parallelism starts a package's program, by its own mpirun."""
+    run = job.run
+    return run.package is not None and run.launcher == "mpi" and job.comm.backend == "smddp"
 
 
 def estimator_findings(job: Job) -> Iterator[Finding]:
@@ -59,15 +81,21 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
         return
     yield from _program_findings(job)
     given = job.targets.sagemaker.hyperparameters
+    given_args = job.run.args if isinstance(job.run.args, dict) else {}
     for argument in _arguments(job):
         if argument.problem:
+            flag = f'{quoted(argument.name)} may be given the value "True", in quotes'
+            is_flag = argument.name in given_args and given_args[argument.name] is True
             remedy = "write arguments as NAME: VALUE, with one value each"
+            remedy += f"; {flag}" if is_flag else ""
             yield error("args", argument.problem, remedy, "run.args")
         elif argument.name in given:
             message = f"{quoted(argument.name)} is an argument in run.args too"
             path = f"{_OPTIONS}.hyperparameters.{argument.name}"
             yield error("args", message, "remove one of the two", path)
     accelerator = job.workers.accelerator
+    if job.run.launcher == "mpi" and not starts_smddp(job):
+        return
     if job.workers.processes not in ("auto", accelerator.per_node if accelerator else 1):
         message = "the image's toolkit starts one rank for each GPU, or one on a node without"
         yield error("workers", message, "set workers.processes: auto", "workers.processes")

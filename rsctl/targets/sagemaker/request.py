@@ -137,6 +137,7 @@ def _algorithm(
         "ContainerEntrypoint": _entrypoint(job, package),
         "ContainerArguments": arguments.arguments,
         "MetricDefinitions": definitions,
+        "EnableSageMakerMetricsTimeSeries": options.metrics_time_series,
         "TrainingImageConfig": _without_empty(access) if options.registry_access == "Vpc" else None,
     }
     return _without_empty(algorithm), findings

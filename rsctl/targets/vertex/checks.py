@@ -88,7 +88,7 @@ def _python_package(job: Job) -> Iterator[Finding]:
         message = "Vertex AI runs a package's module, and no script"
         remedy = "use run.module, such as trainer.task for trainer/task.py"
         yield error("package", message, remedy, "run.script")
-    if run.launcher == "torchrun":
+    if run.launcher in ("torchrun", "mpi"):
         message = "Vertex AI's container runs a package's module once on each node, by itself"
         remedy = "set run.launcher: none, and let the module start the other ranks of its node"
         yield error("package", message, remedy, "run.launcher")

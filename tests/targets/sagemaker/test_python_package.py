@@ -77,6 +77,28 @@ def test_arguments_in_a_list_are_hyperparameters_too(tmp_path: Path, code: Path)
     assert "sagemaker_torch_distributed_enabled" not in given
 
 
+def test_the_images_own_mpirun_starts_it(tmp_path: Path, code: Path) -> None:
+    job = merged(run_of(launcher="mpi"), {"workers": {"processes": 2}})
+    plan = plan_of(tmp_path, job, TARGET)
+    given = plan["request"]["body"]["HyperParameters"]
+    assert {n: v for n, v in given.items() if "mpi" in n or "distributed" in n} == {
+        "sagemaker_mpi_enabled": "true",
+        "sagemaker_mpi_num_of_processes_per_host": "2",
+        "sagemaker_mpi_custom_mpi_options": '""',
+    }
+    assert (plan["world_size"], "Environment" in plan["request"]["body"]) == (4, False)
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "none"])
+def test_smddp_of_a_package_needs_its_own_mpirun(tmp_path: Path, code: Path, launcher: str) -> None:
+    job = merged(run_of(launcher=launcher), {"comm": {"backend": "smddp"}})
+    found = [shown(each) for each in findings_of(tmp_path, job, TARGET) if each.path == "comm"]
+    assert found == [
+        "error comm: reducers and comm: need rsctl-launch, which a package leaves out -> set "
+        "run.launcher: mpi, by which the image's smddp starts it"
+    ]
+
+
 OPTIONS = "write arguments as NAME: VALUE, with one value each"
 
 
@@ -87,7 +109,8 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
             {"args": {"fast": True}},
             False,
             "error run.args: SageMaker's images pass no option without a value: '--fast' -> "
-            + OPTIONS,
+            + OPTIONS
+            + "; 'fast' may be given the value \"True\", in quotes",
         ),
         (
             {"args": ["data"]},
@@ -148,3 +171,18 @@ def test_a_rehearsal_runs_it(rsctl: Rsctl, tmp_path: Path, code: Path, way: str)
     assert [line.partition("train [")[2] for line in sorted(lines)] == [
         "'--epochs', '2'] train 2 2 code"
     ] * 2
+
+
+def test_a_rehearsal_by_processes_has_no_mpirun_of_an_image(
+    rsctl: Rsctl, tmp_path: Path, code: Path
+) -> None:
+    """The same program started once on each node would be another job."""
+    how = ("-t", "sagemaker", "--rehearse", "--rehearse-with", "process", "-o", "json")
+    (tmp_path / "job.yaml").write_text(json.dumps(run_of(launcher="mpi")))
+    refused = rsctl("submit", str(tmp_path / "job.yaml"), *how)
+    assert (refused.exit_code, "use --rehearse-with docker" in refused.stderr) == (3, True)
+    said = {"targets": {"sagemaker": {"hyperparameters": {"sagemaker_mpi_enabled": "true"}}}}
+    (tmp_path / "job.yaml").write_text(json.dumps(merged(run_of(launcher="none"), said)))
+    done = rsctl("submit", str(tmp_path / "job.yaml"), *how)
+    assert done.exit_code == 1
+    assert "its image starts it by mpirun, so rehearse it in containers" in done.stdout
