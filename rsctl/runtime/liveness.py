@@ -25,9 +25,7 @@ from collections.abc import Mapping
 
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.platforms import platform
-
-STOPPED_ROLES = "RSCTL_STOPPED_ROLES"
-"""The variable that names the roles, with commas, whose nodes end when the workers have ended."""
+from rsctl.runtime.roles import STOPPED_ROLES
 
 GREETING = "rsctl-presence"
 BYE = b"bye\n"

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import NoReturn
 
 from rsctl.runtime import (
+    awaited_roles,
     environment,
     exit_report,
     inputs,
@@ -65,12 +66,16 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     cluster = read_cluster(environ)
     if platform(cluster.platform).names_nodes:
         rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
-    client = liveness_client.start_client(cluster, environ)
+    clients = [
+        liveness_client.start_client(cluster, environ),
+        awaited_roles.start_client(cluster, environ),
+    ]
     try:
         return _run_checked(cluster, options, environ)
     finally:
-        if client is not None:
-            client.close()
+        for client in clients:
+            if client is not None:
+                client.close()
 
 
 def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -113,6 +118,7 @@ def _run(
     began = time.time()
     child = rank.start(job.argv, job.environ, tail)
     server = liveness_server.start_server(cluster, environ)
+    awaited = awaited_roles.start_server(cluster, environ)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
     report = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
@@ -122,6 +128,8 @@ def _run(
     code = exit_report.report_exit(
         status, stderr, options.launcher, cluster, workers_ended, environ
     )
+    if awaited is not None and code == 0:
+        code = awaited.wait()
     if recheck is not None and status.is_failure:
         recheck.wait()
     if report is not None:

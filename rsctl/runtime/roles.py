@@ -20,6 +20,16 @@ from rsctl.runtime.cluster import Cluster
 ROLE_HOSTS = "RSCTL_ROLE_HOSTS"
 """The variable that has them."""
 
+STOPPED_ROLES = "RSCTL_STOPPED_ROLES"
+"""The variable that names the roles, with commas, whose nodes end when the workers have ended.
+
+It is there where a job has ended only when all of its containers have (liveness.py)."""
+
+AWAITED_ROLES = "RSCTL_AWAITED_ROLES"
+"""The variable that names the roles, with commas, whose ends the chief waits for.
+
+It is there where a job ends with its chief (awaited_roles.py)."""
+
 _RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
 _TASKS = ("ps", "evaluator")
 """Roles that TensorFlow knows, beside workers and their chief."""

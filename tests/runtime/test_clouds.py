@@ -437,3 +437,45 @@ def test_roles_that_end_by_themselves_are_left_alone(
     worker = made.start(made.workers[0], *ONCE, "true")
     assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
     assert all("evaluated" in node.out for node in nodes)
+
+
+def with_evaluator(pool: int, hosts: list[str]) -> dict[str, str]:
+    """The environment of a job on Vertex AI with a chief and an evaluator that ends by itself."""
+    pools = {"workerpool0": [f"{hosts[0]}:2222"], "workerpool3": [f"{hosts[1]}:2222"]}
+    spec = {"cluster": pools, "task": {"type": f"workerpool{pool}", "index": 0}}
+    roles = {
+        "RSCTL_POOL_ROLES": "workerpool3=evaluator",
+        "RSCTL_AWAITED_ROLES": "evaluator",
+        "RSCTL_TOKEN": TOKEN,
+    }
+    return {"RSCTL_TARGET": "vertex", "CLUSTER_SPEC": json.dumps(spec), **roles}
+
+
+def test_a_vertex_chief_waits_for_a_role_that_ends_by_itself(
+    launch: Launch, addresses: Addresses, tmp_path: Path
+) -> None:
+    """The chief's end is the job's, and would stop what still runs."""
+    hosts, mark = addresses(2), tmp_path / "mark"
+    until = f"until [ -e {mark} ]; do sleep 0.05; done; echo evaluated"
+    evaluator = launch(*ONCE, "sh", "-c", until, **with_evaluator(3, hosts))
+    chief = launch(*ONCE, "echo", "trained", **with_evaluator(0, hosts))
+    chief.printed("rsctl: waiting for evaluator-0 to end")
+    assert chief.process.poll() is None
+    mark.touch()
+    assert [evaluator.wait(), chief.wait()] == [0, 0]
+    assert "evaluated" in evaluator.out
+
+
+def test_a_vertex_chief_that_waits_can_be_stopped(launch: Launch, addresses: Addresses) -> None:
+    hosts = addresses(2)
+    chief = launch(*ONCE, "true", **with_evaluator(0, hosts))
+    chief.printed("rsctl: waiting for evaluator-0 to end")
+    chief.process.send_signal(signal.SIGTERM)
+    assert chief.wait() == 128 + signal.SIGTERM
+
+
+def test_a_vertex_chief_that_has_failed_waits_for_nobody(
+    launch: Launch, addresses: Addresses
+) -> None:
+    chief = launch(*ONCE, "sh", "-c", "exit 4", **with_evaluator(0, addresses(2)))
+    assert chief.wait() == 4

@@ -17,7 +17,7 @@ from rsctl.catalog import Machine
 from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
-from rsctl.runtime.liveness import STOPPED_ROLES
+from rsctl.runtime.roles import STOPPED_ROLES
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import experiment_of
 from rsctl.targets.sagemaker.arguments import container_arguments

@@ -7,10 +7,11 @@ from types import MappingProxyType
 from typing import Optional
 
 from rsctl.runtime.pool_roles import POOL_ROLES, write_pool_roles
+from rsctl.runtime.roles import AWAITED_ROLES
 from rsctl.spec.inputs import GivenInput, inputs_of
 from rsctl.spec.job import Job
 from rsctl.targets.inputs import COPIES, InputPlan, input_env, last_part, shard_count
-from rsctl.targets.variables import comm_env, reducers_env, user_env
+from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 
 
 def container_env(
@@ -29,6 +30,8 @@ def container_env(
     env = {**user_env(job), **comm_env(job, has_own_reducers)}
     env |= input_env(input_plans(job))
     env |= {POOL_ROLES: write_pool_roles(pool_roles)} if pool_roles else {}
+    if awaited := awaited_roles(job):
+        env |= {AWAITED_ROLES: ",".join(awaited), TOKEN: None}
     if job.run.package is not None:
         at = job.checkpoints
         return {**env, "RSCTL_CHECKPOINT_DIR": mounted(at)} if at else env
@@ -75,6 +78,15 @@ def _input_plan(given: GivenInput) -> InputPlan:
         by="the script, which opens URLs" if is_stream else "Vertex AI, by Cloud Storage FUSE",
         shards=count,
     )
+
+
+def awaited_roles(job: Job) -> list[str]:
+    """The roles that end by themselves, whose nodes the chief's waits for: both by rsctl-launch."""
+    return [
+        name
+        for name, role in job.roles.items()
+        if role.ends == "by-itself" and role.image is None and job.run.package is None
+    ]
 
 
 def outputs_of(job: Job, run: str) -> Optional[str]:

@@ -13,6 +13,7 @@ from rsctl.catalog.vertex import rules
 from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
+from rsctl.targets.variables import TOKEN
 from rsctl.targets.vertex.checks import disk_gb
 from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
@@ -21,8 +22,10 @@ from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.resolved_pools import ResolvedPools
 from rsctl.targets.vertex.roles import RolePool
 from rsctl.targets.vertex.scheduling import scheduling
+from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
 _REDUCERS = 2
+_PRIVATE = (TOKEN, IDENTITY_VARIABLE)
 _AFFINITIES = {"any": "ANY_RESERVATION", "none": "NO_RESERVATION"}
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
@@ -135,9 +138,11 @@ def _worker_pool(
 def _role_pool(
     role: RolePool, run: str, resolved: ResolvedPools, entry: Entrypoint
 ) -> dict[str, Any]:
-    """An image of its own has neither rsctl-launch nor a package of ours."""
+    """An image of its own has neither rsctl-launch nor a package of ours, nor the run's secret."""
     entry = Entrypoint(role.image, []) if role.image else entry
     container = _container(role.job, run, resolved, entry, 1)
+    if role.image:
+        container["env"] = [each for each in container["env"] if each["name"] not in _PRIVATE]
     return _worker_pool(role.job, role.machine, role.job.workers.count, container)
 
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.vertex.checks import node_findings
@@ -24,7 +25,7 @@ from rsctl.targets.vertex.machines import worker_machine
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of
 
-_PLATFORM = {2: "ps", 3: "evaluator"}
+PLATFORM_ROLES = {2: "ps", 3: "evaluator"}
 """What TF_CONFIG calls the tasks of a pool."""
 
 
@@ -47,7 +48,7 @@ def place_roles(names: Iterable[str], has_reducers: bool) -> dict[str, int]:
     """
     free = [3] if has_reducers else [2, 3]
     names = list(names)
-    placed = {_PLATFORM[number]: number for number in free if _PLATFORM[number] in names}
+    placed = {PLATFORM_ROLES[number]: number for number in free if PLATFORM_ROLES[number] in names}
     others = (name for name in names if name not in placed)
     return placed | dict(zip(others, (n for n in free if n not in placed.values()), strict=False))
 
@@ -62,7 +63,7 @@ def pool_roles(job: Job, has_reducers: bool) -> dict[str, str]:
     return {
         f"workerpool{number}": name
         for name, number in ordered
-        if job.run.is_launched or name != _PLATFORM[number]
+        if job.run.is_launched or name != PLATFORM_ROLES[number]
     }
 
 
@@ -119,10 +120,18 @@ def _no_pool(job: Job, name: str, has_reducers: bool) -> Finding:
 
 
 def _ends(job: Job, name: str) -> Iterator[Finding]:
-    if job.roles[name].ends == "by-itself":
-        message = "Vertex AI ends a job when its chief has ended, whatever else still runs"
-        remedy = f"set roles.{name}.ends: with-workers, and have the chief wait for what it does"
-        yield error("unsupported", message, remedy, f"roles.{name}.ends")
+    """rsctl-launch has the chief wait for a role that ends by itself; it must be in both."""
+    role = job.roles[name]
+    if role.ends == "with-workers" or (job.run.is_launched and role.image is None):
+        return
+    message = "Vertex AI ends a job when its chief has ended, whatever else still runs, and "
+    message += (
+        f"{unlaunched(job)[0]} leaves out rsctl-launch, which would have the chief wait"
+        if not job.run.is_launched
+        else "an image of its own has no rsctl-launch, which would tell the chief of its end"
+    )
+    remedy = f"set roles.{name}.ends: with-workers, and have the chief wait for what it does"
+    yield error("unsupported", message, remedy, f"roles.{name}.ends")
 
 
 def _pool_findings(
@@ -149,9 +158,9 @@ def _pool_findings(
 
 def _name_findings(job: Job, pool: RolePool, path: str, has_reducers: bool) -> Iterator[Finding]:
     """What TF_CONFIG calls a role otherwise; rsctl-launch corrects it for TensorFlow's names."""
-    called = _PLATFORM[pool.number]
+    called = PLATFORM_ROLES[pool.number]
     message = f"it is worker pool {pool.number}, which Vertex AI's TF_CONFIG calls {called}"
-    if pool.name not in _PLATFORM.values():
+    if pool.name not in PLATFORM_ROLES.values():
         yield note("role", message, None, path)
     elif pool.name != called and not job.run.is_launched:
         message += ": reducers take pool 2" if has_reducers else ""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, warning
+from rsctl.runtime.roles import AWAITED_ROLES
 from rsctl.stream.events import Failure, now
 from rsctl.targets.managed.known_errors import MORE_MEMORY
 from rsctl.targets.managed.service import JobStatus
@@ -16,6 +17,7 @@ from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.job_facts import facts_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
 from rsctl.targets.vertex.worker_pools import (
+    chief_variables,
     key_of_role,
     replica_of,
     replicas_of_pool,
@@ -88,6 +90,7 @@ def status_of(
         time=since,
         reason=message or _missing_reason(state, waits_for) or known.reason,
         is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,
+        ended_roles=("worker", *_awaited(job)),
         failed=list(_failures(job, message, since)) if state.is_final else [],
         facts=facts_of(job, address, at),
         findings=list(_findings(job, message, state, address, waits_for)),
@@ -167,6 +170,12 @@ def _findings(
         yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, _machine_key(job, pool))
     if state is JobState.QUEUED and not message and seconds > _LONG_QUEUE:
         yield warning("queue", "the job waits for more than five minutes", _QUEUE_REMEDY)
+
+
+def _awaited(job: dict[str, Any]) -> list[str]:
+    """The roles whose ends the chief has waited for."""
+    named = str(chief_variables(job).get(AWAITED_ROLES) or "")
+    return [role for role in roles_of(job)[2:] if role in named.split(",")]
 
 
 def _machine_key(job: dict[str, Any], task: str) -> str:

@@ -29,8 +29,7 @@ _PS, _EVALUATOR = "ps", "evaluator"
 
 def roles_of(job: Any) -> Roles:
     """The roles of a CustomJob's pools; of one that was made elsewhere, the platform's names."""
-    specs = specs_of(job)
-    env = _variables(specs[0]) if specs else {}
+    env = chief_variables(job)
     has_reducers = has_googles_reducers(job) or env.get("RSCTL_REDUCER_KIND") == "rsctl"
     named = read_pool_roles(str(env.get(POOL_ROLES) or ""))
     third = _REDUCER if has_reducers else named.get("workerpool2", _PS)
@@ -83,8 +82,10 @@ def specs_of(job: Any) -> list[dict[str, Any]]:
     return [p if isinstance(p, dict) else {} for p in pools] if isinstance(pools, list) else []
 
 
-def _variables(pool: dict[str, Any]) -> dict[str, Any]:
-    """The variables of what a pool runs."""
+def chief_variables(job: Any) -> dict[str, Any]:
+    """The variables of what the chief of a CustomJob runs."""
+    specs = specs_of(job)
+    pool = specs[0] if specs else {}
     container = pool.get("containerSpec") or pool.get("pythonPackageSpec")
     listed = container.get("env") if isinstance(container, dict) else None
     pairs = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.targets.vertex.roles import PLATFORM_ROLES
 from tests.emulators.vertex.conftest import Project, pool
 from tests.fixtures import real
 
@@ -99,3 +100,21 @@ def resolve_pools(contract: dict[str, Any]) -> dict[str, Any]:
     cluster = {pool: len(hosts) for pool, hosts in contract["cluster"].items()}
     job = sorted(json.loads(contract["job"]))
     return {**contract, "cluster": cluster, "job": job}
+
+
+def test_tf_config_is_as_documented(project: Project) -> None:
+    """What the platform calls the tasks of its pools; a job's roles go by these names."""
+    example, types = real("vertex_tf_config")
+    _, nodes = project.start(pool(), pool(2), pool(1), pool(1))
+    tasks = [f"workerpool{number}-0" for number in range(4)]
+    made = [json.loads(nodes.node(task).env["TF_CONFIG"]) for task in tasks]
+    assert [one["task"]["type"] for one in made] == types["types"]
+    cluster = made[1]["cluster"]
+    assert not set(cluster) & set(types["not_in_cluster"])
+    assert {name: len(hosts) for name, hosts in cluster.items()} == {
+        name: len(hosts) for name, hosts in example["value"]["cluster"].items()
+    }
+    for name, number in example["pools"].items():
+        assert cluster[name][0] == f"{nodes.node(f'workerpool{number}-0').name}:2222"
+        assert PLATFORM_ROLES.get(number, name) == name
+    assert set(made[1]) <= set(example["value"])

@@ -125,6 +125,17 @@ def test_an_image_of_its_own_has_nothing_of_ours(tmp_path: Path) -> None:
     assert plan["image"]["tag"] == URI
 
 
+def test_the_chief_waits_for_a_role_that_ends_by_itself(tmp_path: Path) -> None:
+    cache = {"image": "cache:1", "command": ["serve"]}
+    roles = {"evaluator": {"ends": "by-itself"}, "cache": cache}
+    plan = render(tmp_path, {**workers(1), "run": ONCE, "roles": roles})
+    assert plan["env"]["RSCTL_AWAITED_ROLES"] == "evaluator"
+    variables_of = [
+        {each["name"] for each in pool["containerSpec"]["env"]} for pool in pools_in(plan) if pool
+    ]
+    assert ["RSCTL_TOKEN" in names for names in variables_of] == [True, False, True]
+
+
 def test_without_a_launcher_the_request_is_as_others_write_it(tmp_path: Path) -> None:
     """TF_CONFIG says it all: no name of ours for `ps` and `evaluator`."""
     run = {"command": ["python", "train.py"], "launcher": "none"}
@@ -217,11 +228,23 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
             ],
         ),
         (
-            {"roles": {"evaluator": {"ends": "by-itself"}}},
+            {
+                "run": {**ONCE, "args": [], "launcher": "none"},
+                "roles": {"evaluator": {"ends": "by-itself"}},
+            },
             [
                 "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, "
-                "whatever else still runs -> set roles.evaluator.ends: with-workers, and have the "
+                "whatever else still runs, and launcher none leaves out rsctl-launch, which would "
+                "have the chief wait -> set roles.evaluator.ends: with-workers, and have the "
                 "chief wait for what it does",
+            ],
+        ),
+        (
+            {"roles": {"evaluator": {"image": "e:1", "ends": "by-itself"}}},
+            [
+                "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, "
+                "whatever else still runs, and an image of its own has no rsctl-launch, which "
+                "would tell the chief of its end -> set roles.evaluator.ends: with-workers",
             ],
         ),
         (
