@@ -128,9 +128,10 @@ def _tracking(submission: Submission) -> TrackingPlan:
     parameters = {**parameters_of(job), "target": plan.target, "world_size": plan.world_size}
     for role in dict.fromkeys(pool.role for pool in plan.pools):
         *chief, pool = [pool for pool in plan.pools if pool.role == role]
-        parameters[f"{role}s.count"] = pool.count + sum(each.count for each in chief)
+        block = f"roles.{role}" if role in job.roles else f"{role}s"
+        parameters[f"{block}.count"] = pool.count + sum(each.count for each in chief)
         for name in ("machine", "accelerator"):
-            for key, each in ((f"{role}s", pool), *(("chief", each) for each in chief)):
+            for key, each in ((block, pool), *(("chief", each) for each in chief)):
                 if value := getattr(each, name):
                     parameters[f"{key}.{name}"] = value
     if plan.image.tag:

@@ -134,7 +134,8 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     refused: Mapping[str, Unsupported] = {}
     """Keys that it cannot honour: errors if they are set to anything but their default."""
     unused: Mapping[str, str] = {}
-    """Keys that are for other targets, with the reason: notes if they are set."""
+    """Keys that are for other targets, with the reason: notes if they are set. In these and in
+    `refused`, NAME stands for each role: `roles.NAME.disk`."""
 
     honoured: frozenset[str] = frozenset()
     """Those of `OPTIONAL_KEYS` that it honours; the others are errors if they are set."""

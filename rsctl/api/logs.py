@@ -61,7 +61,13 @@ def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
         finding = error("replica", message, f"it has {', '.join(known)}")
         raise RsctlError(ExitCode.USAGE, finding)
     role = chosen.role
-    names = [n for n in chosen.replicas or known if not role or n.startswith(f"{role}-")]
+    roles = dict.fromkeys(name.rpartition("-")[0] for name in known)
+    if role and role not in (*roles, "worker", "reducer"):
+        remedy = f"it has {', '.join(roles)}"
+        raise RsctlError(
+            ExitCode.USAGE, error("replica", f"{run.run} has no role {role!r}", remedy)
+        )
+    names = [n for n in chosen.replicas or known if not role or n.rpartition("-")[0] == role]
     if chosen.failed:
         first = run.first_failure.replica if run.first_failure else None
         return [name for name in names if name == first]

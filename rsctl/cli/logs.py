@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Optional
 
 import typer
 
@@ -31,8 +31,13 @@ def command(
         bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")
     ] = False,
     role: Annotated[
-        Optional[Literal["worker", "reducer"]],
-        typer.Option("--role", rich_help_panel=_FILTERS, help="Only this role."),
+        Optional[str],
+        typer.Option(
+            "--role",
+            metavar="ROLE",
+            rich_help_panel=_FILTERS,
+            help="Only this role: worker, reducer, or one of the job's own.",
+        ),
     ] = None,
     replica: Annotated[
         list[str],

@@ -130,7 +130,7 @@ def _differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
 def _pool_names(pools: list[Pool]) -> list[str]:
     """`workers` and so on; a chief that has a pool of its own is the first of two of workers."""
     has_chief = sum(pool.role == "worker" for pool in pools) > 1
-    names = [f"{pool.role}s" for pool in pools]
+    names = [f"{p.role}s" if p.role in ("worker", "reducer") else p.role for p in pools]
     return ["chief", *names[1:]] if has_chief else names
 
 

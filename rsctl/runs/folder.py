@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
 
@@ -53,10 +53,14 @@ class CostLimit(msgspec.Struct, frozen=True):
     ends_at_limit: bool
 
 
+Ending = Literal["with-workers", "by-itself"]
+
+
 class RunDescription(msgspec.Struct, kw_only=True):
     """What a supervisor runs, written down in `submission.json`. Times in seconds.
 
-    With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `queue`
+    With `may_lose_reducers` the workers go on by themselves when a reducer is lost. `roles` is how
+    the replicas of each of the job's own roles end, with the workers or by themselves. `queue`
     is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
     restarted too often, if the service does not see to that itself; `cost` is what it may cost.
     `copies` are the locations of the inputs that are copied to this machine first, by name.
@@ -70,6 +74,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     retries: int = 0
     metrics: dict[str, MetricSpec] = {}
     may_lose_reducers: bool = False
+    roles: dict[str, Ending] = {}
     queue: Optional[float] = None
     restarts: Optional[RestartLimit] = None
     cost: Optional[CostLimit] = None

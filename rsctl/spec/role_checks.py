@@ -28,9 +28,7 @@ def check_roles(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]
     before = {"all workers": job.run.env, "the chief": job.chief.env}
     for name, role in job.roles.items():
         path = f"roles.{name}"
-        if name in RESERVED_ROLES:
-            message = f"{name} is what rsctl calls other nodes"
-            yield error("role", message, _RESERVED.get(name, _RENAME), path)
+        yield from _check_name(name, path)
         yield from _check_program(job, role, path, is_broken)
         if not role.has_program:
             yield from _check_args(job, role.args, f"{path}.args")
@@ -40,14 +38,13 @@ def check_roles(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]
         before[f"role {name}"] = role.env
 
 
-_RENAME = "give the role another name, such as ps, evaluator or data"
-_RESERVED = {
-    "chief": "use the key chief for the first worker, or give the role another name",
-    "worker": "use the key workers, or give the role another name",
-    "workers": "use the key workers, or give the role another name",
-    "reducer": "use the key reducers, or give the role another name",
-    "reducers": "use the key reducers, or give the role another name",
-}
+def _check_name(name: str, path: str) -> Iterator[Finding]:
+    first = name.partition("-")[0]
+    if first in RESERVED_ROLES:
+        key = first if first == "chief" else f"{first.removesuffix('s')}s"
+        message = f"{first} is what rsctl calls other nodes"
+        remedy = f"use the key {key}, or give the role another name, such as ps or evaluator"
+        yield error("role", message, remedy, path)
 
 
 def _check_program(

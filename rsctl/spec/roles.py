@@ -12,7 +12,7 @@ RoleName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,1
 """No part of it begins with a digit, so that none is taken for a replica, such as ps-0."""
 
 RESERVED_ROLES = ("chief", "worker", "workers", "reducer", "reducers")
-"""What other nodes are called."""
+"""What other nodes are called; no role is called so, or begins with it and a dash."""
 
 
 class Chief(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, TypeVar, Union
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rsctl.image.package import Package
     from rsctl.image.recipe import Recipe
     from rsctl.runs.store import Run
+
+_T = TypeVar("_T")
 
 
 class Unanswered(RsctlError):
@@ -262,7 +264,7 @@ def metric_specs(job: Job) -> dict[str, MetricSpec]:
 
 def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
     """Errors for keys that the target cannot honour, notes for those it does not use."""
-    for path, (reason, remedy, values) in info.refused.items():
+    for path, (reason, remedy, values) in _each_role(job, info.refused):
         value, default = _value_and_default(job, path)
         if value != default and (not values or value in values):
             yield error("unsupported", f"target {info.name}: {reason}", remedy, path)
@@ -271,12 +273,20 @@ def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
         if value != default and path not in info.honoured:
             message = f"target {info.name} does not know the key: {reason}"
             yield error("unsupported", message, f"remove {path}, or take another target", path)
-    for path, reason in info.unused.items():
+    for path, reason in _each_role(job, info.unused):
         value, default = _value_and_default(job, path)
         if value != default:
             yield note("unused", f"target {info.name} does not use this: {reason}", None, path)
     yield from _location_findings(job, info.name, info.schemes)
     yield from input_findings(job, info)
+
+
+def _each_role(job: Job, keys: Mapping[str, _T]) -> Iterator[tuple[str, _T]]:
+    """The keys with what is said of them, `roles.NAME.…` once for each role."""
+    for path, what in keys.items():
+        names = job.roles if path.startswith("roles.NAME.") else ("NAME",)
+        for name in names:
+            yield path.replace("NAME", name), what
 
 
 def _location_findings(job: Job, target: str, schemes: frozenset[str]) -> Iterator[Finding]:
@@ -290,6 +300,9 @@ def _value_and_default(job: Job, path: str) -> tuple[Any, Any]:
     value: Any = job
     default: Any = None
     for name in path.split("."):
+        if isinstance(value, dict):
+            value = value[name]
+            continue
         struct: type[msgspec.Struct] = type(value)
         default = fields_of(struct)[name].default
         value = getattr(value, name)

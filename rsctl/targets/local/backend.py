@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -15,7 +16,9 @@ from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runtime.process_tree import tree
 from rsctl.runtime.rank import oom_kills
+from rsctl.runtime.roles import ROLE_HOSTS
 from rsctl.stream.diagnosis import Killer
+from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort
 
 _KILL_SECONDS = 10.0
@@ -76,15 +79,18 @@ class ProcessBackend:
         self._run = description.run
         self._secrets = secrets or {}
         self._is_supervisor = secrets is not None
-        self._reducers = sum(1 for name in description.replicas if name.startswith("reducer-"))
+        self._reducers = sum(1 for name in description.replicas if role_of(name) == "reducer")
+        self._with_address = _with_address(description) if description.roles else []
         self._ports: list[ReservedPort] = []
         self._oom_kills: int | None = None
 
     def prepare(self, attempt: int) -> None:
-        """Reserve ports of its own for every attempt: for the rendezvous, and for each reducer."""
+        """Reserve ports of its own for every attempt: for the rendezvous, for each reducer, and in
+        a job with roles for each of their replicas and of the other workers.
+        """
         self._oom_kills = oom_kills()  # of the memory group that this process and replicas share
         self._release_ports()
-        for _ in range(1 + self._reducers):
+        for _ in range(1 + self._reducers + len(self._with_address[1:])):
             self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports"))
 
     def command(self, replica: str, attempt: int) -> Command:
@@ -97,11 +103,19 @@ class ProcessBackend:
         }
         env["RSCTL_ATTEMPT"] = str(attempt)
         env["RSCTL_PARENT"] = str(os.getpid())
-        rendezvous, *reducers = (str(port.number) for port in self._ports)
+        rendezvous, *others = (str(port.number) for port in self._ports)
         env["RSCTL_PORT"] = rendezvous
-        env["RSCTL_REDUCER_PORTS"] = ",".join(reducers)
+        env["RSCTL_REDUCER_PORTS"] = ",".join(others[: self._reducers])
+        if self._with_address:
+            env[ROLE_HOSTS] = self._role_hosts([rendezvous, *others[self._reducers :]])
         env["TMPDIR"] = str(self._folder.path / replica / "tmp")
         return Command(command["argv"], command["cwd"], env)
+
+    def _role_hosts(self, ports: list[str]) -> str:
+        hosts: dict[str, list[str]] = {}
+        for name, port in zip(self._with_address, ports, strict=True):
+            hosts.setdefault(role_of(name), []).append(f"127.0.0.1:{port}")
+        return json.dumps(hosts)
 
     def stop(self, replicas: Mapping[str, int], hard: bool) -> None:
         """SIGTERM to the launchers, which pass it on; SIGKILL to all that descends from them."""
@@ -140,6 +154,11 @@ class ProcessBackend:
     def _release_ports(self) -> None:
         while self._ports:
             self._ports.pop().release()
+
+
+def _with_address(description: RunDescription) -> list[str]:
+    """The replicas whose addresses all others know, workers first."""
+    return [name for name in description.replicas if role_of(name) != "reducer"]
 
 
 def reap_orphans(children: Collection[int] = ()) -> None:

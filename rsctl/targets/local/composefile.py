@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Optional
 
 from rsctl.runs.home import run_directory
+from rsctl.runtime.cluster import DEFAULT_PORT, joined
+from rsctl.runtime.roles import ROLE_HOSTS
 from rsctl.spec.job import Job
 from rsctl.spec.units import Size
 from rsctl.targets.chief import worker_job
@@ -12,6 +15,7 @@ from rsctl.targets.inputs import input_env
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.local import rendering
 from rsctl.targets.local.inputs import binds, input_plans
+from rsctl.targets.roles import role_job
 
 NETWORK = "cluster"
 _INSIDE = "/rsctl"
@@ -42,6 +46,11 @@ def compose_file(
         f"reducer-{index}": _reducer(job, run, image, share, index)
         for index in range(rendering.reducer_count(job))
     }
+    services |= {
+        f"{name}-{index}": _of_role(job, run, image, share, name, index)
+        for name, role in job.roles.items()
+        for index in range(role.count)
+    }
     escaped = _escaped({name: {**s, "ulimits": limits} for name, s in services.items()})
     return {
         "name": project_name(run),
@@ -52,11 +61,14 @@ def compose_file(
 
 def common_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optional[str]]:
     """What the script finds in every container."""
-    env = rendering.script_env(job, share)
-    env |= input_env(input_plans(job, run, "compose"))
+    return rendering.script_env(job, share) | _locations(job, run) | _network_env(job)
+
+
+def _locations(job: Job, run: str) -> dict[str, Optional[str]]:
+    env = dict(input_env(input_plans(job, run, "compose")))
     env["RSCTL_OUTPUT_DIR"] = f"{_INSIDE}/outputs"
     env["RSCTL_CHECKPOINT_DIR"] = f"{_INSIDE}/checkpoints"
-    return env | _network_env(job)
+    return env
 
 
 def mounted_results(compose: dict[str, Any]) -> dict[str, str]:
@@ -101,15 +113,43 @@ def _reducer(job: Job, run: str, image: str, share: rendering.Share, index: int)
     }
 
 
+def _of_role(
+    job: Job, run: str, image: str, share: rendering.Share, role: str, index: int
+) -> dict[str, Any]:
+    own = role_job(job, role)
+    env = rendering.role_env(own, share) | _locations(job, run) | _network_env(job)
+    service = {
+        **_service(own, run, job.roles[role].image or image, 1, role, index),
+        "environment": {**env, **_identity(job, run, role, index)},
+        "volumes": _volumes(job, run),
+        "shm_size": _shm_bytes(limits_of(job, None)[1]),
+    }
+    if share.role_gpus[role][index]:
+        service["deploy"] = _gpu_reservation(share.role_gpus[role][index])
+    return service
+
+
 def _identity(job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
     """The variables that identify a container and its peers."""
-    hosts = rendering.worker_names(job), rendering.reducer_names(job)
+    roles = {name: rendering.role_names(job, name) for name in rendering.launched_roles(job)}
+    hosts = rendering.worker_names(job), rendering.reducer_names(job), roles
     return {
         **rendering.identity_env(job, run, "compose", role, f"{role}-{index}"),
         "RSCTL_CLUSTER": rendering.cluster_json(role, index, *hosts, "eth0"),
+        **_role_hosts(job),
         "RSCTL_ATTEMPT": None,  # known only when the containers are created
         "RSCTL_READY": f"{_INSIDE}/ready",
     }
+
+
+def _role_hosts(job: Job) -> dict[str, Optional[str]]:
+    """Every container has an address of its own, so that one port serves all."""
+    if not job.roles:
+        return {}
+    names = {"worker": rendering.worker_names(job)}
+    names |= {name: rendering.role_names(job, name) for name in job.roles}
+    hosts = {role: [joined(each, DEFAULT_PORT) for each in names[role]] for role in names}
+    return {ROLE_HOSTS: json.dumps(hosts)}
 
 
 def _service(job: Job, run: str, image: str, ranks: int, role: str, index: int) -> dict[str, Any]:

@@ -19,6 +19,8 @@ _UNUSED = {
     "workers.disk": "it runs on this machine",
     "chief.machine": "it runs on this machine",
     "chief.disk": "it runs on this machine",
+    "roles.NAME.machine": "it runs on this machine",
+    "roles.NAME.disk": "it runs on this machine",
     "reducers.machine": "it runs on this machine",
     "reducers.disk": "it runs on this machine",
     "limits.queue": "nothing queues on this machine",
@@ -35,7 +37,7 @@ COMPOSE = TargetInfo(
     fetched_schemes=frozenset({"gs", "s3"}),
     input_modes=frozenset({"mount", "copy", "shards"}),
     refused=_REFUSED,
-    honoured=frozenset({"chief"}),
+    honoured=frozenset({"chief", "roles"}),
     unused=_UNUSED,
     needs=frozenset({"docker"}),
 )
@@ -47,7 +49,7 @@ PROCESS = TargetInfo(
     fetched_schemes=frozenset({"gs", "s3"}),
     input_modes=frozenset({"mount", "copy", "shards"}),
     refused=_REFUSED,
-    honoured=frozenset({"chief"}),
+    honoured=frozenset({"chief", "roles"}),
     unused={
         **_UNUSED,
         "image.uri": _NO_IMAGE,

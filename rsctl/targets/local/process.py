@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import Any, Optional
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, note
 from rsctl.installation import install_command
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
@@ -20,6 +20,7 @@ from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.inputs import disk_findings, input_plans
 from rsctl.targets.local.oversubscription import oversubscription
 from rsctl.targets.local.target import LocalTarget
+from rsctl.targets.roles import role_job
 
 
 class ProcessTarget(LocalTarget):
@@ -35,6 +36,11 @@ class ProcessTarget(LocalTarget):
             *(
                 self._reducer(job, run, index, share)
                 for index in range(rendering.reducer_count(job))
+            ),
+            *(
+                self._of_role(job, run, name, index, share)
+                for name, role in job.roles.items()
+                for index in range(role.count)
             ),
         ]
         pools, world_size = rendering.pools(job, share), share.world_size
@@ -52,6 +58,7 @@ class ProcessTarget(LocalTarget):
                 *rendering.share_findings(job, share),
                 *rendering.comm_findings(job, share),
                 *_mpi_findings(job),
+                *_role_findings(job),
                 *rendering.restart_findings(job),
                 *disk_findings(job, self.info.name),
                 *oversubscription(job, pools, world_size, self.host.cpus),
@@ -63,16 +70,32 @@ class ProcessTarget(LocalTarget):
     def _worker(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
         own = worker_job(job, index)
         env = {**_script_env(own, run, share), **self._place(job, run, "worker", index)}
-        if self.host.gpus:  # those of other replicas, or all if none is asked for, are hidden
-            gpus = ",".join(str(gpu) for gpu in share.gpus[index])
-            env = {"CUDA_VISIBLE_DEVICES": gpus, **env}
         return {
             "replica": f"worker-{index}",
             "role": "worker",
             "argv": self._argv(own, run, share.ranks[index]),
             "cwd": str(job.image.source or run_directory(run) / f"worker-{index}"),
-            "env": env,
+            "env": self._visible(share.gpus[index]) | env,
         }
+
+    def _of_role(
+        self, job: Job, run: str, role: str, index: int, share: rendering.Share
+    ) -> dict[str, Any]:
+        own = role_job(job, role)
+        env = {**rendering.role_env(own, share), **_locations(job, run)}
+        return {
+            "replica": f"{role}-{index}",
+            "role": role,
+            "argv": self._argv(own, run, 1),
+            "cwd": str(job.image.source or run_directory(run) / f"{role}-{index}"),
+            "env": self._visible(share.role_gpus[role][index])
+            | env
+            | self._place(job, run, role, index),
+        }
+
+    def _visible(self, gpus: tuple[int, ...]) -> dict[str, Optional[str]]:
+        """Those of other replicas, or all if none is asked for, are hidden."""
+        return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if self.host.gpus else {}
 
     def _reducer(self, job: Job, run: str, index: int, share: rendering.Share) -> dict[str, Any]:
         """rsctl-launch knows by its role what to start."""
@@ -88,7 +111,11 @@ class ProcessTarget(LocalTarget):
         workers = ["127.0.0.1"] * job.workers.count
         reducers = ["127.0.0.1"] * rendering.reducer_count(job)
         env = rendering.identity_env(job, run, self.info.name, role, f"{role}-{index}")
-        contract = rendering.cluster_json(role, index, workers, reducers, self.host.loopback)
+        roles = {
+            name: ["127.0.0.1"] * job.roles[name].count for name in rendering.launched_roles(job)
+        }
+        nodes = workers, reducers, roles
+        contract = rendering.cluster_json(role, index, *nodes, self.host.loopback)
         return {**env, "RSCTL_CLUSTER": contract}
 
     def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
@@ -134,6 +161,19 @@ def _mpi_findings(job: Job) -> Iterator[Finding]:
         message = "mpirun takes the nodes of target process for one, since all are this machine"
         remedy = "set workers.count: 1 and workers.processes, or use target compose"
         yield error("mpi", message, remedy, "workers.count")
+
+
+def _role_findings(job: Job) -> Iterator[Finding]:
+    """A role of an image of its own is a program of this machine here."""
+    for name, role in job.roles.items():
+        if role.image is None:
+            continue
+        path = f"roles.{name}"
+        if role.command is None:
+            message = "target process runs no images, so it needs a command of this machine"
+            yield error("unsupported", message, f"set {path}.command", f"{path}.image")
+        else:
+            yield note("unused", "processes run here, with no image", None, f"{path}.image")
 
 
 def _locations(job: Job, run: str) -> dict[str, Optional[str]]:

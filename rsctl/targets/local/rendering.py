@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Optional
@@ -12,6 +12,7 @@ from rsctl.findings import Finding, error, note
 from rsctl.spec.job import Job
 from rsctl.targets.base import Pool, merged_pools
 from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
+from rsctl.targets.roles import role_job
 from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_findings, user_env
 
 
@@ -19,12 +20,13 @@ from rsctl.targets.variables import comm_env, reducers_env, secret_names, tls_fi
 class Share:
     """What each worker gets: GPUs of this machine by number, ranks, and threads for each rank.
 
-    `gpus` and `ranks` have one for each worker.
+    `gpus` and `ranks` have one for each worker, `role_gpus` the GPUs of each replica of a role.
     """
 
     gpus: tuple[tuple[int, ...], ...]
     ranks: tuple[int, ...]
     threads: int
+    role_gpus: Mapping[str, tuple[tuple[int, ...], ...]]
 
     @property
     def world_size(self) -> int:
@@ -33,23 +35,43 @@ class Share:
 
     def accelerator(self, worker: int) -> str | None:
         """A worker's GPUs as a plan shows them; None if it has none."""
-        return f"gpu:{len(self.gpus[worker])}" if self.gpus[worker] else None
+        return _shown(self.gpus[worker])
+
+    def role_accelerator(self, role: str) -> str | None:
+        """The GPUs of each replica of a role as a plan shows them; None if they have none."""
+        return _shown(self.role_gpus[role][0])
+
+
+def _shown(gpus: tuple[int, ...]) -> str | None:
+    return f"gpu:{len(gpus)}" if gpus else None
 
 
 def share_out(job: Job, host_gpus: int, host_cpus: float) -> Share:
     """GPUs as they are asked for, or in equal parts where there are too few.
 
-    Never one GPU for two workers: NCCL cannot share one between nodes.
+    Never one GPU for two workers: NCCL cannot share one between nodes. Roles get what the workers
+    leave, in the order of the job file.
     """
     workers = job.workers.count
     wanted = [_wanted(chief_job(job)), *[_wanted(job)] * (workers - 1)]
     most = host_gpus if sum(wanted) <= host_gpus else host_gpus // workers
     counts = [min(each, most) for each in wanted]
-    ends = list(accumulate(counts))
-    gpus = tuple(tuple(range(end - n, end)) for end, n in zip(ends, counts, strict=True))
+    gpus, role_gpus = _numbered(counts, 0), {}
+    given = sum(counts)
+    for name, role in job.roles.items():
+        each = min(_wanted(role_job(job, name)), (host_gpus - given) // role.count)
+        role_gpus[name] = _numbered([each] * role.count, given)
+        given += each * role.count
     chosen = job.workers.processes
     ranks = tuple((each or 1) if chosen == "auto" else chosen for each in counts)
-    return Share(gpus, ranks, max(1, int(host_cpus // sum(ranks))))
+    processes = sum(ranks) + sum(role.count for role in job.roles.values())
+    return Share(gpus, ranks, max(1, int(host_cpus // processes)), role_gpus)
+
+
+def _numbered(counts: list[int], first: int) -> tuple[tuple[int, ...], ...]:
+    """So many GPUs each, by their numbers on this machine."""
+    ends = [first + end for end in accumulate(counts)]
+    return tuple(tuple(range(end - n, end)) for end, n in zip(ends, counts, strict=True))
 
 
 def _wanted(job: Job) -> int:
@@ -59,24 +81,28 @@ def _wanted(job: Job) -> int:
 def share_findings(job: Job, share: Share) -> Iterator[Finding]:
     """A note where this machine has fewer GPUs than the spec asks for."""
     nodes = job.workers.count
+    remedy = "set workers.processes for another number of ranks"
     if has_own_chief(job):
-        yield from _share_findings(chief_job(job), share, 0, "a chief", "chief.accelerator")
+        each, ranks = len(share.gpus[0]), f", with {share.ranks[0]} rank(s) a node"
+        own = chief_job(job)
+        yield from _too_few(own, each, "a chief", ranks, remedy, "chief.accelerator")
         nodes -= 1
     if nodes:
-        yield from _share_findings(job, share, -1, f"{nodes} nodes", "workers.accelerator")
+        each, ranks = len(share.gpus[-1]), f", with {share.ranks[-1]} rank(s) a node"
+        yield from _too_few(job, each, f"{nodes} nodes", ranks, remedy, "workers.accelerator")
+    for name, gpus in share.role_gpus.items():
+        path = f"roles.{name}.accelerator"
+        yield from _too_few(role_job(job, name), len(gpus[0]), f"role {name}", "", None, path)
 
 
-def _share_findings(job: Job, share: Share, worker: int, who: str, path: str) -> Iterator[Finding]:
-    wanted, each = job.workers.accelerator, len(share.gpus[worker])
+def _too_few(
+    job: Job, each: int, who: str, ranks: str, remedy: str | None, path: str
+) -> Iterator[Finding]:
+    wanted = job.workers.accelerator
     if wanted and each < wanted.per_node:
         has = f"each node gets {each}" if each else "it runs on the CPU"
-        yield note(
-            "gpus",
-            f"this machine has too few GPUs for {who} of {wanted}: {has}, "
-            f"with {share.ranks[worker]} rank(s) a node",
-            "set workers.processes for another number of ranks",
-            path,
-        )
+        message = f"this machine has too few GPUs for {who} of {wanted}: {has}{ranks}"
+        yield note("gpus", message, remedy, path)
 
 
 def reducer_count(job: Job) -> int:
@@ -130,6 +156,11 @@ def reducer_names(job: Job) -> list[str]:
     return [f"reducer-{index}" for index in range(reducer_count(job))]
 
 
+def role_names(job: Job, role: str) -> list[str]:
+    """`ps-0` … of a role of the job's own."""
+    return [f"{role}-{index}" for index in range(job.roles[role].count)]
+
+
 def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
     """The pools of a plan; `gbps` is the bandwidth of every node in Gbit/s, if it is known."""
     chief, others = share.accelerator(0), share.accelerator(-1)
@@ -138,16 +169,36 @@ def pools(job: Job, share: Share, gbps: float | None = None) -> list[Pool]:
             Pool(role="worker", count=1, accelerator=chief, gbps=gbps),
             Pool(role="worker", count=job.workers.count - 1, accelerator=others, gbps=gbps),
             Pool(role="reducer", count=reducer_count(job), gbps=gbps),
+            *(
+                Pool(role=name, count=r.count, accelerator=share.role_accelerator(name), gbps=gbps)
+                for name, r in job.roles.items()
+            ),
         ]
     )
 
 
 def cluster_json(
-    role: str, index: int, workers: list[str], reducers: list[str], interface: str
+    role: str,
+    index: int,
+    workers: list[str],
+    reducers: list[str],
+    roles: Mapping[str, list[str]],
+    interface: str,
 ) -> str:
     """The local contract `RSCTL_CLUSTER`, which `rsctl-launch` reads."""
     contract = {"role": role, "index": index, "workers": workers, "reducers": reducers}
-    return json.dumps({**contract, "interface": interface})
+    own = {"roles": roles} if roles else {}
+    return json.dumps({**contract, **own, "interface": interface})
+
+
+def launched_roles(job: Job) -> list[str]:
+    """The roles whose nodes rsctl-launch starts."""
+    return [name for name in job.roles if role_job(job, name).run.is_launched]
+
+
+def role_env(job: Job, share: Share) -> dict[str, Optional[str]]:
+    """The own variables of a role's replicas, by the job as the role has it."""
+    return {"OMP_NUM_THREADS": str(share.threads), **user_env(job)}
 
 
 def script_env(job: Job, share: Share) -> dict[str, Optional[str]]:
@@ -170,10 +221,11 @@ def identity_env(
     job: Job, run: str, target: str, role: str, replica: str
 ) -> dict[str, Optional[str]]:
     """The variables that identify a replica, and the secrets shared by workers and reducers."""
+    is_other = role in job.roles
     return {
         "RSCTL_RUN": run,
         "RSCTL_TARGET": target,
         "RSCTL_ROLE": role,
         "RSCTL_REPLICA": replica,
-        **reducers_env(job, bool(reducer_count(job))),
+        **({} if is_other else reducers_env(job, bool(reducer_count(job)))),
     }

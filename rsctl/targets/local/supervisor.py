@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+from collections.abc import Iterable
 from time import monotonic
 from types import FrameType
 
@@ -22,6 +23,7 @@ from rsctl.runs.recorder import Recorder
 from rsctl.stream.diagnosis import Killer
 from rsctl.stream.events import Attempt, Failure, now
 from rsctl.targets.local.backend import Backend, reap_orphans
+from rsctl.targets.local.endings import Endings, role_of
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
 from rsctl.targets.local.replica import Replica
@@ -124,9 +126,11 @@ class Supervisor:
         self._replicas: dict[str, Replica] = {}
         self._ended: dict[str, int] = {}
         self._killers: dict[str, Killer] = {}
+        self._reasons: dict[str, str | None] = {}
         self._failed: list[str] = []
         self._reports: list[Failure] = []
         self._kill_at: float | None = None
+        self._endings = Endings(self._description.replicas, self._description.roles)
 
     def _start(self, attempt: int) -> None:
         self._prepare(attempt)
@@ -190,52 +194,75 @@ class Supervisor:
         for name, replica in self._replicas.items():
             if name not in self._ended and not replica.running:
                 self._record_exit(replica)
-        workers = [name for name in self._replicas if name.startswith("worker-")]
-        if self._failed or all(name in self._ended for name in workers):
-            self._stop()
+        workers_ended = self._endings.workers_ended(self._ended)
+        self._judge_failures(workers_ended)
+        if self._failed:
+            self._stop(self._replicas)
+        elif workers_ended:
+            self._stop([name for name in self._replicas if not self._endings.goes_on(name)])
 
     def _record_exit(self, replica: Replica) -> None:
         exited = self._backend.exit_of(replica.name, replica.process.returncode)
         code, self._ended[replica.name] = exited.exit_code, exited.exit_code
         self._killers[replica.name] = exited.killer
+        self._reasons[replica.name] = exited.reason
         if replica.stopped:
             state, why = self._state_of_stopped(replica, code)
             self._recorder.state(state, replica.name, code, why)
         elif code == 0:
             self._recorder.state(JobState.SUCCEEDED, replica.name, code, exited.reason)
-        elif self._description.may_lose_reducers and replica.name.startswith("reducer-"):
+        elif self._description.may_lose_reducers and role_of(replica.name) == "reducer":
             reason = ", ".join(filter(None, [exited.reason, "the workers go on without it"]))
             self._recorder.state(JobState.FAILED, replica.name, code, reason)
         else:
-            self._recorder.state(JobState.FAILED, replica.name, code, exited.reason)
-            self._failed.append(replica.name)
             self._reports.append(Failure(replica=replica.name, time=now(), exit_code=code))
+            if self._endings.may_be_in_the_wake(replica.name):
+                self._endings.wait_for_workers(replica.name, monotonic())
+            else:
+                self._record_failure(replica.name)
 
-    def _stop(self) -> None:
-        """Ask what still runs to end, once, and set the time after which it is made to."""
-        if self._kill_at is None:
-            self._kill_at = monotonic() + GRACE_SECONDS
-            self._end_running(hard=False)
+    def _record_failure(self, replica: str) -> None:
+        why = self._reasons[replica]
+        self._recorder.state(JobState.FAILED, replica, self._ended[replica], why)
+        self._failed.append(replica)
 
-    def _end_running(self, hard: bool) -> None:
+    def _judge_failures(self, workers_ended: bool) -> None:
+        """Record the ends of replicas that may only have lost workers that were ending."""
+        has_failed = bool(self._failed or self._stop_state)
+        for name, is_wake in self._endings.judged(workers_ended, has_failed, monotonic()).items():
+            if is_wake:
+                code, why = self._ended[name], "it ended as the workers did"
+                self._recorder.state(JobState.SUCCEEDED, name, code, why)
+            else:
+                self._record_failure(name)
+
+    def _stop(self, names: Iterable[str]) -> None:
+        """Ask those that still run to end, once, and set the time after which they are made to."""
         running = self._running()
-        for replica in running.values():
+        asked = {name: running[name] for name in names if name in running}
+        asked = {name: replica for name, replica in asked.items() if not replica.stopped}
+        if asked or self._kill_at is None:
+            self._kill_at = monotonic() + GRACE_SECONDS
+            self._end(asked, hard=False)
+
+    def _end(self, replicas: dict[str, Replica], hard: bool) -> None:
+        for replica in replicas.values():
             replica.stopped = True
             replica.killed |= hard
-        if running:
-            self._backend.stop({n: r.process.pid for n, r in running.items()}, hard)
+        if replicas:
+            self._backend.stop({n: r.process.pid for n, r in replicas.items()}, hard)
 
     def _check_clock(self) -> None:
         if self._cancel_asked and self._stop_state is None:
             self._stop_state = JobState.CANCELLED
             self._recorder.state(JobState.CANCELLING)
-            self._stop()
+            self._stop(self._replicas)
         if self._deadline and monotonic() > self._deadline and self._stop_state is None:
             self._stop_state = JobState.EXPIRED
-            self._stop()
+            self._stop(self._replicas)
         if self._kill_at and monotonic() > self._kill_at:
             self._kill_at = monotonic() + GRACE_SECONDS
-            self._end_running(hard=True)
+            self._end({n: r for n, r in self._running().items() if r.stopped}, hard=True)
 
     def _drain(self) -> None:
         """Read what is left in the pipes, but do not wait for a stray child that holds one open."""
@@ -287,7 +314,8 @@ class Supervisor:
         if replica.killed:
             why = f"killed: it had not ended {GRACE_SECONDS:g} s after the workers"
             return JobState.CANCELLED, why
-        state = JobState.SUCCEEDED if code in _ENDED_WHEN_ASKED else JobState.CANCELLED
+        is_fine = code in _ENDED_WHEN_ASKED or self._endings.may_be_in_the_wake(replica.name)
+        state = JobState.SUCCEEDED if is_fine else JobState.CANCELLED
         return state, "stopped after the workers had ended"
 
     def _wake_on_signals(self) -> None:

@@ -242,6 +242,7 @@ def _description(submission: Submission) -> RunDescription:
         metrics=metric_specs(job),
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
         copies=copies(job, plan.target),
+        roles={name: role.ends for name, role in job.roles.items()},
     )
 
 
