@@ -21,9 +21,10 @@ from .case_parts import BASE_SDK, CONTAINER, Case
 from .cases_options import OPTIONS, RUN_CASES
 from .cases_packages import PACKAGES
 from .cases_pools import MACHINES, REDUCERS
+from .cases_samples import SAMPLES
 from .rendering import render
 
-CASES = MACHINES + REDUCERS + RUN_CASES + OPTIONS + PACKAGES
+CASES = MACHINES + REDUCERS + RUN_CASES + OPTIONS + PACKAGES + SAMPLES
 PROJECT, REGION = "my-project", "us-central1"
 PARENT = f"projects/{PROJECT}/locations/{REGION}"
 
@@ -114,7 +115,7 @@ def built_by_sdk(case: Case, recorder: Recorder) -> dict[str, Any]:
     if case.package:
         aiplatform.CustomPythonPackageTrainingJob(RUN, **case.package).run(**arguments)
     else:
-        aiplatform.CustomContainerTrainingJob(RUN, **CONTAINER).submit(**arguments)
+        aiplatform.CustomContainerTrainingJob(RUN, **(case.container or CONTAINER)).submit(**arguments)
     inputs = recorder.bodies.pop()["trainingTaskInputs"]
     names = ("labels", "encryption_spec_key_name")
     job = aiplatform.CustomJob(
