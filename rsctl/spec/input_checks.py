@@ -68,11 +68,8 @@ def _check_range(key: str, location: Location) -> Iterator[Finding]:
     try:
         shards.count(location)
     except ValueError as problem:
-        yield error("inputs", f"no shards: {problem}", "such as train-{000..127}.tar", key)
-        return
-    if location.scheme != "file" and "{" in "/".join(location.split("/")[:3]):
-        message = "the range is in the bucket's name"
-        yield error("inputs", message, "name one bucket, and a range of its objects", key)
+        remedy = "write train-{000..127}.tar, quoted within braces of YAML"
+        yield error("inputs", f"no shards: {problem}", remedy, key)
 
 
 def _check_parts(key: str, location: Location) -> Iterator[Finding]:

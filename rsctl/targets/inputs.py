@@ -146,7 +146,7 @@ def _unlaunched(job: Job, planned: InputPlan, path: str) -> Iterator[Finding]:
 def _share_findings(planned: InputPlan, ranks: int, path: str) -> Iterator[Finding]:
     count = planned.shards or 0
     if count < ranks:
-        message = f"{count:,} shard(s) for {ranks:,} ranks: {ranks - count:,} ranks have no data"
+        message = f"{count:,} shards for {ranks:,} ranks: {ranks - count:,} without data"
         yield warning("inputs", message, "make more shards, smaller ones, or use fewer ranks", path)
     elif count % ranks:
         less = count // ranks

@@ -12,9 +12,11 @@ from time import monotonic
 from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.folder import RunDescription
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.runtime.rank import line
 from rsctl.stream.events import MetricEvent, now
+from rsctl.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to
 
 _REPLICA = "worker-0"  # whose metrics they are
@@ -72,9 +74,18 @@ def _copy(
     figures = {
         "files": len(fetched.files),
         "bytes": sum(file.size for file in fetched.files),
-        "seconds": monotonic() - began,
+        "seconds": round(monotonic() - began, 3),
     }
+    _report({f"input.{name}.{key}": value for key, value in figures.items()}, run, recorder)
+
+
+def _report(figures: dict[str, float], run: str, recorder: Recorder) -> None:
+    """As metrics, and in the log of the first worker, as rsctl-launch reports its copies."""
+    journal = JournalWriter(RunFolder(run).log(_REPLICA))
+    journal.feed("stdout", line("metrics", figures))
+    journal.close()
+    time = now()
     recorder.metrics(
-        MetricEvent(time=now(), replica=_REPLICA, name=f"input.{name}.{key}", value=float(value))
-        for key, value in figures.items()
+        MetricEvent(time=time, replica=_REPLICA, name=name, value=float(value))
+        for name, value in figures.items()
     )

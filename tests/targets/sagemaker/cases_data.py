@@ -42,6 +42,34 @@ DATA = [
             channel("val", "s3://bucket/b/"),
         ),
     ),
+    Case(
+        "modes of ours",
+        {"inputs": {name: {"uri": {"sagemaker": f"s3://bucket/{name}/", "local": "x"}, "mode": mode}
+                    for name, mode in (("a", "mount"), ("b", "copy"), ("c", "stream"))}},
+        reads(channel("a", "s3://bucket/a/", input_mode="FastFile"),
+              channel("b", "s3://bucket/b/", input_mode="File"),
+              channel("c", "s3://bucket/c/", input_mode="FastFile")),
+    ),
+    Case(
+        "a stream through a pipe",
+        {"inputs": {"a": {"uri": "s3://bucket/a/", "mode": "stream"}},
+         **sagemaker(channels={"a": {"mode": "Pipe"}})},
+        reads(channel("a", "s3://bucket/a/", input_mode="Pipe")),
+    ),
+    Case(
+        "shards where they are, and copied in parts",
+        {"inputs": {"a": "s3://bucket/a/t-{0..7}.tar",
+                    "b": {"uri": "s3://bucket/b/t-{0..7}.tar", "mode": "copy"}}},
+        {**reads(channel("a", "s3://bucket/a/"),
+                 channel("b", "s3://bucket/b/", input_mode="FastFile")),
+         "environment": {
+             "RSCTL_INPUT_A": "/opt/ml/input/data/a/t-{0..7}.tar",
+             "RSCTL_INPUT_B": "/var/tmp/rsctl/inputs/b/t-{0..7}.tar"},
+         "algorithm_specification": {"container_arguments": [
+             *("--launcher", "torchrun", "--processes", "1", "--shards", "a"),
+             *("--copy", "b=/opt/ml/input/data/b/t-{0..7}.tar", "--shards", "b"),
+             *("--", "python", "train.py")]}},
+    ),
     Case("a manifest",
          {"inputs": {"train": "s3://bucket/list.json"},
           **sagemaker(channels={"train": {"type": "ManifestFile"}})},

@@ -30,7 +30,15 @@ QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
 
 
 def test_there_are_the_templates_that_init_names() -> None:
-    assert template_names() == ["allreduce", "bench", "ddp", "fsdp", "nccl-tests", "single"]
+    assert template_names() == [
+        "allreduce",
+        "bench",
+        "ddp",
+        "fsdp",
+        "nccl-tests",
+        "single",
+        "webdataset",
+    ]
 
 
 @pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])

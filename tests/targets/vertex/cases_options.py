@@ -68,6 +68,34 @@ RUN_CASES = [
         },
     ),
     Case(
+        "data that is copied, and shards",
+        {
+            "inputs": {
+                "a": {
+                    "uri": {"vertex": "gs://data/mnli/", "sagemaker": "s3://other"},
+                    "mode": "copy",
+                },
+                "b": {"uri": "gs://data/t-{0..7}.tar", "mode": "copy"},
+                "c": "gs://data/t-{0..7}.tar",
+                "d": {"uri": "gs://data/t-{0..7}.tar", "mode": "stream"},
+            },
+        },
+        {
+            "environment_variables": {
+                "RSCTL_INPUT_A": "/var/tmp/rsctl/inputs/a/mnli",
+                "RSCTL_INPUT_B": "/var/tmp/rsctl/inputs/b/t-{0..7}.tar",
+                "RSCTL_INPUT_C": "/gcs/data/t-{0..7}.tar",
+                "RSCTL_INPUT_D": "gs://data/t-{0..7}.tar",
+                **ENV,
+            },
+            "args": [
+                *launch(1)[:-3],
+                *("--copy", "a=/gcs/data/mnli", "--copy", "b=/gcs/data/t-{0..7}.tar"),
+                *("--shards", "b", "--shards", "c", "--shards", "d", "--", "python", "train.py"),
+            ],
+        },
+    ),
+    Case(
         "outputs in the staging folder",
         {"outputs": None} | vertex(staging="gs://stage/here/"),
         {
