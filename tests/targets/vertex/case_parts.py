@@ -2,8 +2,8 @@
 
 `sdk` are arguments of `CustomContainerTrainingJob.submit`, `custom` those of `CustomJob` and its
 `submit`, over what all jobs have. `lacks` are fields of the request that the SDK cannot say: the
-others are compared. `package` are arguments of `CustomPythonPackageTrainingJob` in its place, `container` those of
-`CustomContainerTrainingJob` itself.
+others are compared. `package` are arguments of `CustomPythonPackageTrainingJob` in its place,
+`container` those of `CustomContainerTrainingJob` itself.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _on(machine: str, count: int = 1, accelerator: str | None = None, **more: An
 
 _GLOO = ["--backend", "gloo", "--no-cuda", "--batch-size", "128", "--epochs", "25"]
 _DASK = ["--dataset-source", "gs://vtx-datasets-public/cover_type_4Mrows.csv",
-         "--model-name", "model.json", "--num-gpu-per-worker", "4", "--threads-per-worker", "4"]  # fmt: skip
+         "--num-gpu-per-worker", "4", "--threads-per-worker", "4"]  # fmt: skip
 _NEMO = ["--train_data_gcs=gs://data", "megatron_gpt_pretraining.py", "--config-path=conf/",
          "+exp_manager.create_tensorboard_logger=true", "trainer.num_nodes=2",
          "model.data.data_prefix=[1.0,/data/hfbpe_gpt_training_data_text_document]"]  # fmt: skip

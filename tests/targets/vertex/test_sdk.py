@@ -115,7 +115,8 @@ def built_by_sdk(case: Case, recorder: Recorder) -> dict[str, Any]:
     if case.package:
         aiplatform.CustomPythonPackageTrainingJob(RUN, **case.package).run(**arguments)
     else:
-        aiplatform.CustomContainerTrainingJob(RUN, **(case.container or CONTAINER)).submit(**arguments)
+        container = case.container or CONTAINER
+        aiplatform.CustomContainerTrainingJob(RUN, **container).submit(**arguments)
     inputs = recorder.bodies.pop()["trainingTaskInputs"]
     names = ("labels", "encryption_spec_key_name")
     job = aiplatform.CustomJob(
