@@ -4,7 +4,7 @@ The images' sagemaker-training toolkit unpacks `sagemaker_submit_directory` as /
 `sagemaker_program` there: a folder with setup.py is installed and the program run as a module, any
 other file as a script. The other hyperparameters are its arguments. All values are JSON.
 
-Sources: aws/sagemaker-training-toolkit, entry_point_type.py, process.py, mapping.py and
+Sources: aws/sagemaker-training-toolkit, entry_point_type.py, environment.py, process.py, mapping.py and
 torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
 """
 
@@ -21,6 +21,7 @@ from rsctl.spec.job import Job
 from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.arguments import ranks_of
+from rsctl.targets.sagemaker.channels import WORKERS
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
@@ -55,14 +56,17 @@ def estimator_hyperparameters(
 def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
     """What starts the ranks; nothing where the program is started once on each node."""
     of_machine = {"sagemaker_instance_type": machine} if machine else {}
+    of_groups = {"sagemaker_distribution_instance_groups": [WORKERS]} if job.roles else {}
     if job.run.launcher == "torchrun":
         return {"sagemaker_torch_distributed_enabled": True, **of_machine}
     if job.run.launcher != "mpi":
         return {}
     if starts_smddp(job):
         name = "sagemaker_distributed_dataparallel"
-        return {f"{name}_enabled": True, **of_machine, f"{name}_custom_mpi_options": ""}
+        smddp = {f"{name}_enabled": True, **of_machine, f"{name}_custom_mpi_options": ""}
+        return {**of_groups, **smddp}
     return {
+        **of_groups,
         "sagemaker_mpi_enabled": True,
         "sagemaker_mpi_num_of_processes_per_host": ranks_of(job),
         "sagemaker_mpi_custom_mpi_options": "",

@@ -27,10 +27,20 @@ def stopped_roles(job: Job) -> list[str]:
 
 def role_checks(resolved: ResolvedPools) -> Iterator[Finding]:
     """Findings on what roles cannot have of their own."""
+    yield from _toolkit(resolved.job)
     for name in resolved.job.roles:
         yield from _of_its_own(resolved.job, name)
         yield from _end(resolved.job, name)
         yield from _processors(resolved, name)
+
+
+def _toolkit(job: Job) -> Iterator[Finding]:
+    """Version 2 of AWS's SDK takes instance groups with MPI and smddp only; the toolkit of the
+    images would else start ranks on each group by itself."""
+    if job.roles and job.run.package is not None and job.run.launcher == "torchrun":
+        message = "torchrun of SageMaker's images starts ranks on the nodes of roles too"
+        remedy = "set run.launcher: mpi, or none for a program that looks at its instance group"
+        yield error("package", message, remedy, "run.launcher")
 
 
 def _of_its_own(job: Job, name: str) -> Iterator[Finding]:

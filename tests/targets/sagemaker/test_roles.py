@@ -222,3 +222,29 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
     compile(text, "code", "exec")
     assert text.count("InstanceGroup(") == 2
     assert '"rsctl_arguments_0": \'{"ps": ["--launcher", "once"' in text
+
+
+PACKAGE = {"package": "s3://bucket/sourcedir.tar.gz", "script": "train.py", "command": None}
+
+
+def test_a_package_is_started_by_mpi_on_the_workers_alone(tmp_path: Path) -> None:
+    """As the estimator of AWS's SDK says it: `distribution` has `instance_groups`."""
+    changes = {
+        "run": {**PACKAGE, "launcher": "mpi"},
+        "workers": {"count": 2},
+        "roles": {"data": {"ends": "by-itself"}},
+    }
+    parameters = render(tmp_path, changes)["request"]["body"]["HyperParameters"]
+    assert parameters["sagemaker_distribution_instance_groups"] == '["workers"]'
+    assert parameters["sagemaker_mpi_enabled"] == "true"
+
+
+def test_a_package_is_not_started_by_torchrun_beside_roles(tmp_path: Path) -> None:
+    changes = {
+        "run": {**PACKAGE, "launcher": "torchrun"},
+        "roles": {"data": {"ends": "by-itself"}},
+    }
+    assert reported(tmp_path, changes, "error") == [
+        "error run.launcher: torchrun of SageMaker's images starts ranks on the nodes of roles too "
+        "-> set run.launcher: mpi, or none for a program that looks at its instance group"
+    ]
