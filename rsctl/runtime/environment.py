@@ -34,7 +34,7 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
 
         # Every container has the same host name there, by which NCCL would take all for one node.
         defaults["NCCL_HOSTID"] = cluster.own_host
-        if cluster.role == "worker":
+        if cluster.role != "reducer":
             defaults |= sagemaker_env.variables(cluster, environ)
     path = failure_file(environ)
     return {**defaults, **environ, **replica, **({FAILURE_FILE: path} if path else {})}

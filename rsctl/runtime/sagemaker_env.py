@@ -2,7 +2,8 @@
 
 AWS's images set them by its sagemaker-training toolkit, and version 3 of the SageMaker SDK by a
 program of its own; these are both's, but for variables that describe the toolkit itself. A script
-finds only the workers there, as if reducers did not exist: it counts its ranks by SM_HOSTS.
+finds only the workers in SM_HOSTS, by which it counts its ranks, and the groups of roles of the
+job's own among the groups; it is as if reducers did not exist.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from rsctl.runtime import sagemaker_hyperparameters
@@ -38,7 +40,10 @@ _MASTER_PORT = 7777  # the SDK's own, for scripts that start torchrun themselves
 
 
 def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a worker. Makes the folders that scripts write to. Raises LaunchError."""
+    """The variables of a worker, or of a node of a role. Makes the folders that scripts write to.
+
+    Raises LaunchError.
+    """
     folders = {name: sagemaker_path(environ, path) for name, path in _FOLDERS.items()}
     for name in _WRITTEN:
         _make(folders[name])
@@ -57,7 +62,7 @@ def variables(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, str]:
         "hyperparameters": parameters,
         "input_data_config": inputs,
         "job_name": environ.get("TRAINING_JOB_NAME"),
-        "is_master": cluster.index == 0,
+        "is_master": cluster.replica == "worker-0",
         "master_hostname": cluster.workers[0],
     }
     found = {
@@ -80,7 +85,8 @@ def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
     """What both the single variables and SM_TRAINING_ENV have, by its name there."""
     found = resources(environ)
     hosts = list(cluster.workers)
-    config = _without_reducers(_read(environ, "resourceconfig.json"), hosts)
+    shown = [*hosts, *chain(*cluster.roles.values())]
+    config = _without_reducers(_read(environ, "resourceconfig.json"), shown)
     groups = config.get("instance_groups") or []
     return {
         "hosts": hosts,
@@ -100,12 +106,12 @@ def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _without_reducers(config: dict[str, Any], workers: list[str]) -> dict[str, Any]:
-    """The file as of a job that has workers only; `resources` has checked it."""
+def _without_reducers(config: dict[str, Any], shown: list[str]) -> dict[str, Any]:
+    """The file as of a job that has the hosts `shown` only; `resources` has checked it."""
     groups = config.get("instance_groups") or []
-    worker_groups = [group for group in groups if set(group["hosts"]) <= set(workers)]
-    hosts = [host for host in config.get("hosts") or [] if host in workers]
-    return {**config, **({"instance_groups": worker_groups} if groups else {}), "hosts": hosts}
+    kept = [group for group in groups if set(group["hosts"]) <= set(shown)]
+    hosts = [host for host in config.get("hosts") or [] if host in shown]
+    return {**config, **({"instance_groups": kept} if groups else {}), "hosts": hosts}
 
 
 def _text(value: Any) -> str:

@@ -402,6 +402,24 @@ def test_roles_that_end_with_the_workers_are_stopped(
     assert [made.failure(host) for host in servers] == [None, None]
 
 
+def test_a_sagemaker_script_finds_the_groups_of_roles(
+    job_with_roles: tuple[Job, list[str]], script: Script
+) -> None:
+    """As scripts for heterogeneous clusters look for them; ranks are counted by SM_HOSTS."""
+    made, servers = job_with_roles
+    command = ("--launcher", "once", "--python", "--", script(PRINT))
+    nodes = [made.start(host, *command) for host in (*servers, *made.workers)]
+    server, _, worker = (environ_of(node) for node in nodes)
+    groups = json.loads(worker["SM_INSTANCE_GROUPS_DICT"])
+    assert {name: sorted(group["hosts"]) for name, group in groups.items()} == {
+        "workers": made.workers,
+        "ps": sorted(servers),
+    }
+    assert [one["SM_HOSTS"] for one in (server, worker)] == [json.dumps(made.workers)] * 2
+    assert (server["SM_CURRENT_INSTANCE_GROUP"], server["SM_IS_HETERO"]) == ("ps", "true")
+    assert json.loads(server["SM_TRAINING_ENV"])["is_master"] is False
+
+
 def test_a_role_that_fails_before_is_the_jobs_failure(
     job_with_roles: tuple[Job, list[str]],
 ) -> None:

@@ -4,8 +4,8 @@ The images' sagemaker-training toolkit unpacks `sagemaker_submit_directory` as /
 `sagemaker_program` there: a folder with setup.py is installed and the program run as a module, any
 other file as a script. The other hyperparameters are its arguments. All values are JSON.
 
-Sources: aws/sagemaker-training-toolkit, entry_point_type.py, environment.py, process.py, mapping.py and
-torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
+Sources: aws/sagemaker-training-toolkit, entry_point_type.py, environment.py, process.py, mapping.py
+and torch_distributed.py; version 2 of the SDK, estimator.py and pytorch/estimator.py.
 """
 
 from __future__ import annotations
