@@ -15,9 +15,9 @@ from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from tests.emulators.sagemaker.conftest import GROUP, Account, Answer, channel, client, groups
 from tests.kit.docker import BASE, needs_docker
+from tests.kit.packages import DDP_SCRIPT
 from tests.kit.polling import wait_until
 
-QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
 LONG = 180.0
 
 
@@ -27,7 +27,7 @@ kinds = pytest.mark.parametrize("kind", ["process", pytest.param("docker", marks
 @pytest.fixture
 def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "home"))
-    made = make_runner(kind, {ANY_IMAGE: Program(QUICKSTART)})
+    made = make_runner(kind, {ANY_IMAGE: Program(DDP_SCRIPT.parent)})
     yield made
     made.close()
 
@@ -193,7 +193,7 @@ def training(*command: str) -> Answer:
 
 @pytest.mark.parametrize("kind", ["process"])
 def test_a_script_trains_over_reducers(real: Account) -> None:
-    real.create(**training("--python", "--", "train.py", "--epochs", "1"))
+    real.create(**training("--python", "--", DDP_SCRIPT.name))
     ended = end(real)
     assert ended["TrainingJobStatus"] == "Completed", (ended["FailureReason"], lines(real))
     said = lines(real)

@@ -13,16 +13,16 @@ from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.vertex import Behaviour, VertexEmulator
 from tests.emulators.vertex.conftest import REDUCER_IMAGE, Project, pool
 from tests.kit.docker import BASE, needs_docker
+from tests.kit.packages import DDP_SCRIPT
 from tests.kit.polling import wait_until
 
-QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart"
 LONG = 120.0
 
 
 @pytest.fixture
 def runner(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runner]:
     monkeypatch.setenv("RSCTL_HOME", str(tmp_path / "home"))
-    made = make_runner(kind, {ANY_IMAGE: Program(QUICKSTART)})
+    made = make_runner(kind, {ANY_IMAGE: Program(DDP_SCRIPT.parent)})
     yield made
     made.close()
 
@@ -107,7 +107,7 @@ def test_a_crash_restarts_in_place(real: Project) -> None:
 def test_a_script_trains_over_reducers_that_stand_in(real: Project) -> None:
     args = ["--launcher", "torchrun", "--processes", "1", "--python"]
     ours = {
-        "args": [*args, "--", "train.py", "--epochs", "1"],
+        "args": [*args, "--", DDP_SCRIPT.name],
         "env": [
             {"name": "RSCTL_TARGET", "value": "vertex"},
             {"name": "RSCTL_RUN", "value": "quickstart-abc123"},
