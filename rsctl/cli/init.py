@@ -30,7 +30,7 @@ def command(
         typer.Argument(
             metavar="[TEMPLATE [DIR] | COMMAND...]",
             autocompletion=_complete,
-            help="ddp (default), fsdp, single, allreduce, bench or nccl-tests.",
+            help="ddp (default), fsdp, single, parameter-server, allreduce, bench or nccl-tests.",
         ),
     ] = [],
 ) -> int:

@@ -112,6 +112,8 @@ def _refuse_network(*_: Any, **__: Any) -> Any:
 
 
 def _with(job: Any, path: list[str], value: Any) -> Any:
-    """The struct with another value at a key path, whatever its type."""
+    """The struct with another value at a key path, whatever its type; NAME is a role."""
+    if isinstance(job, dict):
+        return {**job, path[0]: _with(Role(), path[1:], value)}
     inner = _with(getattr(job, path[0]), path[1:], value) if path[1:] else value
     return replace(job, **{path[0]: inner})

@@ -36,12 +36,13 @@ def test_there_are_the_templates_that_init_names() -> None:
         "ddp",
         "fsdp",
         "nccl-tests",
+        "parameter-server",
         "single",
         "webdataset",
     ]
 
 
-@pytest.mark.parametrize("template", ["ddp", "fsdp", "single"])
+@pytest.mark.parametrize("template", ["ddp", "fsdp", "parameter-server", "single"])
 def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
     assert rsctl("init", template, "mine").exit_code == 0
     assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
