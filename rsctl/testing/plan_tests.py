@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.runs.ids import new_run_id
+from rsctl.spec.roles import Role
 from rsctl.target_info import TargetInfo, has_target, target_info
 from rsctl.targets.base import (
     Plan,
