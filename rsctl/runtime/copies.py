@@ -99,6 +99,16 @@ def copy(wanted: Wanted) -> Copied | None:
     return copied
 
 
+def count(folder: str) -> dict[str, float]:
+    """The files and bytes below a folder that the platform has filled."""
+    sizes = [
+        os.lstat(os.path.join(where, name)).st_size
+        for where, _, names in os.walk(folder)
+        for name in names
+    ]
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
 def _files(wanted: Wanted, copied: Copied) -> Iterator[_File]:
     """All files to have. Raises OSError."""
     if wanted.names is not None:

@@ -32,6 +32,8 @@ def provide(
         return changed
     for name, source in (given.split("=", 1) for given in options.copy):
         changed[_variable(name)] = _copied(name, source, cluster, environ)
+    for name in options.count:
+        _emit(name, copies.count(_value(name, environ)))
     for name in options.shards:
         changed[f"{_variable(name)}_SHARDS"] = _listed(name, cluster, options.processes, changed)
     return changed
@@ -75,7 +77,11 @@ def _report(name: str, copied: copies.Copied) -> None:
         message = f"{len(copied.left_out)} of {name} are no files, or lead out of it: {examples}"
         finding = {"severity": "warning", "code": "left-out", "message": message}
         rank.emit("finding", {**finding, "remedy": "Put files in their place if they are needed."})
-    figures = {"files": copied.files, "bytes": copied.bytes, "seconds": round(copied.seconds, 3)}
+    seconds = {"seconds": round(copied.seconds, 3)}
+    _emit(name, {"files": copied.files, "bytes": copied.bytes, **seconds})
+
+
+def _emit(name: str, figures: Mapping[str, float]) -> None:
     rank.emit("metrics", {f"input.{name}.{key}": value for key, value in figures.items()})
 
 

@@ -1,7 +1,8 @@
 """`rsctl-launch`: the first process of a node, which runs its part of a job or checks its image.
 
 Usage: rsctl-launch [--launcher torchrun|mpi|once] [--processes N] [--env NAME=VALUE]... [--python]
-                    [--fill N] [--copy NAME=PATH]... [--shards NAME]... -- COMMAND...
+                    [--fill N] [--copy NAME=PATH]... [--count NAME]...
+                    [--shards NAME]... -- COMMAND...
        rsctl-launch --arguments-from hyperparameters
        rsctl-launch --check [--transport NAME] [--launcher torchrun|mpi|once]
 
@@ -81,6 +82,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         default=[],
         metavar="NAME=PATH",
         help="copy an input from there to where RSCTL_INPUT_NAME says, once over restarts",
+    )
+    parser.add_argument(
+        "--count",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="report the files and bytes of an input that the platform has copied",
     )
     parser.add_argument(
         "--shards",

@@ -1,7 +1,5 @@
 """The block `inputs` of the spec, and each input as one target gets it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Optional, Union
 
@@ -86,18 +84,18 @@ def variable_of(name: str) -> str:
     return f"RSCTL_INPUT_{name.upper()}"
 
 
-def inputs_of(job: Job, target: str) -> list[GivenInput]:
+def inputs_of(job: "Job", target: str) -> list[GivenInput]:
     """The inputs that have a location on a target."""
     found = (_given(name, given, target) for name, given in job.inputs.items())
     return [each for each in found if each is not None]
 
 
-def without_location(job: Job, target: str) -> list[str]:
+def without_location(job: "Job", target: str) -> list[str]:
     """The names of the inputs that have locations, and none on this target."""
     return [n for n, given in job.inputs.items() if _given(n, given, target) is None]
 
 
-def locations_of(job: Job) -> Iterator[tuple[str, Location]]:
+def locations_of(job: "Job") -> Iterator[tuple[str, Location]]:
     """All locations of all inputs, whatever target they are for, each with its key."""
     for name, given in job.inputs.items():
         uri = given.uri if isinstance(given, Input) else given

@@ -34,8 +34,8 @@ class InputPlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """An input: where it is, how it comes to the nodes, and who sees to that.
 
     `path` is what the script finds: a path, or URLs. `source` is the path from which rsctl-launch
-    copies it to there; `shards` is how many files its ranges stand for, of which each rank is told
-    its part.
+    copies it to there; what the platform copies is `counted` by it. `shards` is how many files its
+    ranges stand for, of which each rank is told its part.
     """
 
     name: str
@@ -44,6 +44,7 @@ class InputPlan(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     path: str
     by: str
     source: Optional[str] = None
+    counted: bool = False
     shards: Optional[int] = None
 
 

@@ -31,6 +31,7 @@ def launch_arguments(
         options += ["--processes", str(processes)]
     for each in inputs:
         options += ["--copy", f"{each.name}={each.source}"] if each.source else []
+        options += ["--count", each.name] if each.counted else []
         options += ["--shards", each.name] if each.shards else []
     if job.run.command is None:
         options.append("--python")

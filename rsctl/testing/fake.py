@@ -74,7 +74,7 @@ class FakeTarget:
             message, remedy = "target fake starts the command alone", "use run.launcher: once"
             findings.append(error("unsupported", message, remedy, "run.launcher"))
         env = {
-            **{given.variable: str(given.location) for given in inputs_of(job, INFO.name)},
+            **{given.variable: str(given.location) for given in inputs_of(job, self.info.name)},
             "RSCTL_RUN": run,
             "RSCTL_TARGET": self.info.name,
             "RSCTL_REPLICA": _WORKER,

@@ -17,6 +17,7 @@ from rsctl.targets.base import Pool
 from .conftest import JobOf, plan_of, short
 
 JOB = """
+inputs: {train: {uri: {sagemaker: s3://mine/in/, vertex: gs://elsewhere/in}, mode: copy}}
 outputs: s3://mine/out
 targets:
   sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/train"}

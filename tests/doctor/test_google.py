@@ -16,7 +16,9 @@ from rsctl.targets.base import Pool
 from .conftest import JobOf, plan_of, short
 
 JOB = """
-inputs: {train: gs://data/mnli}
+inputs:
+  train: gs://data/mnli
+  val: {uri: {vertex: gs://data/val, sagemaker: s3://elsewhere/val}, mode: copy}
 checkpoints: gs://mine/ckpt
 targets:
   vertex: {project: p, region: us-central1, staging: gs://mine/staging, service_account: a@b}

@@ -25,7 +25,7 @@ def node(index: int, of: int = 2, role: str = "worker") -> Cluster:
 def options(
     processes: int = 1, copy: tuple[str, ...] = (), shards: tuple[str, ...] = ()
 ) -> Namespace:
-    return Namespace(processes=processes, copy=list(copy), shards=list(shards))
+    return Namespace(processes=processes, copy=list(copy), count=[], shards=list(shards))
 
 
 @pytest.fixture(autouse=True)

@@ -317,4 +317,7 @@ def test_a_rehearsal_copies_each_nodes_part(rsctl: Rsctl, target: str) -> None:
     assert done.exit_code == 0, done.stderr
     log = [f"{e['replica']} {e['text']}" for e in done.events if e["type"] == "log"]
     assert {"worker-0 shard 0", "worker-0 shard 2", "worker-1 shard 1"} <= set(log)
-    assert done.result["metrics"]["input.part.bytes"]["count"] == 2
+    metrics = done.result["metrics"]
+    assert metrics["input.part.bytes"]["count"] == 2
+    assert metrics["input.all.bytes"]["last"] == 24
+    assert metrics["input.all.files"]["last"] == 3

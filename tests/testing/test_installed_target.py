@@ -87,6 +87,22 @@ def test_a_job_of_it_is_checked_with_positions(rsctl: Installed) -> None:
     assert "target mycloud: it runs one process" in rsctl("validate", "job.yaml", code=2)
 
 
+def test_an_input_has_a_location_on_it(rsctl: Installed) -> None:
+    given = "inputs: {data: {uri: {vertex: gs://bucket/x, mycloud: ./source}}}\n"
+    rsctl.write(JOB + given)
+    planned = json.loads(rsctl("plan", "job.yaml", "-o", "json"))
+    assert planned["env"]["RSCTL_INPUT_DATA"] == str(rsctl.folder / "source")
+    rsctl.write(JOB + given.replace("mycloud", "myclod"))
+    assert "did you mean 'mycloud'?" in rsctl("validate", "job.yaml", code=2)
+    rsctl.write(JOB + given.replace("}}}", "}, mode: copy}}"))
+    found = rsctl("validate", "job.yaml", code=2)
+    assert "target mycloud does not copy data to its nodes" in found
+    rsctl.write(JOB + given.replace(", mycloud: ./source", ""))
+    found = rsctl("validate", "job.yaml", code=2)
+    assert "input data has no location for target mycloud" in found
+    assert "add inputs.data.uri.mycloud: ./PATH" in found
+
+
 def test_it_is_in_the_schema(rsctl: Installed) -> None:
     schema = json.loads(rsctl("schema"))
     assert "mycloud" in schema["properties"]["target"]["anyOf"][0]["enum"]

@@ -66,6 +66,7 @@ def _input_plan(job: Job, given: GivenInput) -> InputPlan:
         path=f"{COPIES}/{given.name}/{last_part(given.location)}" if is_copied else channel,
         by=f"{'rsctl-launch, from ' if is_copied else ''}SageMaker's input mode {theirs}",
         source=channel if is_copied else None,
+        counted=theirs == "File" and given.mode == "copy" and job.run.is_launched,
         shards=shard_count(given),
     )
 

@@ -46,9 +46,12 @@ DATA = [
         "modes of ours",
         {"inputs": {name: {"uri": {"sagemaker": f"s3://bucket/{name}/", "local": "x"}, "mode": mode}
                     for name, mode in (("a", "mount"), ("b", "copy"), ("c", "stream"))}},
-        reads(channel("a", "s3://bucket/a/", input_mode="FastFile"),
-              channel("b", "s3://bucket/b/", input_mode="File"),
-              channel("c", "s3://bucket/c/", input_mode="FastFile")),
+        {**reads(channel("a", "s3://bucket/a/", input_mode="FastFile"),
+                 channel("b", "s3://bucket/b/", input_mode="File"),
+                 channel("c", "s3://bucket/c/", input_mode="FastFile")),
+         "algorithm_specification": {"container_arguments": [
+             *("--launcher", "torchrun", "--processes", "1", "--count", "b"),
+             *("--", "python", "train.py")]}},
     ),
     Case(
         "a stream through a pipe",
