@@ -47,6 +47,8 @@ def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
     if entry:
         if decode_arguments(body, CHIEF) != arguments:
             raise _unsupported("arguments or variables of the chief alone")
+        if any(decode_arguments(body, role) != arguments for role in job.roles):
+            raise _unsupported("what roles run by themselves")
         return Call("SourceCode", _started([*entry, *arguments]))
     if arguments:
         raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
@@ -85,6 +87,8 @@ def _ours(plan: Plan, job: Job) -> Iterator[str]:
         yield "comm"
     if has_own_chief(job):
         yield "chief"
+    if job.roles:
+        yield "roles"
 
 
 def _started(command: list[str]) -> dict[str, Any]:

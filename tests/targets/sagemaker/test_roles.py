@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
 from rsctl.sdk.sagemaker import code
 from rsctl.targets.base import replica_names
@@ -222,6 +223,12 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
     compile(text, "code", "exec")
     assert text.count("InstanceGroup(") == 2
     assert '"rsctl_arguments_0": \'{"ps": ["--launcher", "once"' in text
+
+
+def test_what_roles_run_is_no_command_of_the_sdk(tmp_path: Path) -> None:
+    submission = make_plan(read_job(tmp_path, job_of({"roles": {"ps": {}}})), TARGET, RUN)
+    with pytest.raises(RsctlError, match="what roles run by themselves"):
+        code(submission)
 
 
 PACKAGE = {"package": "s3://bucket/sourcedir.tar.gz", "script": "train.py", "command": None}
