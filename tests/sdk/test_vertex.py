@@ -54,7 +54,7 @@ def sent(emulator: VertexEmulator) -> dict[str, Any]:
     place = "v1/projects/my-project/locations/us-central1/customJobs"
     listed = AuthorizedSession(credentials).get(f"{emulator.url}/{place}").json()
     (job,) = listed["customJobs"]
-    for pool in job["jobSpec"]["workerPoolSpecs"]:  # the service fills in the default
+    for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):  # the service fills in the default
         assert pool.pop("diskSpec") == {"bootDiskType": "pd-ssd", "bootDiskSizeGb": 100}
     return {"jobSpec": _hidden(job["jobSpec"]), "labels": job["labels"]}
 
@@ -87,6 +87,15 @@ def test_the_printed_code_submits_the_same_job(emulator: VertexEmulator, plan_of
     exec(compile(printed, "printed", "exec"), {})
     body = plan.request["body"]
     assert sent(emulator) == {"jobSpec": body["jobSpec"], "labels": body["labels"]}
+
+
+def test_roles_are_pools_of_the_sdk_too(emulator: VertexEmulator, plan_of: PlanOf) -> None:
+    """Pool 1 is empty where the chief is the only worker."""
+    roles = "run: {command: [ls], launcher: once}\nroles: {evaluator: {ends: by-itself}, ps: {}}\n"
+    submission = plan_of("vertex", roles + VERTEX.replace("count: 2", "count: 1"))
+    printed = code(submission).replace("job.run(", "job.submit(")
+    exec(compile(printed, "printed", "exec"), {})
+    assert sent(emulator)["jobSpec"] == submission.plan.request["body"]["jobSpec"]
 
 
 def test_a_job_without_a_bucket_is_sent_without_one(
