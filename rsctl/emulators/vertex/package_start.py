@@ -18,7 +18,8 @@ def main(module: str, count: str, *rest: str) -> None:
     packages, arguments = rest[: int(count)], rest[int(count) :]
     root = os.environ.get("RSCTL_ROOT")
     os.chdir(tempfile.mkdtemp(prefix="package-", dir=root))
-    options = ["--user"]
+    is_virtual = sys.prefix != sys.base_prefix  # where nothing sees what a user has
+    options = [] if is_virtual else ["--user"]
     if root:
         target = os.path.join(root, "python-packages")
         options = ["--no-deps", "--upgrade", "--target", target]
