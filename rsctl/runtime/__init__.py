@@ -16,8 +16,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, SupportsFloat
 
-from rsctl.runtime.rank import LINE_BYTES, emit, line
-
 if TYPE_CHECKING:  # Python 3.7 has none of them: see interpreter.py.
     from typing import Protocol, SupportsIndex
 
@@ -66,6 +64,8 @@ def _emit_in_parts(
 ) -> None:
     """One line, or several with the same step and rank where one would be too long."""
     fields = {**head, **metrics, **tail}
+    from rsctl.runtime.rank import LINE_BYTES, emit, line  # not for a plan, which imports this too
+
     if len(metrics) < 2 or len(line("metrics", fields)) <= LINE_BYTES:
         emit("metrics", fields)
         return

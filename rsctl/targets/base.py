@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from rsctl.costs.billing import PlanCost
 from rsctl.findings import Finding, JobState, RsctlError, error, note, warning
-from rsctl.image.events import Show
 from rsctl.spec.env_checks import without_secret
 from rsctl.spec.job import Job
 from rsctl.spec.tracking import TrackingPlan
@@ -22,6 +21,7 @@ from rsctl.target_info import OPTIONAL_KEYS, TargetInfo
 from rsctl.targets.inputs import InputPlan, input_findings, out_of_reach
 
 if TYPE_CHECKING:
+    from rsctl.image.events import Show
     from rsctl.image.package import Package
     from rsctl.image.recipe import Recipe
     from rsctl.runs.store import Run

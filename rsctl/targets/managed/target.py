@@ -16,10 +16,8 @@ import msgspec
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.image.events import Show
 from rsctl.runs import emulator
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
-from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
@@ -31,6 +29,7 @@ from rsctl.targets.variables import secret_values
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from rsctl.image.events import Show
     from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.watcher import RunWatcher
 
@@ -131,6 +130,8 @@ class ManagedTarget:
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
         """See Target.events. The cursor counts bytes of each replica's log and of the states."""
+        from rsctl.runs.reader import RunReader  # which a plan does not need
+
         if not follow:
             self.collect(run)
         tail = RunReader(RunFolder(run), since)
@@ -168,6 +169,8 @@ class ManagedTarget:
 
     def tail(self, run: str, lines: int) -> Cursor:
         """A cursor from which at least the last `lines` lines of the run follow."""
+        from rsctl.runs.reader import cursor_before_last
+
         return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:

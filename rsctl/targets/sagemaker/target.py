@@ -46,11 +46,9 @@ from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools, resolve_pools
 from rsctl.targets.sagemaker.overlay_checks import patch_findings
-from rsctl.targets.sagemaker.pages import pages_of
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
 from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
-from rsctl.targets.sagemaker.results import results_of
 from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
@@ -129,11 +127,15 @@ class SageMakerTarget(ManagedTarget):
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
+        from rsctl.targets.sagemaker.results import results_of  # which a plan does not need
+
         return results_of(plan.get("request", {}).get("body", {}))
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.pages."""
         del plan
+        from rsctl.targets.sagemaker.pages import pages_of  # which a plan does not need
+
         return pages_of(url)
 
     def service(self, endpoints: Endpoints) -> JobService:

@@ -40,10 +40,8 @@ from rsctl.targets.vertex.overlay_checks import (
     variables_of,
     world_size,
 )
-from rsctl.targets.vertex.pages import pages_of
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
 from rsctl.targets.vertex.resolved_pools import resolve_pools
-from rsctl.targets.vertex.results import results_of
 from rsctl.targets.vertex.scheduling import restart_limit
 from rsctl.targets.vertex.worker_pools import pools_of
 
@@ -99,10 +97,14 @@ class VertexTarget(ManagedTarget):
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
+        from rsctl.targets.vertex.results import results_of  # which a plan does not need
+
         return results_of(plan.get("request", {}).get("body", {}))
 
     def pages(self, url: str, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.pages."""
+        from rsctl.targets.vertex.pages import pages_of  # which a plan does not need
+
         return pages_of(url, plan.get("request", {}).get("body", {}))
 
     def restart_limit(self, submission: Submission) -> RestartLimit | None:
