@@ -47,7 +47,7 @@ def break_a_reducer(launch: Run, tmp_path: Path) -> Run:
             *(*STEPS, "--wait-for", str(go)),
             ranks=3,
             RSCTL_ON_REDUCER_LOSS=loss,
-            RSCTL_TRANSPORT_SILENCE="2",
+            RSCTL_TRANSPORT_SILENCE="60" if killed else "5",
             **pool.environ,
         )
         wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
@@ -97,7 +97,7 @@ def test_a_reducer_that_breaks_within_an_operation_ends_the_job_by_name(
     assert ended.code == 1
     findings = ended.printed("finding")
     assert len(findings) == 3
-    what = "was lost" if killed else "has been silent for 2 s"
+    what = "was lost" if killed else "has been silent for 5 s"
     for finding in findings:
         assert (finding["severity"], finding["code"]) == ("error", "reducer-lost")
         assert re.search(rf"reducer 2( \(\S+\))? {what}", finding["message"])

@@ -96,14 +96,14 @@ def test_what_a_plugin_prints_is_not_our_answer(image: Any) -> None:
 
 
 def test_a_library_that_the_plugin_needs_is_missing(image: Any) -> None:
-    fabric = image.library("libfabric.so.1", "int used(void) { return 0; }")
+    fabric = image.library("libefa-of-nobody.so.1", "int used(void) { return 0; }")
     plugin = image.plugin(8, source=USE, flags=[str(fabric), "-Wl,-soname,libnccl-net.so"])
-    (image.lib / "libfabric.so.1").unlink()
+    (image.lib / "libefa-of-nobody.so.1").unlink()
     checked = image.check()
     (finding,) = checked.findings
     assert (checked.code, finding["code"], finding["remedy"]) == (3, "plugin-load", LACKS)
     assert finding["message"].startswith(f"{plugin} does not load: ")
-    assert "libfabric.so.1: cannot open shared object file" in finding["message"]
+    assert "libefa-of-nobody.so.1: cannot open shared object file" in finding["message"]
 
 
 def needs_driver(image: Any, *others: str) -> Path:
@@ -138,8 +138,8 @@ def test_only_the_gpu_driver_is_missing(image: Any) -> None:
 
 
 def test_a_missing_driver_hides_no_other_missing_library(image: Any) -> None:
-    plugin = needs_driver(image, "libfabric.so.1")
-    message = f"{plugin} does not load: it needs libfabric.so.1, to which no file answers"
+    plugin = needs_driver(image, "libefa-of-nobody.so.1")
+    message = f"{plugin} does not load: it needs libefa-of-nobody.so.1, to which no file answers"
     assert image.check().findings == [problem("plugin-load", message, LACKS)]
 
 
