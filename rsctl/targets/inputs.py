@@ -128,8 +128,12 @@ def planned_input_findings(job: Job, plan: Plan) -> Iterator[Finding]:
         path = f"inputs.{each.name}"
         if not job.run.is_launched:
             yield from _unlaunched(job, each, path)
-        elif each.shards is not None:
+            continue
+        if each.shards is not None:
             yield from _share_findings(each, plan.world_size, path)
+        for name in (name for name, role in job.roles.items() if role.image and each.source):
+            message = f"rsctl-launch copies {each.name}, and roles.{name}.image leaves it out there"
+            yield warning("inputs", message, "set mode: mount if the role reads it", f"{path}.mode")
 
 
 def _unlaunched(job: Job, planned: InputPlan, path: str) -> Iterator[Finding]:

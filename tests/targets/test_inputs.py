@@ -210,6 +210,14 @@ def test_without_rsctl_launch_nothing_is_copied_or_told(plan: Any) -> None:
             "use launcher torchrun or once, or set mode: mount",
         )
     ]
+    roles = {"other": {"image": "team/other", "command": ["a"]}}
+    assert errors(plan(copied, "vertex", roles=roles), "warning") == [
+        (
+            "inputs.train.mode",
+            "rsctl-launch copies train, and roles.other.image leaves it out there",
+            "set mode: mount if the role reads it",
+        )
+    ]
     shown = plan({"train": "gs://bucket/{0..3}"}, "vertex", run=run)
     assert errors(shown) == []
     assert errors(shown, "note") == [

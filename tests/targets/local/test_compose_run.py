@@ -264,3 +264,27 @@ def test_files_that_go_with_the_container_are_warned_of(rsctl: Rsctl) -> None:
     done = rsctl("submit", job, "-t", "compose")
     assert done.exit_code == 0, done.stderr
     assert "warning: files in /app are lost with the container: model.pt" in done.stderr
+
+
+def test_inputs_are_copied_to_this_machine_and_mounted(rsctl: Rsctl) -> None:
+    data = rsctl.folder / "data"
+    data.mkdir()
+    for number in range(3):
+        (data / f"t-{number}.tar").write_text(f"shard {number}\n")
+    job = rsctl.write_job(
+        bash="xargs cat < $RSCTL_INPUT_TRAIN_SHARDS; cat $RSCTL_INPUT_ALL/t-2.tar",
+        workers={"count": 2},
+        inputs={
+            "train": {"uri": {"local": "data/t-{0..2}.tar"}, "mode": "copy"},
+            "all": {"uri": "data", "mode": "copy"},
+        },
+        **BASE,
+    )
+    done = rsctl("submit", job, "-t", "compose", "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    log = [f"{e['replica']} {e['text']}" for e in done.events if e["type"] == "log"]
+    assert sorted(line for line in log if " shard " in line) == [
+        *("worker-0 shard 0", "worker-0 shard 2", "worker-0 shard 2"),
+        *("worker-1 shard 1", "worker-1 shard 2"),
+    ]
+    assert done.result["metrics"]["input.all.bytes"]["last"] == 24
