@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -21,10 +22,19 @@ class EmulatorBehaviour:
                 raise ValueError(f"no field {name!r}; there are {', '.join(known)}")
             if not _is_like(value, known[name]):
                 raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
+            if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+                raise ValueError(f"{name} is a list of texts, not {value!r}")
             if value not in choices.get(name, (value,)):
                 raise ValueError(f"{name} is one of {', '.join(choices[name])}, not {value!r}")
         for name, value in wanted.items():
             setattr(self, name, value)
+
+
+def is_named(places: Iterable[str], region: str, machines: Iterable[str]) -> bool:
+    """Whether places name a job's: its region, one of its machine types, or REGION/MACHINE."""
+    names = set(machines)
+    own = {region, *names, *(f"{region}/{name}" for name in names)}
+    return not own.isdisjoint(places)
 
 
 def _choices(kind: type) -> dict[str, tuple[str, ...]]:

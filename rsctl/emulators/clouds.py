@@ -66,12 +66,12 @@ def make_emulator(
     emulator: str,
     folder: Path,
     runner: Runner,
-    options: Mapping[str, str],
+    options: Mapping[str, Any],
     behaviour: Mapping[str, Any],
 ) -> CloudEmulator:
     """An emulator, by its module and class.
 
-    `options` are its project and region, or its region alone. `behaviour`
+    `options` are its project and region, or its region alone, and `more_regions`. `behaviour`
     are fields of its behaviour that are to be otherwise. Raises ValueError for one it lacks.
     """
     made: CloudEmulator = import_object(emulator)(folder, runner, **options)

@@ -33,7 +33,8 @@ def main() -> int:
         return int(ExitCode.ENVIRONMENT)
     _take_lock(folder / "emulator.lock")
     program = Program(Path(rehearsal.source), entrypoint=tuple(rehearsal.entrypoint))
-    runner = make_runner(rehearsal.runner, {rehearsal.image: program})
+    images = (rehearsal.image, *rehearsal.more_images)
+    runner = make_runner(rehearsal.runner, dict.fromkeys(images, program))
     try:
         _serve(rehearsal, runner, folder, stop_requested)
     finally:

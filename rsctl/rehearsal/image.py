@@ -22,6 +22,8 @@ def rehearsed_submission(submission: Submission, runner: Kind) -> Submission:
 
     For processes nothing is built, and the plan's image stands for the source.
     """
+    alternatives = tuple(rehearsed_submission(each, runner) for each in submission.alternatives)
+    submission = replace(submission, alternatives=alternatives)
     if runner == "process" or submission.recipe is None:
         placeholders = tuple(each for each in submission.placeholders if each.secret)
         return replace(submission, recipe=None, placeholders=placeholders, is_pushed=False)

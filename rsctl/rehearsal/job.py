@@ -24,6 +24,7 @@ from rsctl.rehearsal.settings import PACE, EmulatorSettings
 from rsctl.spec.inputs import inputs_of
 from rsctl.spec.installed_targets import per_target, with_others
 from rsctl.spec.job import Job
+from rsctl.spec.places import REGION
 from rsctl.target_info import target_info
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
@@ -46,7 +47,8 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
     if job.image.is_built and not repository_of(job, target):
-        repository = emulator.repository.format(region=options.region, name=job.name)
+        region = REGION if isinstance(options.region, list) else options.region
+        repository = emulator.repository.format(region=region, name=job.name)
         defaults.append(f"image.repository: {repository}")
         changed = replace(changed, image=_with_repository(changed, target, repository))
     if not defaults:
@@ -173,18 +175,37 @@ def make_settings(
     submission: Submission, runner: Kind, behaviour: dict[str, Any]
 ) -> EmulatorSettings:
     """The settings of the emulator for what `rsctl.rehearsal.image` makes of a submission."""
-    plan, job, recipe = submission.plan, submission.job, submission.recipe
+    plan, job = submission.plan, submission.job
     options, emulator = target_info(plan.target).options_of(job), emulator_of(plan.target)
-    inputs = [given.location for given in inputs_of(job, plan.target)]
-    staged = [options.staging, job.outputs, job.checkpoints, *inputs]
-    buckets = sorted({"/".join(uri.split("/")[:3]) for uri in staged if uri})
+    everywhere = (submission, *submission.alternatives)
+    first, *more_images = dict.fromkeys(_image_of(each) for each in everywhere)
+    regions = dict.fromkeys(each.place.region for each in everywhere if each.place.region)
+    own = {name: getattr(options, name) for name in emulator.options}
+    if len(regions) > 1:
+        own["more_regions"] = list(regions)[1:]
+    buckets = sorted({bucket for each in everywhere for bucket in _buckets_of(each)})
     return EmulatorSettings(
         emulator=emulator.emulator,
         runner=runner,
-        image=recipe.reference if recipe else plan.image.tag or job.image.uri or "",
+        image=first,
+        more_images=more_images,
         source=str(job.image.source or "."),
         entrypoint=[] if not job.run.is_launched else ["rsctl-launch"],
-        options={name: getattr(options, name) for name in emulator.options},
+        options=own,
         behaviour={"pace": PACE, **behaviour},
         buckets=buckets,
     )
+
+
+def _image_of(submission: Submission) -> str:
+    recipe, tag = submission.recipe, submission.plan.image.tag
+    return recipe.reference if recipe else tag or submission.job.image.uri or ""
+
+
+def _buckets_of(submission: Submission) -> Iterator[str]:
+    """The buckets that the job reads and writes, as gs://BUCKET."""
+    job, target = submission.job, submission.plan.target
+    inputs = [given.location for given in inputs_of(job, target)]
+    for uri in (target_info(target).options_of(job).staging, job.outputs, job.checkpoints, *inputs):
+        if uri:
+            yield "/".join(uri.split("/")[:3])

@@ -15,16 +15,18 @@ PACE = 0.05
 class EmulatorSettings(msgspec.Struct, kw_only=True):
     """The settings of a run's emulator: see `rsctl.emulators.clouds.make_emulator`.
 
-    `options` are its project and region. `image` is the job's, for which processes run in `source`.
+    `options` are its project and region, and more regions. `image` is the job's, for which
+    processes run in `source`; `more_images` are those for other regions.
     `idle_seconds` is for how long the emulator serves on when no job is running.
     """
 
     emulator: str
     runner: Literal["docker", "process"]
     image: str
+    more_images: list[str] = []
     source: str
     entrypoint: list[str] = []
-    options: dict[str, str] = msgspec.field(default_factory=dict, name="place")
+    options: dict[str, Any] = msgspec.field(default_factory=dict, name="place")
     behaviour: dict[str, Any] = {}
     buckets: list[str] = []
     idle_seconds: float = 300.0

@@ -23,6 +23,8 @@ class Behaviour(EmulatorBehaviour):
     What can go wrong: `quotas` are limits by name (`ml.c5n.9xlarge for training job usage`; what is
     not there has none). The next `stockouts` attempts at launching machines find none, -1 is for
     ever; a job that has waited `give_up` for them fails, unless it says itself how long it waits.
+    `stockouts_in` and `no_quota_in` are places, such as us-east-1, ml.c5.xlarge or
+    us-east-1/ml.c5.xlarge, where there are never machines, and where the quota is zero.
     The next `preemptions` times that a job is Training, it loses a machine after `preempt_after`,
     -1 is for ever: managed spot training is Interrupted by that, any other job has an internal
     error.
@@ -48,6 +50,8 @@ class Behaviour(EmulatorBehaviour):
     spot_billed: float = 0.3
     quotas: dict[str, int] = field(default_factory=dict)
     stockouts: int = 0
+    stockouts_in: list[str] = field(default_factory=list)
+    no_quota_in: list[str] = field(default_factory=list)
     preemptions: int = 0
     preempt_after: float = 20.0
     give_up: float = 3600.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from rsctl.emulators.aws.emulator import AwsEmulator
 from rsctl.emulators.aws.s3 import S3
 from rsctl.emulators.aws.s3_objects import FolderObjects
 from rsctl.emulators.control import Control, ControlTerms
-from rsctl.emulators.http import Refused, Request
+from rsctl.emulators.http import Refused, Request, Route
 from rsctl.emulators.job_threads import JobThreads
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.sagemaker.account import Account
@@ -32,6 +33,7 @@ _EVERYWHERE = ("sts", "s3", "iam")
 class SageMakerEmulator(AwsEmulator):
     """The training jobs of one account in one region; they really run.
 
+    `more_regions` are served too, each by an emulator of its own behind this one.
     `folder` gets the buckets, as `s3/BUCKET`: each folder there is one. Buckets that a job writes
     to are made. `runner` runs the containers; `behaviour` has waits, limits and faults.
     """
@@ -44,6 +46,7 @@ class SageMakerEmulator(AwsEmulator):
         runner: Runner,
         region: str = "us-east-1",
         *,
+        more_regions: Iterable[str] = (),
         behaviour: Behaviour | None = None,
         buckets: tuple[str, ...] = ("staging",),
     ) -> None:
@@ -56,7 +59,7 @@ class SageMakerEmulator(AwsEmulator):
         self._disks = ScratchFolder()
         self._resources = JobResources(
             runner, self.behaviour, self.objects, self.log_store, self._measurements, self._pools,
-            self._disks.path,
+            self._disks.path, region,
         )  # fmt: skip
         self._threads = JobThreads()
         self._has_expired = False
@@ -66,6 +69,10 @@ class SageMakerEmulator(AwsEmulator):
         Logs(self, self.log_store, self.behaviour)
         Metrics(self, self._measurements, self.behaviour)
         Account(self, runner)
+        self._elsewhere = {
+            name: SageMakerEmulator(folder, runner, name, behaviour=self.behaviour, buckets=())
+            for name in more_regions
+        }
         self.routes += Control(self).routes() + S3(buckets, self.objects).routes()
 
     def environment(self) -> dict[str, str]:
@@ -80,17 +87,25 @@ class SageMakerEmulator(AwsEmulator):
             "SAGEMAKER_VALIDATE_ROLE": "false",
         }
 
+    def find(self, request: Request) -> tuple[Route | None, Request]:
+        """The route of a request to another region is that of its emulator."""
+        region, service = self.scope(request) or ("", "")
+        elsewhere = self._elsewhere.get(region)
+        if elsewhere is not None and service not in _EVERYWHERE:
+            return elsewhere.find(request)
+        return super().find(request)
+
     @property
     def is_idle(self) -> bool:
         """Whether no job is running."""
-        return self._threads.are_finished
+        return self._threads.are_finished and all(e.is_idle for e in self._elsewhere.values())
 
     def shown_jobs(self) -> list[dict[str, Any]]:
         """See Controlled: {name, status, secondary} each."""
         return [
             {"name": record.name, "status": record.status, "secondary": record["SecondaryStatus"]}
             for record in self.jobs.records.values()
-        ]
+        ] + [job for each in self._elsewhere.values() for job in each.shown_jobs()]
 
     def preempt(self, job: str, machine: str | None = None) -> None:
         """See Controlled; a machine is named by its host, and the job must be training.
@@ -112,12 +127,15 @@ class SageMakerEmulator(AwsEmulator):
         if self._has_expired and not request.path.startswith("/emulator/"):
             message = "The security token included in the request is expired"
             raise Refused(self.error_for(request, 400, "ExpiredTokenException", message))
-        if region != self.region and service not in _EVERYWHERE:
+        known = (self.region, *self._elsewhere)
+        if region not in known and service not in _EVERYWHERE:
             message = f"Credential should be scoped to a valid region, not '{region}'."
             raise Refused(self.error_for(request, 403, "InvalidSignatureException", message))
 
     def stop(self) -> None:
         """End all jobs and remove what only this emulator needed; the buckets stay."""
+        for each in self._elsewhere.values():
+            each.stop()
         self._threads.close()
         self._disks.close()
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.behaviour import is_named
 from rsctl.emulators.job_events import Cancel, Closed, NodeExited, Preempt
 from rsctl.emulators.job_threads import JobThread
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.sagemaker import outcomes
 from rsctl.emulators.sagemaker.behaviour import Behaviour
+from rsctl.emulators.sagemaker.hosts import groups_of
 from rsctl.emulators.sagemaker.job_record import JobRecord, moment
 from rsctl.emulators.sagemaker.log_store import LogStore
 from rsctl.emulators.sagemaker.measurements import Measurements
@@ -40,6 +42,7 @@ class JobResources(NamedTuple):
     measurements: Measurements
     pools: WarmPools
     folder: Path
+    region: str
 
 
 class TrainingJobThread(JobThread):
@@ -112,7 +115,7 @@ class TrainingJobThread(JobThread):
         pending = self._stopping.get("MaxPendingTimeInSeconds")
         longest = pending or self._behaviour.give_up * self._behaviour.pace
         give_up = time.monotonic() + longest if self._wait_until == _NEVER else _NEVER
-        while self._behaviour.stockouts:
+        while self._behaviour.stockouts or self._is_out_of_stock():
             self._behaviour.stockouts -= self._behaviour.stockouts > 0
             self._record.enter("Pending" if pending else "Starting", _SCARCE)
             if time.monotonic() > give_up:
@@ -120,6 +123,10 @@ class TrainingJobThread(JobThread):
             if outcome := self._wait(_RETRY):
                 return outcome
         return None
+
+    def _is_out_of_stock(self) -> bool:
+        machines = {group.machine for group in groups_of(self._record["ResourceConfig"])}
+        return is_named(self._behaviour.stockouts_in, self._resources.region, machines)
 
     def _attempt(self) -> Outcome:
         """One start of all containers, up to their ends."""

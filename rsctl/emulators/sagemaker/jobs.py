@@ -7,12 +7,14 @@ from typing import Any
 
 from rsctl.emulators.aws.emulator import AwsEmulator, Parameters, Service
 from rsctl.emulators.aws.s3_objects import FolderObjects
+from rsctl.emulators.behaviour import is_named
 from rsctl.emulators.http import Refused
 from rsctl.emulators.nodes import Runner
 from rsctl.emulators.sagemaker import listing, quotas, rules
 from rsctl.emulators.sagemaker.artifacts import model_uri
 from rsctl.emulators.sagemaker.behaviour import Behaviour
 from rsctl.emulators.sagemaker.channels import objects_of, source_of, split_uri
+from rsctl.emulators.sagemaker.hosts import groups_of
 from rsctl.emulators.sagemaker.job_record import JobRecord, moment
 from rsctl.emulators.sagemaker.tagging import Tagging
 from rsctl.emulators.sagemaker.warm_pools import WarmPools
@@ -76,7 +78,11 @@ class Jobs:
         self._check(wanted)
         is_spot = bool(wanted.get("EnableManagedSpotTraining"))
         demand = quotas.demand(wanted["ResourceConfig"], is_spot)
-        over = quotas.exceeded(demand, self.records.values(), self._behaviour.quotas)
+        limits = self._behaviour.quotas
+        machines = {group.machine for group in groups_of(wanted["ResourceConfig"])}
+        if is_named(self._behaviour.no_quota_in, self._emulator.region, machines):
+            limits = dict.fromkeys(demand, 0)
+        over = quotas.exceeded(demand, self.records.values(), limits)
         if over:
             raise self._emulator.refuse(400, "ResourceLimitExceeded", over)
         tags = {tag["Key"]: tag["Value"] for tag in wanted.get("Tags", [])}

@@ -25,7 +25,7 @@ def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
 def exceeded(
     wanted: Mapping[str, int], records: Iterable[JobRecord], limits: Mapping[str, int]
 ) -> str | None:
-    """The service's message if a job would go beyond a limit."""
+    """The service's message if a job would go beyond a limit; a name without a limit has none."""
     used: Counter[str] = Counter()
     for record in records:
         if not record.has_ended:

@@ -20,7 +20,9 @@ class Behaviour(EmulatorBehaviour):
 
     What can go wrong: `quotas` are limits by metric (`custom_model_training_cpus`), and a job
     beyond them is left QUEUED (`over_quota` "queue") or not created ("refuse"). The next
-    `stockouts` attempts at getting machines find none; -1 is for ever. Of the next
+    `stockouts` attempts at getting machines find none; -1 is for ever. `stockouts_in` and
+    `no_quota_in` are places, such as us-central1, n1-standard-8 or us-central1/n1-standard-8, where
+    there are never machines, and where the quota is zero. Of the next
     `preemptions` times that a job is RUNNING, each loses its last machine after `preempt_after`, -1
     is for ever: on SPOT machines that is a preemption, on others a machine that fails.
     `persistent_resources` are there, all other ids are not.
@@ -49,6 +51,8 @@ class Behaviour(EmulatorBehaviour):
     quotas: dict[str, int] = field(default_factory=dict)
     over_quota: Literal["queue", "refuse"] = "queue"
     stockouts: int = 0
+    stockouts_in: list[str] = field(default_factory=list)
+    no_quota_in: list[str] = field(default_factory=list)
     preemptions: int = 0
     preempt_after: float = 20.0
     persistent_resources: list[str] = field(default_factory=list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ _UNKNOWN_MACHINE = Machine(1, 1.0)
 
 
 class VertexEmulator(GoogleEmulator):
-    """Vertex AI's custom jobs of one project in one region; they really run.
+    """Vertex AI's custom jobs of one project in one region, or in `more_regions` too; they really
+    run.
 
     `folder` gets the buckets, as `gs/BUCKET`, whose files containers find as `/gcs/BUCKET`; buckets
     that a job mentions are there. `runner` runs the nodes; `behaviour` has waits, limits and
@@ -50,6 +52,7 @@ class VertexEmulator(GoogleEmulator):
         project: str = "rehearsal",
         region: str = "us-central1",
         *,
+        more_regions: Iterable[str] = (),
         behaviour: Behaviour | None = None,
         buckets: tuple[str, ...] = ("staging",),
     ) -> None:
@@ -63,8 +66,9 @@ class VertexEmulator(GoogleEmulator):
         self._threads = JobThreads()
         self._scratch = ScratchFolder()
         self.jobs = Jobs(
-            self, PROJECT_NUMBER, region, self.behaviour, self._begin, self._cancel, self._forget
-        )
+            self, PROJECT_NUMBER, (region, *more_regions), self.behaviour,
+            self._begin, self._cancel, self._forget,
+        )  # fmt: skip
         logging = Logging(self, self.log_store, self.behaviour, PROJECT_NUMBER)
         monitoring = Monitoring(
             self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
@@ -127,7 +131,7 @@ class VertexEmulator(GoogleEmulator):
         record.stand_in = stand_in.kind
         job_id = record.job_id
         context = JobContext(
-            self.project, PROJECT_NUMBER, self.region, job_id, self.storage.folders()
+            self.project, PROJECT_NUMBER, record.region, job_id, self.storage.folders()
         )
         thread = CustomJobThread(
             record, context, stand_in, self._runner, self.behaviour, self.log_store,

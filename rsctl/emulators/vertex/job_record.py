@@ -18,6 +18,7 @@ class JobRecord:
     """One job. `shown` is the CustomJob, `demand` its use of quotas once it is admitted."""
 
     job_id: str
+    region: str
     shown: dict[str, Any]
     demand: Counter[str]
     stand_in: Kind = "none"
@@ -28,6 +29,12 @@ class JobRecord:
     def state(self) -> str:
         """The state, by name."""
         return str(self.shown["state"])
+
+    @property
+    def machines(self) -> set[str]:
+        """The machine types of its pools."""
+        pools = filter(None, self.shown["jobSpec"]["workerPoolSpecs"])
+        return {pool.get("machineSpec", {}).get("machineType", "") for pool in pools}
 
     @property
     def has_ended(self) -> bool:

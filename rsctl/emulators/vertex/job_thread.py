@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Optional
 
+from rsctl.emulators.behaviour import is_named
 from rsctl.emulators.job_events import Cancel, Closed, Event, Preempt
 from rsctl.emulators.job_threads import JobThread
 from rsctl.emulators.nodes import Runner
@@ -128,13 +129,17 @@ class CustomJobThread(JobThread):
         give_up = time.monotonic() + (wait or _NEVER)
         if not self.events.wait(self._in(self._behaviour.provision)):
             return outcomes.CANCELLED
-        while self._behaviour.stockouts:
+        while self._behaviour.stockouts or self._is_out_of_stock():
             self._behaviour.stockouts -= self._behaviour.stockouts > 0
             if self._retries.strategy != "FLEX_START" or time.monotonic() > give_up:
                 return outcomes.stocked_out(self._context.region)
             if not self.events.wait(time.monotonic() + _POLL_SECONDS):
                 return outcomes.CANCELLED
         return None
+
+    def _is_out_of_stock(self) -> bool:
+        places = self._behaviour.stockouts_in
+        return is_named(places, self._context.region, self._record.machines)
 
     def _attempt(self, replica_set: ReplicaSet) -> Outcome:
         """One start of all replicas, until its outcome is known."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from rsctl.emulators.behaviour import is_named
 from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Refused, Reply, Request, Route, route
 from rsctl.emulators.rate_limiter import RateLimiter
@@ -29,7 +29,7 @@ _MASKABLE = {spelling for name in MESSAGES["CustomJob"] for spelling in (name, s
 
 
 class Jobs:
-    """The custom jobs of one project in one region.
+    """The custom jobs of one project in its regions.
 
     `start` is called with the record of each new job, `cancel` and `forget` with that of one that
     is to be cancelled and one that is gone.
@@ -39,7 +39,7 @@ class Jobs:
         self,
         emulator: GoogleEmulator,
         number: str,
-        region: str,
+        regions: tuple[str, ...],
         behaviour: Behaviour,
         start: Callable[[JobRecord], None],
         cancel: Callable[[JobRecord], None],
@@ -47,7 +47,7 @@ class Jobs:
     ) -> None:
         self._emulator = emulator
         self._number = number
-        self._region = region
+        self._regions = regions
         self._behaviour = behaviour
         self._start = start
         self._cancel = cancel
@@ -71,14 +71,18 @@ class Jobs:
     def admit(self, record: JobRecord) -> bool:
         """Give a job its share of the quotas; False while that much is not left."""
         with self._emulator.lock:
-            if not self._exceeded(record.demand):
+            if not self._exceeded(record):
                 record.is_admitted = True
             return record.is_admitted
 
-    def _exceeded(self, wanted: Counter[str]) -> list[str]:
+    def _exceeded(self, new: JobRecord) -> list[str]:
+        """The metrics whose limits in its region a job would exceed."""
+        wanted = new.demand
+        if is_named(self._behaviour.no_quota_in, new.region, new.machines):
+            return list(wanted)
         used = wanted.copy()
         for record in self.records.values():
-            if record.is_admitted and not record.has_ended:
+            if record.is_admitted and not record.has_ended and record.region == new.region:
                 used.update(record.demand)
         limits = self._behaviour.quotas
         return [metric for metric in wanted if used[metric] > limits.get(metric, used[metric])]
@@ -86,15 +90,9 @@ class Jobs:
     def _create(self, request: Request) -> Reply:
         self._check_call(request, is_submission=True)
         job = self._checked(request)
-        wanted = demand(job["jobSpec"])
-        over = self._exceeded(wanted)
-        if over and self._behaviour.over_quota == "refuse":
-            metrics = ", ".join(f"{_SERVICE}/{metric}" for metric in over)
-            message = f"The following quota metrics exceed quota limits: {metrics}"
-            raise self._emulator.refuse(429, "RESOURCE_EXHAUSTED", message)
         job_id = str(10**18 + secrets.randbelow(8 * 10**18))
-        now = utc_now()
-        parent = f"projects/{self._number}/locations/{self._region}/customJobs"
+        now, region = utc_now(), request.parts["location"]
+        parent = f"projects/{self._number}/locations/{region}/customJobs"
         shown = {
             "name": f"{parent}/{job_id}",
             **job,
@@ -102,7 +100,12 @@ class Jobs:
             "createTime": now,
             "updateTime": now,
         }
-        record = JobRecord(job_id, shown, wanted)
+        record = JobRecord(job_id, region, shown, demand(job["jobSpec"]))
+        over = self._exceeded(record)
+        if over and self._behaviour.over_quota == "refuse":
+            metrics = ", ".join(f"{_SERVICE}/{metric}" for metric in over)
+            message = f"The following quota metrics exceed quota limits: {metrics}"
+            raise self._emulator.refuse(429, "RESOURCE_EXHAUSTED", message)
         self.records[job_id] = record
         answer = self._answer(request, record.copy())
         self._start(record)
@@ -139,7 +142,9 @@ class Jobs:
             start = _page_start(query.get("pageToken", ""))
         except ValueError as problem:
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
-        newest_first = [record.copy() for record in reversed(self.records.values())]
+        region = request.parts["location"]
+        own = [record for record in self.records.values() if record.region == region]
+        newest_first = [record.copy() for record in reversed(own)]
         found = [job for job in newest_first if wanted.takes(job)]
         page = [self._shown(request, job) for job in found[start : start + size]]
         answer: dict[str, Any] = {"customJobs": page} if page else {}
@@ -164,7 +169,7 @@ class Jobs:
             raise self._emulator.refuse(400, "FAILED_PRECONDITION", message)
         del self.records[record.job_id]
         self._forget(record)
-        parent = f"projects/{self._number}/locations/{self._region}/operations"
+        parent = f"projects/{self._number}/locations/{record.region}/operations"
         empty = {"@type": "type.googleapis.com/google.protobuf.Empty"}
         return Reply.of({"name": f"{parent}/{record.job_id}", "done": True, "response": empty})
 
@@ -181,8 +186,9 @@ class Jobs:
                 f"'//{_SERVICE}/projects/{request.parts['project']}' (or it may not exist)."
             )
             raise self._emulator.refuse(403, "PERMISSION_DENIED", message)
-        if request.parts["location"] != self._region:
-            message = f"{request.parts['location']} is not served here, but {self._region}."
+        if request.parts["location"] not in self._regions:
+            served = ", ".join(self._regions)
+            message = f"{request.parts['location']} is not served here, but {served}."
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
 
     def _too_many(self, what: str) -> Refused:
@@ -190,7 +196,7 @@ class Jobs:
 
     def _record(self, request: Request) -> JobRecord:
         found = self.records.get(request.parts["job"])
-        if found is None:
+        if found is None or found.region != request.parts["location"]:
             name = request.path.removeprefix("/v1/").removesuffix(":cancel")
             message = f"The CustomJob does not exist: {name}"
             raise self._emulator.refuse(404, "NOT_FOUND", message)

@@ -39,7 +39,7 @@ def submitted(account: Account) -> tuple[CloudJob, FakeNodes]:
         findings=[],
     )
     service = SageMakerService(Endpoints.of_environment())
-    url = service.create(plan, request)
+    url = service.create(plan.run, request)
     assert url == service.find(request, RUN) == f"sagemaker://us-east-1/{RUN}"
     account.wait(RUN, "Training")
     return service.open(url), account.runner.jobs[RUN]
