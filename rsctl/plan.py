@@ -1,6 +1,6 @@
 """Job and target to Submission: what would be sent, and every finding about it. Nothing is sent.
 
-`make_plan` is the only caller of `Target.render`, so that whoever plans a job, from the command
+`make_plan` is the only way to `Target.render`, so that whoever plans a job, from the command
 line or from Python, gets the same checks.
 """
 
@@ -12,8 +12,6 @@ from dataclasses import replace
 from msgspec.structs import replace as with_fields
 
 from rsctl.catalog.images import check_python
-from rsctl.costs.billing import billing_of, plan_cost
-from rsctl.costs.limit import cost_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document
@@ -23,7 +21,7 @@ from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target, capability_findings
-from rsctl.targets.inputs import planned_input_findings
+from rsctl.targets.places import render_places
 
 
 def choose_target(document: Document, name: str | None) -> Target:
@@ -51,7 +49,7 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
         source.add(_job_findings(source.job, target))
     job = source.job if source.job is not None and is_sound else source.require_job()
     try:
-        submission = _rendered(job, target, run)
+        submission = render_places(job, target, run)
     except RsctlError as problem:
         source.add(problem.findings)
         raise RsctlError(problem.exit_code, *source.findings) from None
@@ -77,7 +75,7 @@ def _planned(job: Job, target: Target, run: str) -> Submission:
     """The submission of a job that was read or made elsewhere; its findings have no lines."""
     findings = list(_job_findings(job, target))
     try:
-        submission = _rendered(job, target, run)
+        submission = render_places(job, target, run)
     except RsctlError as problem:
         raise RsctlError(problem.exit_code, *findings, *problem.findings) from None
     findings += submission.plan.findings
@@ -91,27 +89,6 @@ def _job_findings(job: Job, target: Target) -> Iterator[Finding]:
     yield from capability_findings(job, target.info)
     yield from check_python(job)
     yield from check_tracking_on(job, target.info.name)
-
-
-def _rendered(job: Job, target: Target, run: str) -> Submission:
-    """The submission, with what it costs and what there is to say of its inputs."""
-    submission = _priced(target.render(job, run), target)
-    plan = submission.plan
-    if not plan.inputs:
-        return submission
-    findings = [*plan.findings, *planned_input_findings(submission.job, plan)]
-    return replace(submission, plan=with_fields(plan, findings=findings))
-
-
-def _priced(submission: Submission, target: Target) -> Submission:
-    """With what it costs, and whether it may."""
-    plan, limits, info = submission.plan, submission.job.limits, target.info
-    billing = billing_of(info, plan.request)
-    if billing is None or info.catalog is None:
-        return submission
-    cost = plan_cost(info.catalog, plan.pools, billing, limits)
-    plan = with_fields(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
-    return replace(submission, plan=plan)
 
 
 def _completed(submission: Submission, findings: list[Finding]) -> Submission:

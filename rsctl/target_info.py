@@ -116,6 +116,12 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether jobs run elsewhere, and go on without this machine."""
     is_billed: bool = False
     """Whether machines are paid for by the hour."""
+    has_places: bool = False
+    """Whether its option `region` and `workers.machine` may be lists, which are tried in order."""
+    regional: Mapping[str, str] = {}
+    """Options of which each value belongs to one region, with what to do with several regions."""
+    tries_machines: Mapping[str, str] = {}
+    """Options by which the service itself tries several machines, with what to do beside a list."""
     catalog: Optional[str] = None
     """The catalogue of rsctl with its machines and prices."""
     billing: Optional[str] = None

@@ -14,6 +14,8 @@ from rsctl.image.findings import image_findings, recipe_of
 from rsctl.image.recipe import Recipe
 from rsctl.spec.document import Document
 from rsctl.spec.job import Job
+from rsctl.spec.places import places_of
+from rsctl.target_info import target_info
 
 BuilderName = Literal["auto", "buildx", "buildkit", "classic", "podman", "cloud"]
 
@@ -64,6 +66,7 @@ def prepare_image(
     chosen = target or (document.job.target if document.job else "process")
     is_pushed = push or builder == "cloud"
     if document.job is not None:
+        document.job = places_of(document.job, target_info(chosen))[0].job
         document.add(image_findings(document.job, chosen))
         if document.job.image.uri:
             message = "image.uri is used as it is; there is nothing to build"

@@ -142,9 +142,17 @@ def sdk_code(job: AnyJob, target: str | None = None, *, run_id: str | None = Non
     info = target_info(submission.plan.target)
     if info.sdk_code:
         code: str = import_object(info.sdk_code)(submission)
-        return code
+        return f"{_only_first(submission)}{code}"
     message = f"target {submission.plan.target} has no SDK"
     raise RsctlError(ExitCode.USAGE, error("sdk", message, "use -o json, or a cloud's target"))
+
+
+def _only_first(submission: Submission) -> str:
+    """A comment for code that leaves out what only rsctl does."""
+    if not submission.alternatives:
+        return ""
+    others = "; ".join(str(each.place) for each in submission.alternatives)
+    return f"# For {submission.place} alone. `rsctl submit` goes on to: {others}\n"
 
 
 def make_submission(

@@ -23,7 +23,7 @@ _TRUSTED = "sagemaker.amazonaws.com"
 def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
     options = job.targets.sagemaker
-    region = options.region
+    region = options.first_region
     who = run_check("credentials", lambda: _identity(region))
     yield who
     if who.verdict != "ok":

@@ -35,7 +35,7 @@ _WRITE, _READ = "storage.objects.create", "storage.objects.get"
 def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
     """The checks of one job, as far as credentials reach."""
     options = job.targets.vertex
-    project, region = str(options.project), str(options.region)
+    project, region = str(options.project), str(options.first_region)
     google = _google(project)
     who = run_check("credentials", google.identity)
     yield who

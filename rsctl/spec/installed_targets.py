@@ -19,6 +19,7 @@ from rsctl.spec.job import (
     Chief,
     Image,
     Job,
+    MachinesPerTarget,
     PerTarget,
     Reducers,
     Role,
@@ -128,9 +129,11 @@ def _texts(node: Node | None) -> Iterator[str]:
 @cache
 def _job_type(others: tuple[str, ...]) -> type[Job]:
     per: Any = _per_target_type(others)
+    machines: Any = _per_target_type(others, MachinesPerTarget)
+    several: Any = Annotated[list[Word], Meta(min_length=1)]
     word: Any = Union[Word, per, None]
     image = _changed(Image, {"repository": word})
-    workers = _changed(Workers, {"machine": word})
+    workers = _changed(Workers, {"machine": Union[Word, several, machines, None]})
     reducers = _changed(Reducers, {"machine": Union[Word, per]})
     known: Any = (*TARGETS, *others)
     names: Any = Literal[known]
@@ -146,12 +149,12 @@ def _job_type(others: tuple[str, ...]) -> type[Job]:
 
 
 @cache
-def _per_target_type(others: tuple[str, ...]) -> type[PerTarget]:
+def _per_target_type(others: tuple[str, ...], base: type[PerTarget] = PerTarget) -> type[PerTarget]:
     fields: list[Any] = [
         (name, Annotated[Optional[Text], Meta(description=f"The value on {_title(name)}.")], None)
         for name in others
     ]
-    made: type[PerTarget] = _struct(PerTarget, fields)
+    made: type[PerTarget] = _struct(base, fields)
     return made
 
 

@@ -39,6 +39,7 @@ from rsctl.spec.values import ArgName as ArgName
 from rsctl.spec.values import ArgValue as ArgValue
 from rsctl.spec.values import ImageName as ImageName
 from rsctl.spec.values import Line as Line
+from rsctl.spec.values import MachinesPerTarget as MachinesPerTarget
 from rsctl.spec.values import Module as Module
 from rsctl.spec.values import Name as Name
 from rsctl.spec.values import Package as Package
@@ -182,8 +183,11 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="NAME:COUNT on each node, such as a100-40gb:8. Absent: CPU."),
     ] = None
     machine: Annotated[
-        Union[Word, PerTarget, None],
-        Meta(description="Machine type, one each target. Absent: the smallest that fits."),
+        Union[Word, Annotated[list[Word], Meta(min_length=1)], MachinesPerTarget, None],
+        Meta(
+            description="Machine type, one each target, or several for a cloud: they are tried in "
+            "order where there are none. Absent: the smallest that fits."
+        ),
     ] = None
     processes: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=1, le=1024)]],

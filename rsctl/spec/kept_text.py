@@ -16,7 +16,9 @@ from rsctl.spec.secret_values import FORMATS
 from rsctl.spec.yaml_parser import parse
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 
-_HIDDEN = "***"
+HIDDEN = "***"
+"""What stands in the place of a secret."""
+
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _SHORTEST_WORD = 4
 _LONGEST = 200_000
@@ -34,7 +36,7 @@ def kept_text(text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for secret in reversed(dict.fromkeys(secrets)):
         _hide(lines, secret)
-    shown = re.sub(f"(?:{FORMATS.pattern}){_REST_OF_TOKEN}", _HIDDEN, "".join(lines))
+    shown = re.sub(f"(?:{FORMATS.pattern}){_REST_OF_TOKEN}", HIDDEN, "".join(lines))
     words = {w for s in secrets for w in s.text.split() if len(w) >= _SHORTEST_WORD}
     if len(shown) > _LONGEST or any(word in shown for word in words):
         return None
@@ -61,13 +63,13 @@ def _hide(lines: list[str], secret: Scalar) -> None:
     line, start = lines[first], secret.mark.column - 1
     if secret.offset is not None:
         start += secret.offset
-        lines[first] = line[:start] + _HIDDEN + line[start + len(secret.text) :]
+        lines[first] = line[:start] + HIDDEN + line[start + len(secret.text) :]
         return
     indent = len(line) - len(line.lstrip(" -"))
     end = first + 1
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > indent):
         end += 1
-    lines[first:end] = [line[:start] + _HIDDEN + "\n"]
+    lines[first:end] = [line[:start] + HIDDEN + "\n"]
 
 
 def _indent(line: str) -> int:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Optional, Union
 import msgspec
 from msgspec import Meta, field
 
-from rsctl.spec.options_common import Overlay, Text
+from rsctl.spec.options_common import Overlay, Regions, Text, first_of
 from rsctl.spec.units import Duration
 
 InputMode = Literal["FastFile", "File", "Pipe"]
@@ -77,7 +77,13 @@ class MlFlow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SageMaker."""
 
-    region: Annotated[Optional[Text], Meta(description="Region, such as us-east-1.")] = None
+    region: Annotated[
+        Optional[Regions],
+        Meta(
+            description="Region, such as us-east-1; or several, tried in order where there are no "
+            "machines."
+        ),
+    ] = None
     role: Annotated[Optional[Text], Meta(description="ARN of the execution role.")] = None
     staging: Annotated[
         Optional[S3Folder],
@@ -200,3 +206,8 @@ class SageMakerOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict
     )
     overlay: Overlay = field(default_factory=dict)
+
+    @property
+    def first_region(self) -> Optional[str]:
+        """The region, or of several the one that is tried first; a plan is for one alone."""
+        return first_of(self.region)

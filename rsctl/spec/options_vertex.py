@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Optional, Union
 import msgspec
 from msgspec import Meta, field
 
-from rsctl.spec.options_common import Overlay, Text
+from rsctl.spec.options_common import Overlay, Regions, Text, first_of
 
 
 class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,7 +47,13 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Vertex AI."""
 
     project: Annotated[Optional[Text], Meta(description="Google Cloud project id.")] = None
-    region: Annotated[Optional[Text], Meta(description="Region, such as us-central1.")] = None
+    region: Annotated[
+        Optional[Regions],
+        Meta(
+            description="Region, such as us-central1; or several, tried in order where there are "
+            "no machines."
+        ),
+    ] = None
     staging: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^gs://.+")]],
         Meta(description="gs:// folder for staged files, and for outputs if the job names none."),
@@ -129,3 +135,8 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         default_factory=dict
     )
     overlay: Overlay = field(default_factory=dict)
+
+    @property
+    def first_region(self) -> Optional[str]:
+        """The region, or of several the one that is tried first; a plan is for one alone."""
+        return first_of(self.region)

@@ -34,7 +34,7 @@ def check_tracking(job: Job) -> Iterator[Finding]:
             yield error("tracking", message, remedy, path)
             continue
         options = job.targets.vertex
-        if tracking.vertex and not (options.project and options.region):
+        if tracking.vertex and not (options.project and options.first_region):
             message = "which project and region the experiment is in is not known"
             remedy = "set targets.vertex.project and targets.vertex.region"
             yield error("tracking", message, remedy, f"{path}.vertex")
@@ -67,7 +67,7 @@ def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:
     location = str(getattr(tracking, kind))
     project = region = None
     if kind == "vertex":
-        project, region = job.targets.vertex.project, job.targets.vertex.region
+        project, region = job.targets.vertex.project, job.targets.vertex.first_region
     elif location.startswith("s3://"):
-        region = job.targets.sagemaker.region
+        region = job.targets.sagemaker.first_region
     return PlannedTracker(kind=kind, location=location, project=project, region=region)

@@ -224,7 +224,7 @@ class Location(str):
     """Where data is: `gs://bucket/path`, `s3://bucket/path`, or a local path made absolute."""
 
     expected: ClassVar[str] = "gs://BUCKET/PATH, s3://BUCKET/PATH or a local path"
-    pattern: ClassVar[str] = r"^(?!.*://).+$|^(gs|s3)://[a-z0-9][a-z0-9._-]+(/.*)?$"
+    pattern: ClassVar[str] = r"^(?!.*://).+$|^(gs|s3)://[a-z0-9]([a-z0-9._-]|\{region\})+(/.*)?$"
 
     @classmethod
     def parse(cls, text: str, base: str | os.PathLike[str]) -> Location:

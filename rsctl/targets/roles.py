@@ -41,7 +41,7 @@ def role_job(job: Job, name: str) -> Job:
         workers=Workers(
             count=role.count,
             accelerator=role.accelerator,
-            machine=role.machine,
+            machine=role.machine,  # type: ignore[arg-type]
             processes=1,
             disk=role.disk,
         ),

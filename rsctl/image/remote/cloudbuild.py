@@ -40,7 +40,9 @@ class CloudBuild:
         self._retries = RetryPolicy.of(endpoints)
         self._google = Google(endpoints)
         self._storage = GoogleBucket(endpoints, self._staging.bucket, "targets.vertex.staging")
-        path = f"projects/{quote(options.project or '', '')}/locations/{options.region}/builds"
+        path = (
+            f"projects/{quote(options.project or '', '')}/locations/{options.first_region}/builds"
+        )
         self._builds = f"{endpoints.google_url('cloudbuild')}/v1/{path}"
 
     def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:

@@ -54,7 +54,7 @@ class CodeBuild:
         self._staging = parse_staging(options.staging or "")
         self._endpoints = endpoints
         self._retries = RetryPolicy.of(endpoints)
-        self._aws = Aws(endpoints, options.region, _ROLE, _find_known)
+        self._aws = Aws(endpoints, options.first_region, _ROLE, _find_known)
 
     def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
         """Build and push; the digest. Raises RsctlError. Ctrl-C stops the build."""
@@ -77,7 +77,7 @@ class CodeBuild:
         name, key = self._staging.bucket, self._staging.folder + object_name(context)
         message = f"uploading the context to s3://{name}, {context.size} bytes"
         bucket = S3Bucket(
-            *(self._endpoints, name, self._options.region, "targets.sagemaker.staging")
+            *(self._endpoints, name, self._options.first_region, "targets.sagemaker.staging")
         )
         bucket.put(key, context, lambda: log.add_line(message))
         return f"{name}/{key}"

@@ -1,0 +1,148 @@
+"""A job planned for each of its places: the submission of the first, and the others after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from msgspec.structs import replace as with_fields
+
+from rsctl.costs.billing import billing_of, plan_cost
+from rsctl.costs.limit import cost_findings
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.spec.inputs import inputs_of
+from rsctl.spec.job import Job
+from rsctl.spec.places import MOST_PLACES, PlacedJob, place_findings, places_of
+from rsctl.target_info import TargetInfo
+from rsctl.targets.base import Submission, Target
+from rsctl.targets.inputs import planned_input_findings
+
+
+def render_places(job: Job, target: Target, run: str) -> Submission:
+    """The submission of the job's first place, with those of the others as its alternatives.
+
+    Raises RsctlError with all that is wrong in any of them: what is refused where it is tried last
+    would be known only when it is needed.
+    """
+    findings = list(place_findings(job, target.info))
+    placed = places_of(job, target.info)[:MOST_PLACES]
+    findings += _findings_of_lists(job, placed, target.info)
+    submissions: list[Submission] = []
+    known: list[Finding] = []
+    for each in placed:
+        submission, found = _rendered(each, target, run)
+        news = [finding for finding in found if finding not in known]
+        known += news
+        findings += news if each is placed[0] else _of_alternative(each, news)
+        if submission is not None and submissions:
+            findings += _differences(each, submission, submissions[0])
+        submissions += [submission] if submission is not None else []
+    if any(finding.is_error for finding in findings):
+        raise RsctlError(ExitCode.USAGE, *findings)
+    first, *others = submissions
+    plan = with_fields(first.plan, findings=findings)
+    if others:
+        plan = with_fields(plan, alternatives=[each.place for each in placed[1:]])
+    return replace(first, plan=plan, place=placed[0].place, alternatives=tuple(others))
+
+
+def _rendered(
+    placed: PlacedJob, target: Target, run: str
+) -> tuple[Submission | None, list[Finding]]:
+    try:
+        submission = _examined(target.render(placed.job, run), target)
+    except RsctlError as problem:
+        if problem.exit_code is not ExitCode.USAGE:
+            raise
+        return None, [placed.relocated(finding) for finding in problem.findings]
+    found = [placed.relocated(finding) for finding in submission.plan.findings]
+    return replace(submission, place=placed.place), found
+
+
+def _examined(submission: Submission, target: Target) -> Submission:
+    """With what it costs, and what there is to say of its inputs."""
+    submission = _priced(submission, target)
+    plan = submission.plan
+    if not plan.inputs:
+        return submission
+    findings = [*plan.findings, *planned_input_findings(submission.job, plan)]
+    return replace(submission, plan=with_fields(plan, findings=findings))
+
+
+def _priced(submission: Submission, target: Target) -> Submission:
+    """With what it costs, and whether it may."""
+    plan, limits, info = submission.plan, submission.job.limits, target.info
+    billing = billing_of(info, plan.request)
+    if billing is None or info.catalog is None:
+        return submission
+    cost = plan_cost(info.catalog, plan.pools, billing, limits)
+    plan = with_fields(plan, cost=cost, findings=[*plan.findings, *cost_findings(cost)])
+    return replace(submission, plan=plan)
+
+
+def _of_alternative(placed: PlacedJob, found: list[Finding]) -> Iterator[Finding]:
+    """What is wrong at a further place and was not before."""
+    for finding in found:
+        if finding.severity != "note":
+            is_of_item = finding.path in placed.keys.values()
+            where = "" if is_of_item else f"in {placed.place}: "
+            yield with_fields(finding, message=f"{where}{finding.message}")
+
+
+def _differences(placed: PlacedJob, submission: Submission, first: Submission) -> Iterator[Finding]:
+    """A run is of as many ranks wherever it is."""
+    here, there = submission.plan.world_size, first.plan.world_size
+    if here != there:
+        message = f"the job would have {here} ranks in {placed.place}, and {there} in {first.place}"
+        remedy = "take machines with as many accelerators, or set workers.processes"
+        yield error("places", message, remedy, placed.keys.get("workers.machine"))
+
+
+def _findings_of_lists(job: Job, placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
+    """What cannot move with a job, or not as it is."""
+    if len({each.place.machine for each in placed}) > 1:
+        yield from _of_options(job, info, info.tries_machines, "workers.machine")
+    if len({each.place.region for each in placed}) > 1:
+        yield from _of_options(job, info, info.regional, f"targets.{info.name}.region")
+        yield from _data(placed, info)
+
+
+def _of_options(
+    job: Job, info: TargetInfo, known: Mapping[str, str], path: str
+) -> Iterator[Finding]:
+    """Options that do not go with a list at a path."""
+    options = info.options_of(job)
+    for name, remedy in known.items():
+        value = getattr(options, name)
+        is_set = bool(value) and (name != "reservation" or isinstance(value, list))
+        if is_set:
+            message = f"{path} has several values, and what this names is there for one of them"
+            if name in info.tries_machines:
+                message = f"{path} has several values, and this is a list of machines too"
+            yield error("places", message, remedy, f"targets.{info.name}.{name}")
+
+
+def _data(placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
+    """Buckets stay where they are."""
+    jobs = [each.job for each in placed]
+    staging = f"targets.{info.name}.staging"
+    inputs: dict[str, list[str | None]] = {}
+    for job in jobs:
+        for given in inputs_of(job, info.name):
+            inputs.setdefault(given.key, []).append(given.location)
+    locations: dict[str, list[str | None]] = {
+        **inputs,
+        "outputs": [job.outputs for job in jobs],
+        "checkpoints": [job.checkpoints for job in jobs],
+        staging: [info.options_of(job).staging for job in jobs],
+    }
+    fixed = [path for path, each in locations.items() if each[0] and len(set(each)) == 1]
+    if fixed:
+        yield warning(
+            "places",
+            f"one location for all regions: {', '.join(fixed)}. From another region it is slower "
+            "to reach and billed, if the service takes a bucket of another region at all",
+            "write {region} into the bucket's name where each region has its own; checkpoints in "
+            "one of a region's own are not found from the next region",
+            fixed[0],
+        )
