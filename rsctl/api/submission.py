@@ -19,6 +19,7 @@ from rsctl.plan import make_plan, name_of
 from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
+from rsctl.runs.places import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.spec.document import Document
@@ -115,7 +116,8 @@ class PreparedRun:
         if known is None:
             return None
         sent = msgspec.to_builtins(self.plan)
-        if (known.target, known.plan.get("request")) != (self.plan.target, sent["request"]):
+        first = first_request(store, self.run_id) or known.plan.get("request")
+        if (known.target, first) != (self.plan.target, sent["request"]):
             message = f"there is a run {self.run_id} of another job"
             finding = error("run-id", message, "give another run id, or none")
             raise RsctlError(ExitCode.USAGE, finding)

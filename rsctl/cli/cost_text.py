@@ -27,11 +27,12 @@ def format_run_cost(cost: RunCost, has_ended: bool) -> list[str]:
     """What a run has cost, and by which prices."""
     if cost.dollars is None or cost.per_hour is None or cost.seconds is None:
         return [f"not known: {cost.unknown}"]
+    before = f" and {dollars(cost.elsewhere)} in places it has left" if cost.elsewhere else ""
     so_far = "" if has_ended else " so far"
     limit = f" of {dollars(cost.limit)}" if cost.limit is not None else ""
     return [
         f"{dollars(cost.dollars)}{limit}{so_far}: {format_duration(cost.seconds)} at "
-        f"{dollars(cost.per_hour)} an hour {_market(cost.spot)}",
+        f"{dollars(cost.per_hour)} an hour {_market(cost.spot)}{before}",
         *([cost.note] if cost.note else []),
         *format_prices(cost.prices),
     ]

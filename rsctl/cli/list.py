@@ -27,7 +27,11 @@ def command(
     limit: options.Limit = 20,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Also what each run has cost and takes on the disk."),
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Also its place, what it has cost and takes on the disk.",
+        ),
     ] = False,
     output: options.Output = "text",
 ) -> int:
@@ -69,6 +73,7 @@ def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
         state = state_on(sys.stdout, run.state, 10)
         code = "" if run.exit_code is None else run.exit_code
         details = _details(run, each.last_values())
+        details = f"{_place(run)}{details}" if sizes else details
         start = f"{run.run:<{width}}  {run.target:<{beside}}  {state}  {code:>4}  {created}"
         disk = f"  {_cost(each):>10}  {format_bytes(sizes[run.run]):>8}" if sizes else ""
         typer.echo(f"{start}  {took:>7}{disk}  {details}".rstrip())
@@ -78,6 +83,13 @@ def _cost(run: Run) -> str:
     """What it has cost, as `12.30 USD`; nothing where no price is known."""
     cost = run.cost()
     return dollars(cost.dollars) if cost and cost.dollars is not None else ""
+
+
+def _place(run: RunRecord) -> str:
+    """Where a run is, of the places that it may be tried at."""
+    tried = [place for place in run.places if place.began]
+    nth = f"place {len(tried)} of {len(run.places)}"
+    return f"{sanitize_line(str(tried[-1]))} ({nth})  " if tried else ""
 
 
 def _details(run: RunRecord, values: dict[str, float]) -> str:

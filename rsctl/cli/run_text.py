@@ -22,6 +22,8 @@ from rsctl.stream.events import (
     FindingEvent,
     ResultEvent,
     StateEvent,
+    TriedPlace,
+    now,
     seconds_between,
 )
 from rsctl.stream.formatting import format_duration, format_number
@@ -81,6 +83,8 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
     took = f" after {format_duration(seconds_between(run.created, run.ended or result.time))}"
     why = f": {run.reason}" if run.reason and not run.first_failure else ""
     lines.append(f"{run.run} {state_in_color(run.state)}{took}{why}")
+    places = [place for place in run.places if place.began]
+    lines += [f"  place {n}: {format_place(each)}" for n, each in enumerate(places, start=1)]
     lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
     for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
         lines.append(f"  {name} {format_metric(figures)}")
@@ -102,6 +106,17 @@ def format_attempt(attempt: Attempt) -> str:
     rank = f" (rank {failure.rank})" if failure.rank is not None else ""
     causes = "".join(f"; {sanitize_line(cause.message)}" for cause in failure.causes[:1])
     return f"{failure.replica}{rank} failed first: {_how(failure)}{causes}"
+
+
+def format_place(place: TriedPlace) -> str:
+    """Where a run was or is tried, and what became of it there."""
+    where = sanitize_line(str(place))
+    if place.began is None:
+        return f"{where}: not tried"
+    state = place.state.value if place.state else "unknown"
+    took = format_duration(seconds_between(place.began, place.ended or now()))
+    why = f": {sanitize_line(place.reason)}" if place.reason else ""
+    return f"{where}: {state} after {took}{why}" if place.ended else f"{where}: {state}{why}"
 
 
 def format_metric(figures: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.cost_text import format_run_cost
 from rsctl.cli.results import format_location
-from rsctl.cli.run_text import failure_block, format_attempt, state_on
+from rsctl.cli.run_text import failure_block, format_attempt, format_place, state_on
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.findings import ExitCode
@@ -63,6 +63,7 @@ def _lines(found: Run, travel: Gradients | None) -> list[str]:
         money = format_run_cost(cost, run.state.is_final)
         table += [("cost", money[0]), *(("", line) for line in money[1:])]
     table += [("gradients", travel.format())] if travel else []
+    table += [(f"place {n}", format_place(each)) for n, each in enumerate(run.places, start=1)]
     table += [(f"attempt {each.attempt}", format_attempt(each)) for each in run.attempts]
     width = max([12, *(len(name) + 2 for name, _ in table)])
     lines += [f"  {name:<{width}}{text}".rstrip() for name, text in table]

@@ -21,13 +21,15 @@ class RunCost(msgspec.Struct, kw_only=True, frozen=True):
     """What a run has cost in US dollars, so far if it goes on; `unknown` says why if nobody knows.
 
     It is `seconds` at `per_hour`, on demand or, if `spot`, as spot: the prices of when it was
-    submitted. `limit` is its `limits.cost`.
+    submitted; and `elsewhere`, what it has cost in places that it has left. `limit` is its
+    `limits.cost`.
     """
 
     dollars: Optional[float] = None
     per_hour: Optional[float] = None
     seconds: Optional[float] = None
     spot: bool = False
+    elsewhere: Optional[float] = None
     limit: Optional[float] = None
     prices: list[PoolPrice] = []
     note: Optional[str] = None
@@ -67,11 +69,17 @@ def run_cost(run: RunRecord) -> RunCost | None:
         prices=planned.prices,
         note=planned.note,
     )
+    left = [place for place in run.places if place.ended and place.dollars is not None]
+    elsewhere = sum(place.dollars or 0.0 for place in left)
+    if elsewhere:
+        cost = msgspec.structs.replace(cost, elsewhere=round(elsewhere, 6))
     if planned.per_hour is None:
         return msgspec.structs.replace(cost, unknown=planned.unknown)
     if cost.seconds is None:
+        if elsewhere:
+            return msgspec.structs.replace(cost, dollars=elsewhere, seconds=0.0)
         return msgspec.structs.replace(cost, unknown="it has not started")
-    return msgspec.structs.replace(cost, dollars=planned.per_hour * cost.seconds / HOUR)
+    return msgspec.structs.replace(cost, dollars=elsewhere + planned.per_hour * cost.seconds / HOUR)
 
 
 def _is_billed(run: RunRecord) -> bool:

@@ -64,6 +64,13 @@ STEPS = (
     """
     ALTER TABLE runs ADD COLUMN spec TEXT;
     """,
+    """
+    CREATE TABLE IF NOT EXISTS places (
+        run TEXT NOT NULL REFERENCES runs(id), number INTEGER NOT NULL, region TEXT, machine TEXT,
+        plan TEXT NOT NULL, image TEXT, placeholders TEXT NOT NULL, state TEXT, reason TEXT,
+        url TEXT, began TEXT, ended TEXT, dollars REAL, PRIMARY KEY (run, number)) WITHOUT ROWID;
+    ALTER TABLE runs ADD COLUMN ending TEXT;
+    """,
 )
 """Statements that end with `;`, one text a version."""
 

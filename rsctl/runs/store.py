@@ -21,7 +21,7 @@ from rsctl.runs.records import Replica as Replica
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
-from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent
+from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent, TriedPlace
 from rsctl.stream.metrics import MetricSpec
 
 Run = RunRecord
@@ -29,7 +29,7 @@ Run = RunRecord
 _LATE_VALUES = 200
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
-    *("versions", "step_times", "predictions"),
+    *("versions", "step_times", "predictions", "places"),
 )
 
 
@@ -244,6 +244,7 @@ class Store(Database):
             spec=spec,
             first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
             attempts=self._attempts(known.run),
+            places=self._places(known),
             replicas=self._replicas(known.run),
             facts=self._facts(known.run),
         )
@@ -263,6 +264,19 @@ class Store(Database):
             )
             for number, ended, reason, failure in self._db.execute(query, (run,))
         ]
+
+    def _places(self, run: Run) -> list[TriedPlace]:
+        """The present one is in the state of the run itself."""
+        names = TriedPlace.__struct_fields__
+        query = f"SELECT {', '.join(names)} FROM places WHERE run=? ORDER BY number"  # noqa: S608
+        rows = (dict(zip(names, row, strict=True)) for row in self._db.execute(query, (run.run,)))
+        places = [msgspec.convert(row, TriedPlace) for row in rows]
+        begun = sum(place.began is not None for place in places)
+        if begun:
+            url = None if run.url == f"{run.target}://{run.run}" else run.url
+            present = {"state": run.state, "reason": run.reason, "ended": run.ended, "url": url}
+            places[begun - 1] = replace(places[begun - 1], **present)
+        return places
 
     def _replicas(self, run: str) -> list[Replica]:
         query = "SELECT replica, state, since, exit_code, reason FROM replicas WHERE run=?"

@@ -100,12 +100,33 @@ class Attempt(msgspec.Struct, kw_only=True):
     failure: Optional[Failure] = None
 
 
+class TriedPlace(msgspec.Struct, kw_only=True, frozen=True):
+    """A region and machine type that a run is tried at, and what became of it there.
+
+    `began` is None as long as it was not tried. `reason` is why it is, or was, in `state`; `url`
+    the job's there, `dollars` what a job that has ended there has cost, if that is known.
+    """
+
+    region: Optional[str] = None
+    machine: Optional[str] = None
+    state: Optional[JobState] = None
+    reason: Optional[str] = None
+    began: Optional[str] = None
+    ended: Optional[str] = None
+    url: Optional[str] = None
+    dollars: Optional[float] = None
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.region, self.machine)))
+
+
 class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     """The last event: how the run ended, as far as the one who watched it knows.
 
     `run` is None if it did not come to a run. `results` are the locations of its outputs, its
     checkpoints and, on clouds, its model. `cost` is a RunCost where machines are billed.
-    `attempts` are the starts before the last one, whose number is `attempt`.
+    `attempts` are the starts before the last one, whose number is `attempt`; `places` are where it
+    was tried, if it had more than one.
     """
 
     time: str
@@ -118,6 +139,7 @@ class ResultEvent(msgspec.Struct, tag="result", kw_only=True, frozen=True):
     results: dict[str, str] = {}
     attempt: int = 1
     attempts: list[Attempt] = []
+    places: list[TriedPlace] = []
     cost: Optional[dict[str, Any]] = None
 
 

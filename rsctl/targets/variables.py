@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
 from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
+from rsctl.spec.kept_text import HIDDEN
 from rsctl.targets.chief import chief_job
 from rsctl.targets.roles import role_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
@@ -100,13 +101,28 @@ def _secrets(job: Job) -> dict[str, str]:
     return {name: str(env[name]) for env, shown in nodes for name in env if shown[name] is None}
 
 
+def values_of_secrets(job: Optional[Job], names: Iterable[str]) -> dict[str, str]:
+    """Those of some secrets that can be had: new ones of the run's own, and the job's.
+
+    The job may be one that was read again, where a value that was a plain text is not kept.
+    """
+    own = _secrets(job) if job is not None else {}
+    kept = {name: own[name] for name in names if name in own and HIDDEN not in own[name]}
+    return {**kept, **_made(names)}
+
+
 def secret_values(submission: Submission) -> dict[str, str]:
     """What the plan leaves out: the spec's secrets, and a new token of the run's own.
 
     Where the job asks for TLS, also the certificate of its reducers, with its key.
     """
+    made, own = _made(submission.secrets), _secrets(submission.job)
+    return {name: made[name] if name in made else own[name] for name in submission.secrets}
+
+
+def _made(names: Iterable[str]) -> dict[str, str]:
+    """New values for those of some names that are the run's own."""
     from secrets import token_hex  # not for `plan`, which needs none
 
     makers = {TOKEN: token_hex, IDENTITY_VARIABLE: make_identity}
-    own = _secrets(submission.job)
-    return {name: makers[name]() if name in makers else own[name] for name in submission.secrets}
+    return {name: makers[name]() for name in names if name in makers}

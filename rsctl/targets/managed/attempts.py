@@ -34,7 +34,7 @@ class AttemptTracker:
         self._folder, self._job = folder, job
         self._progress, self._recorder = progress, recorder
         self._limit = _restart_limit(folder)
-        recorder.attempt = progress.attempt
+        recorder.attempt = progress.before + progress.attempt
 
     def count(self, status: JobStatus) -> JobStatus:
         """The status with the number of its attempt. Raises Unreachable and RsctlError."""
@@ -47,6 +47,7 @@ class AttemptTracker:
             self._begin(number, status.time, status.reason if is_counted else None)
         if not status.state.is_final:
             self._end_if_too_many()
+        number += progress.before
         return self._with_limit(msgspec.structs.replace(status, attempt=number))
 
     def examine(self, line: LogEvent) -> bool:
@@ -68,7 +69,8 @@ class AttemptTracker:
         """
         progress = self._progress
         number = progress.starts.get(failure.replica, progress.attempt)
-        earlier = [each for each in progress.attempts if each.attempt == number]
+        counted = progress.before + number
+        earlier = [each for each in progress.attempts if each.attempt == counted]
         if number >= progress.attempt or not earlier:
             progress.add_failure(failure)
         elif earlier[0].failure is None:
@@ -78,11 +80,11 @@ class AttemptTracker:
         """The attempt so far has ended, as one that was followed by another."""
         progress = self._progress
         why = reason or (_AGAIN_ON_SPOT if self._is_spot else _AGAIN)
-        ended = Attempt(attempt=progress.attempt, ended=time, reason=why)
+        ended = Attempt(attempt=progress.before + progress.attempt, ended=time, reason=why)
         progress.attempts.append(ended)
         self._explain(ended, progress.failures)
         progress.begin(number)
-        self._recorder.attempt = number
+        self._recorder.attempt = progress.before + number
 
     def _explain(self, attempt: Attempt, failures: list[Failure]) -> None:
         failure = first_failure(failures, self._folder) if failures else None

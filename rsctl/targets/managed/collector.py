@@ -15,6 +15,7 @@ import msgspec
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.places import PlaceEnd, may_go_on
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Run, Store
@@ -28,6 +29,7 @@ from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import Measurements
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.room import lack_of_room
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
@@ -46,9 +48,10 @@ class Collector:
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
-        self._poller = StatusPoller(folder, job, self._progress)
+        self._poller = StatusPoller(folder, job, self._progress, run, self._keep)
         self._attempts = AttemptTracker(folder, job, self._progress, self._recorder)
         self._status: JobStatus | None = None
+        self._end_here: PlaceEnd | None = None
         self._metrics: list[MetricEvent] = []
         self._failed_calls = 0
         self._is_requested = self._is_in_step = False
@@ -79,6 +82,12 @@ class Collector:
     def is_over(self) -> bool:
         """Whether nothing more will come by this collector: on a full disk the log is left out."""
         return self.is_complete or self._has_end_without_log
+
+    @property
+    def end_of_place(self) -> PlaceEnd | None:
+        """Why the run goes on to its next place, once all of its job here has been collected."""
+        is_pending = self._progress.running and not self._log.is_complete(self._pools)
+        return None if is_pending else self._end_here
 
     @property
     def has_ended(self) -> bool:
@@ -152,7 +161,7 @@ class Collector:
         """Ask for the job's status, if that is due, and record what has changed."""
         if self.has_ended and self._status is not None and self._is_explained(self._status):
             return
-        if not self._status_timer.is_due():
+        if self._end_here is not None or not self._status_timer.is_due():
             return
         self._is_requested = False
         try:
@@ -161,6 +170,8 @@ class Collector:
             if not self._is_gone(problem):
                 raise
             self.abandon(f"the cloud has no such job any more: {problem}")
+            return
+        if self._leaves_place(status):
             return
         is_news = self._progress.enter(status.state, status.reason)
         for finding in status.findings:
@@ -175,6 +186,24 @@ class Collector:
             self._status_timer.expire()
         if is_news:
             self._keep()
+
+    def _leaves_place(self, status: JobStatus) -> bool:
+        """Whether the job's end is not the run's, or is not known yet to be: there may be room
+        elsewhere.
+        """
+        if not status.state.is_final or not may_go_on(self._store, self._run.run):
+            return False
+        if not self._is_explained(status):
+            self._status_timer.restart(False)
+            return True
+        why = lack_of_room(status, self._progress, self._folder)
+        if why is None:
+            return False
+        self._end_here = PlaceEnd(status.state, why, stamped(status.time))
+        if self._progress.running:
+            self._take_measurements()
+        self._measurements.update_facts(status)
+        return True
 
     def _poll_final_state(self) -> None:
         """Ask for the job's status where the disk is full: only its end can be written down.
@@ -209,7 +238,8 @@ class Collector:
         self._store.record(self._run.run, _final_event(status))
 
     def _collect_log(self) -> bool:
-        ended = stamped(self._status.time) if self._status is not None and self.has_ended else None
+        has_ended = self.has_ended or self._end_here is not None
+        ended = stamped(self._status.time) if self._status is not None and has_ended else None
         has_lines = self._log.read(self._pools, ended)
         if has_lines:
             self._keep()

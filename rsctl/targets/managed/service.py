@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Optional, Protocol
 
 import msgspec
 
-from rsctl.findings import Finding, JobState
+from rsctl.findings import Finding, JobState, RsctlError
 from rsctl.runs.records import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
-from rsctl.targets.base import Plan, Pool
+from rsctl.targets.base import Pool
 
 Measured = Mapping[str, Mapping[str, float]]
 """By replica, the last value of each metric that begins with `cloud.`, less that."""
@@ -29,6 +29,10 @@ class Unreachable(Exception):
 
     Text: who gave none, and what happened. Whoever collects tries again later, and reports it.
     """
+
+
+class NoRoom(RsctlError):
+    """A job was not created since there are no machines for it there, or none by the quota."""
 
 
 class Line(NamedTuple):
@@ -137,13 +141,20 @@ class CloudJob(Protocol):
 
 
 class JobService(Protocol):
-    """Where jobs are created and found."""
+    """Where jobs are created and found.
 
-    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+    `settled_after` are the seconds after which a create that was sent by a process which has gone,
+    and whose job is not found, may be sent again: 0 where the job's name keeps it to one.
+    """
+
+    settled_after: float
+
+    def create(self, run: str, request: dict[str, Any]) -> str:
         """Send the request, its image and secrets filled in; the URL of the job.
 
         Idempotent by the run's id: a job of this run that is there already is the answer, also
-        after an answer was lost. Raises RsctlError; Unanswered if there may be a job all the same.
+        after an answer was lost. Raises RsctlError, NoRoom if machines are lacking; Unanswered if
+        there may be a job all the same.
         """
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.costs.billing import HOUR
 from rsctl.costs.limit import dollars
 from rsctl.findings import JobState
 from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
+from rsctl.runs.records import RunRecord
 from rsctl.stream.events import now, parse_time, seconds_between
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
@@ -16,13 +20,25 @@ _WAITING = (JobState.QUEUED, JobState.STARTING)
 
 
 class StatusPoller:
-    """Asks how the job is; one that is cancelled for a limit of its own has expired."""
+    """Asks how the job is; one that is cancelled for a limit of its own has expired.
 
-    def __init__(self, folder: RunFolder, job: CloudJob, progress: Progress) -> None:
-        self._job, self._progress = job, progress
+    `keep` writes `progress` down.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        job: CloudJob,
+        progress: Progress,
+        run: RunRecord,
+        keep: Callable[[], None],
+    ) -> None:
+        self._job, self._progress, self._keep = job, progress, keep
         description = _description(folder)
+        self._cost = _cost_limit(description, run)
+        self._spent_before = sum(place.dollars or 0.0 for place in run.places)
         self._longest_wait = description.queue if description else None
-        self._cost = description.cost if description else None
+        self._is_cancelled = False
 
     def status(self) -> JobStatus:
         """How the job is now. Raises Unreachable and RsctlError."""
@@ -40,9 +56,11 @@ class StatusPoller:
         progress.waiting_since = progress.waiting_since or stamped(status.time)
         waited = seconds_between(progress.waiting_since, now())
         limit = self._longest_wait
-        if limit is not None and waited > limit and not progress.waited_too_long:
-            self._job.cancel()
+        if limit is not None and waited > limit and not self._is_cancelled:
             progress.waited_too_long = True
+            self._keep()  # whoever sees the end, should this be killed, knows why
+            self._job.cancel()
+            self._is_cancelled = True
 
     def _limit_cost(self, status: JobStatus) -> None:
         """All time since it first ran counts: its machines may stay while it is restarted."""
@@ -51,7 +69,8 @@ class StatusPoller:
             progress.running_since = progress.running_since or stamped(status.time)
         if self._cost is None or progress.running_since is None or progress.cost_too_much:
             return
-        if _spent(self._cost, progress.running_since) > self._cost.dollars:
+        spent = self._spent_before + _spent(self._cost, progress.running_since)
+        if spent > self._cost.dollars:
             self._job.cancel()
             progress.cost_too_much = True
 
@@ -86,6 +105,13 @@ def stamped(time: str) -> str:
 
 def _spent(cost: CostLimit, since: str) -> float:
     return cost.per_hour * seconds_between(since, now()) / HOUR
+
+
+def _cost_limit(description: RunDescription | None, run: RunRecord) -> CostLimit | None:
+    """The limit of the run, at what its machines cost where it is."""
+    limit = description.cost if description else None
+    here = run.plan.get("cost", {}).get("per_hour") if run.places else None
+    return limit if limit is None or here is None else replace(limit, per_hour=float(here))
 
 
 def _description(folder: RunFolder) -> RunDescription | None:

@@ -7,7 +7,8 @@ job's log and states into it, one process a run; everybody else reads what is th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from threading import get_ident
 from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,15 @@ from rsctl.runs import emulator
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
 from rsctl.target_info import TargetInfo
-from rsctl.targets.base import Plan, Pool, Submission, Unanswered, metric_specs, replica_names
+from rsctl.targets.base import (
+    Placeholder,
+    Plan,
+    Pool,
+    Submission,
+    Unanswered,
+    metric_specs,
+    replica_names,
+)
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService, Unreachable
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from rsctl.image.events import Show
+    from rsctl.runs.places import PlaceEnd, PlannedPlace
     from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.watcher import RunWatcher
 
@@ -50,6 +60,8 @@ class ManagedTarget:
     def __init__(self) -> None:
         # A watcher belongs to the thread that made it, as its connection to the store does.
         self._watchers: dict[tuple[str, int], RunWatcher] = {}
+        self._secrets: dict[str, dict[str, str]] = {}
+        """Of runs that this process has submitted, for the places that they go on to."""
 
     def service(self, endpoints: Endpoints) -> JobService:
         """The job service at some endpoints; equal ones have the same."""
@@ -60,10 +72,12 @@ class ManagedTarget:
         del submission
         return None
 
+    def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
+        """The request for a run's place by its number from 2: another job than all before it."""
+        raise NotImplementedError
+
     def submit(self, submission: Submission, record: Callable[[], None], show: Show) -> None:
         """Have the image, then send the request; a run that somebody submits is left alone."""
-        from rsctl.targets.managed.package_upload import upload_package
-
         plan = submission.plan
         folder = RunFolder(plan.run)
         lock = folder.begin(_description(submission, self.restart_limit(submission)))
@@ -71,14 +85,45 @@ class ManagedTarget:
             return
         try:
             record()
-            image = plan.image.reference or self.have_image(submission, show)
-            upload_package(submission, endpoints_of(plan.run), show)
+            image = self._provide(submission, show)
+            if submission.alternatives:
+                self._submit_to_places(submission, image, show)
+                return
             request = resolve_placeholders(
                 plan.request, submission.placeholders, image, secret_values(submission)
             )
-            self._create(plan, request)
+            self._create(plan.run, plan.request, request)
         finally:
             os.close(lock)
+
+    def _provide(self, submission: Submission, show: Show) -> str | None:
+        """Have the image and the package where the job will find them; the image's reference."""
+        from rsctl.targets.managed.package_upload import upload_package
+
+        image = submission.plan.image.reference or self.have_image(submission, show)
+        upload_package(submission, endpoints_of(submission.plan.run), show)
+        return image
+
+    def _submit_to_places(self, first: Submission, image: str | None, show: Show) -> None:
+        """Have all that each place needs, for later nobody may have the files; then send the job
+        to the first place with room.
+        """
+        from rsctl.runs.places import add_places
+        from rsctl.targets.managed.moves import Mover
+        from rsctl.targets.managed.placed import planned_place
+
+        run, others = first.plan.run, first.alternatives
+        places = [planned_place(first, first, image, first.plan.request)]
+        for number, each in enumerate(others, start=2):
+            request = self.numbered_request(each.plan.request, number)
+            places.append(planned_place(each, first, self._provide(each, show), request))
+        secrets: dict[str, str] = {}
+        for each in (*others, first):
+            secrets |= secret_values(each)
+        self._secrets[run] = secrets
+        store = _open_store()
+        add_places(store, run, places)
+        Mover(run, lambda place: self._create_at(run, place, is_taken_back=True)).send()
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
@@ -86,47 +131,82 @@ class ManagedTarget:
 
         return ensure_planned_image(submission, show)
 
-    def _create(self, plan: Plan, request: dict[str, Any]) -> None:
-        """Send the request. An interruption waits for its answer, and takes the job back: a request
-        that is under way may make a job however soon its sender has gone.
+    def _create_at(self, run: str, place: PlannedPlace, is_taken_back: bool = False) -> None:
+        """Create the job of a place; see `_create`. Raises RsctlError without its secrets."""
+        from rsctl.targets.managed.placed import secrets_of
+
+        secrets = self._secrets.get(run) or secrets_of(_open_store().find(run), place)
+        planned = place.plan["request"]
+        request = resolve_placeholders(
+            planned, [Placeholder(*each) for each in place.placeholders], place.image, secrets
+        )
+        self._create(run, planned, request, is_taken_back)
+
+    def _create(
+        self,
+        run: str,
+        planned: Mapping[str, Any],
+        request: dict[str, Any],
+        is_taken_back: bool = True,
+    ) -> None:
+        """Send a request, the plan's with its placeholders resolved.
+
+        An interruption waits for the answer: a request that is under way may make a job however
+        soon its sender has gone. Then the job is taken back, or else recorded and left to run.
         """
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1) as threads:
-            creation = threads.submit(self._service_of(plan.run).create, plan, request)
+            creation = threads.submit(self._service_of(run).create, run, request)
             try:
-                _open_store().locate(plan.run, creation.result())
+                self._locate(run, creation.result())
             except KeyboardInterrupt:
-                self._withdraw(plan, creation)
+                if is_taken_back:
+                    self._withdraw(run, planned, creation)
+                else:
+                    with suppress(RsctlError):  # whoever asks next looks for the job
+                        self._locate(run, creation.result())
                 raise
 
-    def _withdraw(self, plan: Plan, creation: Future[str]) -> None:
+    def _locate(self, run: str, url: str) -> None:
+        """Record where the job is; one whose run was to end meanwhile is cancelled."""
+        from rsctl.runs.places import is_to_end
+
+        store = _open_store()
+        store.locate(run, url)
+        if is_to_end(store, run):
+            _end(self._service_of(run).open(url))
+
+    def _withdraw(self, run: str, planned: Mapping[str, Any], creation: Future[str]) -> None:
         """Cancel the job that an interrupted request has made, if any. Raises Unanswered."""
+        from rsctl.runs.places import ask_to_end
+
+        ask_to_end(_open_store(), run)
         try:
             url = creation.result()
         except (Unanswered, KeyboardInterrupt):
-            url = self._find_job_of(plan)
+            url = self._find_job_of(run, planned)
         except RsctlError:  # it was refused
             return
-        _open_store().locate(plan.run, url)
+        _open_store().locate(run, url)
         try:
-            _reached(self._service_of(plan.run).open(url).cancel)
+            _reached(self._service_of(run).open(url).cancel)
         except RsctlError as problem:
-            raise Unanswered(plan.run, problem) from None
+            raise Unanswered(run, problem) from None
 
-    def _find_job_of(self, plan: Plan) -> str:
+    def _find_job_of(self, run: str, planned: Mapping[str, Any]) -> str:
         """The URL of a run's job, when the answer that had it was lost. Raises Unanswered."""
-        service = self._service_of(plan.run)
+        service = self._service_of(run)
         for _ in range(_FIND_TRIES):
             try:
-                url = _reached(lambda: service.find(plan.request, plan.run))
+                url = _reached(lambda: service.find(planned, run))
             except RsctlError as problem:
-                raise Unanswered(plan.run, problem) from None
+                raise Unanswered(run, problem) from None
             if url is not None:
                 return url
-            sleep(_FIND_SECONDS * endpoints_of(plan.run).time_scale)
+            sleep(_FIND_SECONDS * endpoints_of(run).time_scale)
         finding = error("interrupted", "interrupted before the cloud had answered")
-        raise Unanswered(plan.run, RsctlError(ExitCode.ENVIRONMENT, finding))
+        raise Unanswered(run, RsctlError(ExitCode.ENVIRONMENT, finding))
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
         """See Target.events. The cursor counts bytes of each replica's log and of the states."""
@@ -174,7 +254,10 @@ class ManagedTarget:
         return cursor_before_last(RunFolder(run), lines)
 
     def cancel(self, run: str) -> None:
-        """Ask the job to end."""
+        """Ask the job to end, and the run to go on nowhere else."""
+        from rsctl.runs.places import ask_to_end
+
+        ask_to_end(_open_store(), run)
         job = self.find_job(run)
         if job is not None:
             _end(job)
@@ -222,9 +305,32 @@ class ManagedTarget:
             store.locate(run, url)
             return service.open(url)
         is_old = seconds_between(known.created, now()) > _LOST_AFTER
-        if not known.state.is_final and (gone or is_old):
+        is_moving = any(place.ended for place in known.places)
+        if not known.state.is_final and (gone or (is_old and not is_moving)):
             _give_up(store, run)
         return None
+
+    def _have_job(self, run: str) -> CloudJob | None:
+        """The run's job; one that was between two places when it was killed goes on.
+
+        For whoever holds the run's lock. Raises RsctlError.
+        """
+        job = self.find_job(run)
+        known = _open_store().get(run)
+        if job is not None or known is None or known.state.is_final or not known.places:
+            return job
+        from rsctl.targets.managed.moves import Mover
+
+        service = self._service_of(run)
+        settled_after = service.settled_after * endpoints_of(run).time_scale
+        Mover(run, lambda place: self._create_at(run, place)).resume(settled_after)
+        return self.find_job(run)
+
+    def _move(self, run: str, end: PlaceEnd) -> None:
+        """Take a run to its next place, whose job has ended; for whoever holds its lock."""
+        from rsctl.targets.managed.moves import Mover
+
+        Mover(run, lambda place: self._create_at(run, place)).move(end)
 
     def _service_of(self, run: str) -> JobService:
         return self.service(endpoints_of(run))
@@ -234,17 +340,18 @@ class ManagedTarget:
         if key not in self._watchers:
             from rsctl.targets.managed.watcher import RunWatcher  # which a plan does not need
 
-            self._watchers[key] = RunWatcher(run, self.find_job)
+            self._watchers[key] = RunWatcher(run, self._have_job, self._move)
         return self._watchers[key]
 
 
 def _description(submission: Submission, restarts: RestartLimit | None) -> RunDescription:
     plan, job = submission.plan, submission.job
+    plans = (plan, *(each.plan for each in submission.alternatives))
     return RunDescription(
         run=plan.run,
         target=plan.target,
         request=plan.request,
-        replicas=replica_names(plan.pools),
+        replicas=list(dict.fromkeys(name for p in plans for name in replica_names(p.pools))),
         metrics=metric_specs(job),
         queue=float(job.limits.queue) if job.limits.queue else None,
         restarts=restarts,

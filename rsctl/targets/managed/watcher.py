@@ -11,6 +11,7 @@ import msgspec
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
+from rsctl.runs.places import PlaceEnd
 from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of
@@ -26,12 +27,18 @@ _GONE = "its emulator has ended; what was left of the job has been cleared away"
 class RunWatcher:
     """Takes the run's lock if it can have it, and keeps it until it is closed.
 
-    `find_job` finds the run's job, None if there is none (yet).
+    `find_job` finds the run's job, or makes it if the run is between two places; None if there is
+    none (yet). `move` takes a run to its next place whose job has ended for want of room.
     """
 
-    def __init__(self, run: str, find_job: Callable[[str], CloudJob | None]) -> None:
+    def __init__(
+        self,
+        run: str,
+        find_job: Callable[[str], CloudJob | None],
+        move: Callable[[str, PlaceEnd], None],
+    ) -> None:
         self._folder = RunFolder(run)
-        self._find_job = find_job
+        self._find_job, self._move = find_job, move
         self._store = Store()
         self._lock: int | None = None
         self._collector: Collector | None = None
@@ -51,6 +58,7 @@ class RunWatcher:
             self._end_with_emulator(collector)  # whose key, too, is gone with it
             collector.step()
             self._end_with_emulator(collector)
+            self._go_on(collector)
         return self._is_over()
 
     def catch_up(self) -> None:
@@ -65,6 +73,7 @@ class RunWatcher:
             self._end_with_emulator(collector)
             _until_quiet(collector, endpoints_of(self._folder.run).time_scale)
             self._end_with_emulator(collector)
+            self._go_on(collector)
 
     @property
     def has_ended(self) -> bool:
@@ -90,6 +99,14 @@ class RunWatcher:
             emulator.end(self._folder.run)
         elif emulator.is_lost(self._folder.run):
             collector.abandon(_GONE)
+
+    def _go_on(self, collector: Collector) -> None:
+        """Take the run to its next place, if there was no room for it at this one."""
+        end = collector.end_of_place
+        if end is not None:
+            collector.close()
+            self._collector, self._try_at = None, 0.0
+            self._move(self._folder.run, end)
 
     def _open(self) -> Collector | None:
         """The collector, if this process can have the lock and the run has a job."""
@@ -119,7 +136,7 @@ class RunWatcher:
 
 def _until_quiet(collector: Collector, time_scale: float) -> None:
     quiet_since = monotonic()
-    while not collector.is_over:
+    while not collector.is_over and collector.end_of_place is None:
         longest = _QUIET_SECONDS_AT_END if collector.has_ended else _QUIET_SECONDS
         if collector.step():
             quiet_since = monotonic()

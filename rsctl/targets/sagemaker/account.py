@@ -27,16 +27,16 @@ _DIGEST = len("@sha256:") + 64
 def account_findings(job: Job) -> Iterator[Finding]:
     """Whether region, role and image go together."""
     options = job.targets.sagemaker
-    if options.region is None:
+    if options.first_region is None:
         remedy = "name it, such as us-east-1"
         yield error("region", "target sagemaker needs a region", remedy, f"{_OPTIONS}.region")
-    elif not _REGION.fullmatch(options.region):
-        message = f"{options.region!r} is no region of AWS"
+    elif not _REGION.fullmatch(options.first_region):
+        message = f"{options.first_region!r} is no region of AWS"
         yield error("region", message, "write it as in us-east-1", f"{_OPTIONS}.region")
-    elif unknown := unknown_region("sagemaker", options.region):
+    elif unknown := unknown_region("sagemaker", options.first_region):
         yield unknown
     elif options.role and options.role.startswith("arn:"):
-        yield from _role_findings(options.role, options.region)
+        yield from _role_findings(options.role, options.first_region)
     if options.registry_access == "Platform":
         yield from _image_findings(job)
 
@@ -83,7 +83,7 @@ def _image_findings(job: Job) -> Iterator[Finding]:
 
 
 def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Finding]:
-    region = job.targets.sagemaker.region
+    region = job.targets.sagemaker.first_region
     is_known = region is not None and _REGION.fullmatch(region)
     if repository.ecr and is_known and repository.ecr.region != region:
         yield warning(

@@ -14,8 +14,9 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.targets.base import Plan, Unanswered
-from rsctl.targets.managed.service import Unreachable
+from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.known_errors import NO_ROOM
+from rsctl.targets.managed.service import NoRoom, Unreachable
 from rsctl.targets.sagemaker.description import run_of
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, find_known, name_taken
 from rsctl.targets.sagemaker.job import SageMakerJob
@@ -28,13 +29,15 @@ _FIELD = "targets.sagemaker"
 class SageMakerService:
     """See rsctl.targets.managed.service.JobService. Threads can share it."""
 
+    settled_after = 0.0
+
     def __init__(self, endpoints: Endpoints, retries: RetryPolicy | None = None) -> None:
         self._endpoints = endpoints
         self._retries = retries or RetryPolicy.of(endpoints)
         self._lock = Lock()
         self._regions: dict[str, Aws] = {}
 
-    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+    def create(self, run: str, request: dict[str, Any]) -> str:
         """Send CreateTrainingJob; see JobService.create.
 
         A name is unique in its account and region, so of two requests for a run only one becomes
@@ -48,19 +51,24 @@ class SageMakerService:
         for attempt in range(1, self._retries.tries + 1):
             try:
                 taken = _create(aws, body)
-                if taken is None or _is_there(aws, address, plan.run):
+                if taken is None or _is_there(aws, address, run):
                     return address.url
                 raise taken
             except NoAnswer as problem:
                 unanswered = problem
                 is_unknown |= problem.sent and not problem.is_busy
+            except AwsError as problem:
+                refused = _refusal(problem)
+                if is_unknown and isinstance(refused, NoRoom):  # for its own job, perhaps
+                    raise Unanswered(run, problem) from None
+                raise refused from None
             if attempt < self._retries.tries:
                 self._retries.before_retry(attempt)
             with suppress(NoAnswer):
-                if _is_there(aws, address, plan.run):
+                if _is_there(aws, address, run):
                     return address.url
         given_up = aws.given_up(unanswered)
-        raise Unanswered(plan.run, given_up) if is_unknown else given_up
+        raise Unanswered(run, given_up) if is_unknown else given_up
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """See JobService.find. Raises Unreachable, or RsctlError."""
@@ -87,6 +95,12 @@ class SageMakerService:
 
     def _new(self, region: str, known: FindKnown) -> Aws:
         return Aws(self._endpoints, region, _FIELD, known, self._retries)
+
+
+def _refusal(problem: AwsError) -> RsctlError:
+    if any(finding.code in NO_ROOM for finding in problem.findings):
+        return NoRoom(problem.exit_code, *problem.findings)
+    return problem
 
 
 def _create(aws: Aws, body: Mapping[str, Any]) -> AwsError | None:

@@ -18,5 +18,5 @@ def limited_by_cost(job: Job, resolved: ResolvedPools) -> Job:
         Pool(role=GROUPS.get(name, name), count=count, machine=machine.name)
         for name, machine, count in resolved.groups
     ]
-    request: dict[str, Any] = {"region": job.targets.sagemaker.region, "body": {}}
+    request: dict[str, Any] = {"region": job.targets.sagemaker.first_region, "body": {}}
     return limit_time(job, "sagemaker", pools, billing_of(request))

@@ -45,7 +45,7 @@ def estimator_hyperparameters(
         "sagemaker_program": str(job.run.script or job.run.module),
         "sagemaker_container_log_level": _LOG_LEVEL,
         "sagemaker_job_name": run,
-        "sagemaker_region": job.targets.sagemaker.region,
+        "sagemaker_region": job.targets.sagemaker.first_region,
     }
     contract |= _starter(job, machine)
     arguments = {each.name: each.value for each in _arguments(job)}

@@ -21,6 +21,19 @@ INFO = TargetInfo(
     options="rsctl.spec.options_sagemaker:SageMakerOptions",
     is_managed=True,
     is_billed=True,
+    has_places=True,
+    regional=dict.fromkeys(
+        (
+            *("subnets", "security_groups", "file_systems", "training_plan", "placement"),
+            *("mlflow", "registry_credentials"),
+        ),
+        "name one region, or several machine types in it",
+    ),
+    tries_machines={
+        "instance_preferences": "keep one of the two: SageMaker tries instance_preferences itself, "
+        "in one job and only where there is no capacity; rsctl tries the list of machines one job "
+        "after the other, also for want of quota"
+    },
     catalog="sagemaker",
     billing="rsctl.targets.sagemaker.billing:billing_of",
     # AWS publishes no rates of CreateTrainingJob and DescribeTrainingJob; boto3 retries what is

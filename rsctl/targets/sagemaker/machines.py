@@ -13,6 +13,7 @@ from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job, PerTarget
+from rsctl.spec.options_common import first_of
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
@@ -90,11 +91,14 @@ def resolve_pools(job: Job) -> ResolvedPools:
     return resolved._replace(findings=[*resolved.findings, *more])
 
 
-def named_machine(value: str | PerTarget | None, key: str) -> tuple[str | None, str]:
-    """The machine type that a key names for SageMaker, if any, and the path where it does so."""
+def named_machine(value: str | list[str] | PerTarget | None, key: str) -> tuple[str | None, str]:
+    """The machine type that a key names for SageMaker, if any, and the path where it does so.
+
+    Of several it is the first.
+    """
     if isinstance(value, PerTarget):
-        return value.sagemaker, f"{key}.sagemaker"
-    return value, key
+        return first_of(value.sagemaker), f"{key}.sagemaker"
+    return first_of(value), key
 
 
 def _worker(job: Job, catalog: Catalog) -> tuple[Machine | None, list[Finding]]:

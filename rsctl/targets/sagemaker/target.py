@@ -52,6 +52,7 @@ from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
 from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
+_LONGEST_NAME = 63
 _NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))
 
 
@@ -104,7 +105,7 @@ class SageMakerTarget(ManagedTarget):
             env={**body.get("Environment", {}), **_own_env(resolved.job)},
             request={
                 "operation": "CreateTrainingJob",
-                "region": job.targets.sagemaker.region,
+                "region": job.targets.sagemaker.first_region,
                 "body": body,
             },
             findings=findings,
@@ -119,7 +120,7 @@ class SageMakerTarget(ManagedTarget):
         from rsctl.clients.aws import Aws
 
         try:
-            region = submission.job.targets.sagemaker.region
+            region = submission.job.targets.sagemaker.first_region
             Aws(Endpoints.of_environment(), region).credentials()
         except RsctlError as problem:
             return list(problem.findings)
@@ -137,6 +138,12 @@ class SageMakerTarget(ManagedTarget):
         from rsctl.targets.sagemaker.pages import pages_of  # which a plan does not need
 
         return pages_of(url)
+
+    def numbered_request(self, request: dict[str, Any], number: int) -> dict[str, Any]:
+        """See ManagedTarget: a job's name is unique in its region for ever."""
+        body, suffix = request["body"], f"-{number}"
+        name = body["TrainingJobName"][: _LONGEST_NAME - len(suffix)].rstrip("-")
+        return {**request, "body": {**body, "TrainingJobName": f"{name}{suffix}"}}
 
     def service(self, endpoints: Endpoints) -> JobService:
         """SageMaker's job service."""

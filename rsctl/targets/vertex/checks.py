@@ -12,6 +12,7 @@ from rsctl.image.findings import image_findings
 from rsctl.image.package import package_findings
 from rsctl.image.python_package import python_package_findings
 from rsctl.image.recipe import repository_of
+from rsctl.image.registry.names import parse_repository
 from rsctl.spec.job import Job
 from rsctl.spec.units import Size
 from rsctl.spec.yaml_tree import quoted
@@ -66,6 +67,23 @@ def _image(job: Job) -> Iterator[Finding]:
         message = "target vertex needs a repository to push the image to"
         remedy = "set image.repository, such as us-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE"
         yield error("image", message, remedy, "image.repository")
+    else:
+        yield from _reach(job, repository)
+
+
+def _reach(job: Job, repository: str) -> Iterator[Finding]:
+    """Whether the image is pulled from another region than the job's."""
+    own = parse_repository(repository).google
+    region = job.targets.vertex.first_region or ""
+    near = (region, rules().multi_region(region))
+    if own and near[1] and own.location not in near:
+        yield warning(
+            "image",
+            f"the image is in {own.location} and the job in {region}: it is pulled from there, "
+            "slower and billed",
+            f"push it to {region} or {near[1]}; for several regions write {{region}} into its name",
+            "image.repository",
+        )
 
 
 def _launch(job: Job) -> Iterator[Finding]:
@@ -145,7 +163,7 @@ def quota_findings(job: Job, pools: list[tuple[str, int, Machine]]) -> Iterator[
     `pools` have the key of what is too much, the number of nodes, and their machine.
     """
     for quota in dict.fromkeys(machine.quota for _, _, machine in pools):
-        usual = rules().default_quota(quota or "", job.targets.vertex.region or "")
+        usual = rules().default_quota(quota or "", job.targets.vertex.first_region or "")
         counted = [pool for pool in pools if pool[2].quota == quota]
         vcpus = sum(count * machine.vcpus for _, count, machine in counted)
         if usual is not None and vcpus > usual:
@@ -153,7 +171,7 @@ def quota_findings(job: Job, pools: list[tuple[str, int, Machine]]) -> Iterator[
             yield warning(
                 "quota",
                 f"{nodes} have {vcpus} vCPUs, and by default a project may use {usual} of their "
-                f"kind in {job.targets.vertex.region}",
+                f"kind in {job.targets.vertex.first_region}",
                 f"see to it that your quota {quota} is larger, or take another region",
                 counted[-1][0],
             )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Optional
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.targets.base import Plan, Unanswered
+from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.known_errors import NO_ROOM
+from rsctl.targets.managed.service import NoRoom
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
-from rsctl.targets.vertex.names import RUN_LABEL
+from rsctl.targets.vertex.names import PLACE_LABEL, RUN_LABEL
 from rsctl.targets.vertex.worker_pools import roles_of
 
 _PAGES = 20
@@ -26,24 +28,31 @@ _UNTIL_LISTED = "3"  # seconds
 class VertexService:
     """Custom jobs of the projects that the user's credentials open. Threads can share it."""
 
+    settled_after = 300.0
+
     def __init__(self, endpoints: Endpoints, retries: RetryPolicy | None = None) -> None:
         self._endpoints = endpoints
         self._retries = retries or RetryPolicy.of(endpoints)
         self._sessions: dict[tuple[str, int], Google] = {}
 
-    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+    def create(self, run: str, request: dict[str, Any]) -> str:
         """Create the job, unless this run has one already; its URL. Raises RsctlError.
 
         The API has no idempotency token. So the job has the run's id as a label, and jobs with it
         are listed before each try: a call whose answer was lost may have been carried out.
         """
-        parent = ProjectRegion.of_request(request)
+        parent, identity = ProjectRegion.of_request(request), _Identity.of(request, run)
         google = self._google(parent.project, self._retries.tries)
         problem: RsctlError | None = None
         for attempt in range(1, self._retries.tries + 1):
-            if found := _find_again(google, parent, plan.run, problem):
+            if found := _find_again(google, parent, identity, problem):
                 return found.url
-            created = _create(google, parent, request["body"], plan.run)
+            try:
+                created = _create(google, parent, request["body"], run)
+            except NoRoom:
+                if isinstance(problem, Unanswered):  # its own job may have the last machines
+                    raise problem from None
+                raise
             if isinstance(created, JobAddress):
                 return created.url
             problem = problem if isinstance(problem, Unanswered) else created
@@ -55,7 +64,8 @@ class VertexService:
     def find(self, request: Mapping[str, Any], run: str) -> str | None:
         """The URL of a run's job, or None if there is none. Raises RsctlError."""
         parent = ProjectRegion.of_request(request)
-        found = _find(self._google(parent.project, self._retries.tries), parent, run)
+        google = self._google(parent.project, self._retries.tries)
+        found = _find(google, parent, _Identity.of(request, run))
         return found and found.url
 
     def open(self, url: str) -> VertexJob:
@@ -73,12 +83,30 @@ class VertexService:
         return self._sessions[key]
 
 
+class _Identity(NamedTuple):
+    """By which labels a job is known: those of its run and, beyond the first, of its place."""
+
+    run: str
+    place: Optional[str]
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any], run: str) -> _Identity:
+        """That of the job of a request."""
+        labels = (request.get("body") or {}).get("labels") or {}
+        return cls(run, labels.get(PLACE_LABEL))
+
+    def is_of(self, job: Mapping[str, Any]) -> bool:
+        """Whether a job has these labels."""
+        labels = job.get("labels") or {}
+        return (labels.get(RUN_LABEL), labels.get(PLACE_LABEL)) == self
+
+
 def _find_again(
-    google: Google, parent: ProjectRegion, run: str, problem: RsctlError | None
+    google: Google, parent: ProjectRegion, identity: _Identity, problem: RsctlError | None
 ) -> JobAddress | None:
     """The job, also after `problem`: where an answer was lost, that stays the problem."""
     try:
-        return _find(google, parent, run)
+        return _find(google, parent, identity)
     except RsctlError:
         if isinstance(problem, Unanswered):
             raise problem from None
@@ -102,13 +130,14 @@ def _create(
     refused = refusal(answer, parent.region, roles_of(body))
     if is_transient(answer) and not is_quota(answer):
         return refused if answer.status_code == 429 else Unanswered(run, refused)
-    raise refused
+    has_no_room = any(finding.code in NO_ROOM for finding in refused.findings)
+    raise NoRoom(refused.exit_code, *refused.findings) if has_no_room else refused
 
 
-def _find(google: Google, parent: ProjectRegion, run: str) -> JobAddress | None:
-    """The first job that was created with the label of this run."""
-    listed = list(_listed(google, parent, f'labels.{RUN_LABEL}="{run}"'))
-    ours = [job for job in listed if (job.get("labels") or {}).get(RUN_LABEL) == run]
+def _find(google: Google, parent: ProjectRegion, identity: _Identity) -> JobAddress | None:
+    """The first job that was created with these labels."""
+    listed = list(_listed(google, parent, f'labels.{RUN_LABEL}="{identity.run}"'))
+    ours = [job for job in listed if identity.is_of(job)]
     first = min(ours, key=lambda job: str(job.get("createTime", "")), default=None)
     return _address(parent, first) if first else None
 

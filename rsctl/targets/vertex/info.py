@@ -18,6 +18,11 @@ INFO = TargetInfo(
     options="rsctl.spec.options_vertex:VertexOptions",
     is_managed=True,
     is_billed=True,
+    has_places=True,
+    regional={
+        "persistent_resource": "remove it, or name its region alone",
+        "reservation": "set it to any, which takes one of the region's, or name one region",
+    },
     catalog="vertex",
     billing="rsctl.targets.vertex.billing:billing_of",
     # https://cloud.google.com/vertex-ai/docs/quotas: 60 job submissions a minute for each project

@@ -8,6 +8,7 @@ from rsctl.catalog import Catalog, Gpu, Machine, load, smallest
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job, PerTarget
+from rsctl.spec.options_common import first_of
 from rsctl.spec.units import Accelerator
 from rsctl.spec.yaml_tree import quoted
 
@@ -29,9 +30,9 @@ def gpus_of(machine: Machine, accelerator: Accelerator) -> Gpu:
     return Gpu(enum=machine.enum, regions=machine.regions or known.regions, retired=known.retired)
 
 
-def named_machine(given: str | PerTarget | None) -> str | None:
-    """The machine that a spec names for this target; None to have one chosen."""
-    name = given.vertex if isinstance(given, PerTarget) else given
+def named_machine(given: str | list[str] | PerTarget | None) -> str | None:
+    """The machine that a spec names for this target, first; None to have one chosen."""
+    name = first_of(given.vertex if isinstance(given, PerTarget) else given)
     return None if name == "auto" else name
 
 
@@ -160,7 +161,7 @@ def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -
     """Whether the GPUs still exist, exist in the region, and can be had without a reservation."""
     if accelerator is None:
         return
-    gpu, region = gpus_of(machine, accelerator), job.targets.vertex.region
+    gpu, region = gpus_of(machine, accelerator), job.targets.vertex.first_region
     if gpu.retired:
         yield _retired(accelerator, gpu.retired)
     if region and gpu.regions and region not in gpu.regions:

@@ -17,6 +17,9 @@ RUN_LABEL = "rsctl-run"
 
 JOB_LABEL = "rsctl-job"
 
+PLACE_LABEL = "rsctl-place"
+"""The label with the number of the place, by which a run's second job and further ones differ."""
+
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PROJECT = r"[a-z0-9][a-z0-9.:-]*"
 _FORMS = {
@@ -44,7 +47,7 @@ _FORMS = {
 }
 _RESERVATION = rf"projects/{_PROJECT}/zones/{_NAME}/reservations/{_NAME}"
 _LABEL = r"[a-z0-9_-]*"
-_RESERVED = (RUN_LABEL, JOB_LABEL)
+_RESERVED = (RUN_LABEL, JOB_LABEL, PLACE_LABEL)
 
 
 def labels_of(job: Job, run: str) -> dict[str, str]:
@@ -75,22 +78,22 @@ def name_findings(job: Job) -> Iterator[Finding]:
 
 
 def _parent(options: VertexOptions) -> str:
-    return f"projects/{options.project}/locations/{options.region}"
+    return f"projects/{options.project}/locations/{options.first_region}"
 
 
 def _required(options: VertexOptions) -> Iterator[Finding]:
     if not options.project:
         message, remedy = "target vertex needs a project", "give your Google Cloud project's id"
         yield error("vertex", message, remedy, "targets.vertex.project")
-    if not options.region:
+    if not options.first_region:
         message, remedy = "target vertex needs a region", "give one, such as us-central1"
         yield error("vertex", message, remedy, "targets.vertex.region")
-    elif rules().multi_region(options.region) is None:
-        zone = re.fullmatch(r"([a-z]+-[a-z]+[0-9]+)-[a-z]", options.region)
+    elif rules().multi_region(options.first_region) is None:
+        zone = re.fullmatch(r"([a-z]+-[a-z]+[0-9]+)-[a-z]", options.first_region)
         remedy = f"its region is {zone[1]}" if zone else "give one such as us-central1"
-        message = f"{quoted(options.region)} is no region of Google Cloud"
+        message = f"{quoted(options.first_region)} is no region of Google Cloud"
         yield error("region", message, remedy, "targets.vertex.region")
-    elif unknown := unknown_region("vertex", options.region):
+    elif unknown := unknown_region("vertex", options.first_region):
         yield unknown
 
 
@@ -152,9 +155,9 @@ def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
     """Resources that a full name puts into another region than the job's."""
     for key in ("tensorboard", "encryption_key"):
         location = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
-        if location and options.region and location[1] != options.region:
-            message = f"it is in {location[1]}, and the job in {options.region}"
-            remedy = f"take one in {options.region}"
+        if location and options.first_region and location[1] != options.first_region:
+            message = f"it is in {location[1]}, and the job in {options.first_region}"
+            remedy = f"take one in {options.first_region}"
             yield warning("region", message, remedy, f"targets.vertex.{key}")
 
 

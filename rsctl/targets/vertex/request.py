@@ -45,8 +45,8 @@ def url_of(job: Job) -> str:
     """Where jobs are created."""
     options = job.targets.vertex
     return (
-        f"https://{options.region}-aiplatform.googleapis.com/v1/projects/{options.project}"
-        f"/locations/{options.region}/customJobs"
+        f"https://{options.first_region}-aiplatform.googleapis.com/v1/projects/{options.project}"
+        f"/locations/{options.first_region}/customJobs"
     )
 
 
@@ -150,7 +150,7 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
     """Neither mounts nor reservations are a reducer's affair."""
     own = [{"name": name, "value": str(value)} for name, value in job.reducers.env.items()]
     if reducers.kind == "google":
-        container = {"imageUri": rules().reducer_image(str(job.targets.vertex.region))}
+        container = {"imageUri": rules().reducer_image(str(job.targets.vertex.first_region))}
     env = [
         *(each for each in container.get("env", []) if each["name"] not in job.reducers.env),
         *own,

@@ -15,7 +15,7 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Fact, Run, Store
 from rsctl.stream.events import Event, LogEvent, MetricEvent
 from rsctl.stream.metrics import MetricSpec
-from rsctl.targets.base import Plan, Pool, replica_names
+from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.service import JobDescription, JobStatus, Line, Unreachable
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.info import INFO
@@ -41,6 +41,8 @@ class Killed(BaseException):
 class FakeCloud:
     """What the cloud has; a test changes it as it goes. It counts what it is asked."""
 
+    settled_after = 0.0
+
     def __init__(self) -> None:
         self.status = JobStatus(state=JobState.QUEUED, time=at(0))
         self.lines: list[Line] = []
@@ -62,9 +64,9 @@ class FakeCloud:
         self.status = JobStatus(state=state, time=at(50), **fields)
 
     # JobService
-    def create(self, plan: Plan, request: dict[str, Any]) -> str:
+    def create(self, run: str, request: dict[str, Any]) -> str:
         self.calls.append("create")
-        self.created[plan.run] = request
+        self.created[run] = request
         if self.lost_by:
             raise self.lost_by
         return URL

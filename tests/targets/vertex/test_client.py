@@ -33,7 +33,7 @@ def plan() -> Plan:
 
 
 def create() -> str:
-    return VertexService(Endpoints.of_environment()).create(plan(), REQUEST)
+    return VertexService(Endpoints.of_environment()).create(plan().run, REQUEST)
 
 
 def refusal() -> tuple[ExitCode, str, str, str | None]:
@@ -188,7 +188,7 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: Fa
 def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:
     request = {**REQUEST, "url": JOBS.replace("customJobs", "pipelineJobs")}
     with pytest.raises(RsctlError, match="takes no custom jobs"):
-        VertexService(Endpoints.of_environment()).create(plan(), request)
+        VertexService(Endpoints.of_environment()).create(plan().run, request)
     with pytest.raises(RsctlError, match="takes no custom jobs"):
         VertexService(Endpoints.of_environment()).find({}, RUN)
 

@@ -17,7 +17,9 @@ from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_j
 
 def refused(retries: RetryPolicy | None = None, **changes: Any) -> tuple[ExitCode, Finding]:
     with pytest.raises(RsctlError) as caught:
-        SageMakerService(Endpoints.of_environment(), retries).create(PLAN, {**REQUEST, **changes})
+        SageMakerService(Endpoints.of_environment(), retries).create(
+            PLAN.run, {**REQUEST, **changes}
+        )
     (finding,) = caught.value.findings
     return caught.value.exit_code, finding
 

@@ -1,0 +1,171 @@
+"""Takes a run on to its next place where there is no room: one job after the other, never two.
+
+The order is what keeps it to one job. A run leaves a place when its job there was seen to have
+ended, or was refused; then the store has the next place; then the job is created there. A create
+without an answer leaves the run where it is, until its job is found or can be created again.
+Whoever uses a Mover holds the run's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.costs.run_cost import run_cost
+from rsctl.findings import ExitCode, JobState, RsctlError, note, warning
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.places import (
+    PlaceEnd,
+    PlannedPlace,
+    PresentPlace,
+    go_on,
+    is_to_end,
+    present_place,
+)
+from rsctl.runs.reader import STATES
+from rsctl.runs.recorder import Recorder
+from rsctl.runs.store import Store
+from rsctl.stream.events import Attempt, now, seconds_between
+from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import NoRoom
+
+Create = Callable[[PlannedPlace], None]
+"""Creates the job of a place and records its URL. Raises NoRoom, Unanswered, RsctlError."""
+
+
+class Mover:
+    """Sends a run to the place where it is, and on from there."""
+
+    def __init__(self, run: str, create: Create) -> None:
+        self._run, self._create = run, create
+
+    def send(self) -> None:
+        """Create the job at the present place; where there is no room, at one of the next.
+
+        Raises NoRoom if there is none at the last, Unanswered, and RsctlError for other refusals.
+        """
+        with closing(Store()) as store:
+            present = present_place(store, self._run)
+            while present is not None:
+                try:
+                    self._create(present.place)
+                    return
+                except NoRoom as problem:
+                    end = PlaceEnd(JobState.FAILED, str(problem), now(), 0.0)
+                    present = self._leave(store, present, end)
+                    if present is None:
+                        raise self._nowhere(store, problem) from None
+
+    def move(self, end: PlaceEnd) -> None:
+        """The job at the present place has ended, for want of room: go on to the next.
+
+        A refusal there that is no want of room is the end of the run. Raises RsctlError if the
+        next step cannot be taken from here, such as without credentials.
+        """
+        with closing(Store()) as store:
+            present = present_place(store, self._run)
+            if present is None or self._leave(store, present, end) is None:
+                return
+        self._send_or_fail()
+
+    def resume(self, settled_after: float) -> None:
+        """Go on with a run that was killed between two places: it has no job that can be found.
+
+        A request that was sent before may be carried out for `settled_after` seconds. The first
+        place is that of its submission, which is not sent again by others. Raises RsctlError.
+        """
+        with closing(Store()) as store:
+            present = present_place(store, self._run)
+            if present is None or not present.number:
+                return
+            if seconds_between(present.began, now()) < settled_after:
+                return
+            if is_to_end(store, self._run):
+                self._finish(store, JobState.CANCELLED, f"cancelled before {present.place}")
+                return
+        self._send_or_fail()
+
+    def _send_or_fail(self) -> None:
+        try:
+            self.send()
+        except Unanswered as problem:
+            with closing(Store()) as store:
+                self._report(store, str(problem))
+        except RsctlError as problem:
+            if problem.exit_code is ExitCode.ENVIRONMENT:
+                raise
+            with closing(Store()) as store:
+                self._finish(store, JobState.FAILED, str(problem))
+
+    def _leave(self, store: Store, present: PresentPlace, end: PlaceEnd) -> PresentPlace | None:
+        """Write down that the run leaves a place and begins the next; None if it may not."""
+        record = store.get(self._run)
+        if record is None or present.is_last or is_to_end(store, self._run):
+            return None
+        if end.dollars is None:
+            end = end._replace(dollars=self._dollars(store))
+        before = _progress(store, self._run)
+        following = record.places[present.number + 1]
+        recorder = Recorder(RunFolder(self._run), store)
+        recorder.attempt = before.before + before.attempt
+        why = f"no room in {present.place}: {end.reason}"
+        recorder.finding(note("moved", f"{why.rstrip('.')}. It goes on to {following}"))
+        for replica in before.running:
+            recorder.state(JobState.CANCELLED, replica, reason="its job has ended", time=end.time)
+        number = before.before
+        if before.running:
+            number += before.attempt
+            attempt = Attempt(attempt=number, ended=end.time, reason=why)
+            recorder.attempt_ended(attempt)
+        recorder.attempt = number + 1
+        nth = f"place {present.number + 2} of {len(record.places)}"
+        recorder.state(JobState.QUEUED, reason=f"{nth}: {following}")
+        recorder.close()
+        sizes = {**before.sizes, STATES: RunFolder(self._run).states.stat().st_size}
+        progress = msgspec.json.encode(Progress(sizes=sizes, before=number))
+        return go_on(store, self._run, present, end, progress, number + 1)
+
+    def _nowhere(self, store: Store, problem: NoRoom) -> NoRoom:
+        """The last refusal, with where else it was tried."""
+        record = store.get(self._run)
+        tried = [str(place) for place in record.places if place.began] if record else []
+        where = note("places", f"it was tried in {len(tried)} places: {'; '.join(tried)}")
+        return NoRoom(problem.exit_code, *problem.findings, where)
+
+    def _dollars(self, store: Store) -> float | None:
+        """What the job that has ended has cost: nothing if it never ran."""
+        record = store.get(self._run)
+        if record is None or (record.started is None and not record.facts):
+            return 0.0
+        cost = run_cost(replace(record, ended=now(), places=[]))
+        return cost.dollars if cost else None
+
+    def _report(self, store: Store, message: str) -> None:
+        recorder, progress = Recorder(RunFolder(self._run), store), _progress(store, self._run)
+        recorder.finding(warning("unanswered", message, None))
+        self._keep(store, recorder, progress)
+
+    def _finish(self, store: Store, state: JobState, reason: str) -> None:
+        """The run ends without a job at the place where it is."""
+        recorder, progress = Recorder(RunFolder(self._run), store), _progress(store, self._run)
+        recorder.attempt = progress.before + progress.attempt
+        recorder.state(state, exit_code=int(state.exit_code), reason=reason)
+        progress.enter(state, reason)
+        progress.is_complete = True
+        self._keep(store, recorder, progress)
+
+    def _keep(self, store: Store, recorder: Recorder, progress: Progress) -> None:
+        recorder.close()
+        progress.sizes[STATES] = RunFolder(self._run).states.stat().st_size
+        record = store.get(self._run)
+        facts = record.facts if record else []
+        store.keep(self._run, [], msgspec.json.encode(progress), facts)
+
+
+def _progress(store: Store, run: str) -> Progress:
+    kept = store.progress(run)
+    return msgspec.json.decode(kept, type=Progress) if kept else Progress()

@@ -1,0 +1,55 @@
+"""What is written down of each place of a run, and the secrets that are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.places import PlannedPlace
+from rsctl.runs.records import RunRecord
+from rsctl.spec.document import read
+from rsctl.targets.base import Submission
+from rsctl.targets.variables import values_of_secrets
+
+_KEPT = ("alternatives", "tracking")
+"""What the plan of each place has as that of the first: it is the run's."""
+
+
+def planned_place(
+    submission: Submission, first: Submission, image: str | None, request: dict[str, Any]
+) -> PlannedPlace:
+    """A submission to one place by a request, whose image is there by a reference."""
+    plan, of_run = msgspec.to_builtins(submission.plan), msgspec.to_builtins(first.plan)
+    kept = {name: of_run[name] for name in _KEPT if name in of_run} | {"request": request}
+    return PlannedPlace(
+        region=submission.place.region,
+        machine=submission.place.machine,
+        plan={**plan, **kept},
+        image=image,
+        placeholders=[(each.path, each.secret) for each in submission.placeholders],
+    )
+
+
+def secrets_of(run: RunRecord, place: PlannedPlace) -> dict[str, str]:
+    """The secrets of a place's request, where another process than this has submitted the run.
+
+    Its own token is made anew, values of the job's variables are taken from the environment again,
+    by the job file that is kept with the run. Raises RsctlError for those that are not there.
+    """
+    names = [secret for _, secret in place.placeholders if secret]
+    job = None
+    if run.spec is not None:
+        job = read(f"the job file of {run.run}", run.settings, text=run.spec).job
+    found = values_of_secrets(job, names)
+    lacking = [name for name in names if name not in found]
+    if lacking:
+        finding = error(
+            "places",
+            f"{run.run} is to go on to {place}, and {', '.join(lacking)} cannot be had here: "
+            "secrets are not saved with a run",
+            "ask for its status where the variables are set that they come from",
+        )
+        raise RsctlError(ExitCode.ENVIRONMENT, finding)
+    return found

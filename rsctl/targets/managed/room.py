@@ -1,0 +1,29 @@
+"""Whether a job has ended because there was no room for it where it was."""
+
+from __future__ import annotations
+
+from rsctl.findings import JobState
+from rsctl.runs.folder import RunFolder
+from rsctl.targets.managed.known_errors import NO_ROOM
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import JobStatus
+
+
+def lack_of_room(status: JobStatus, progress: Progress, folder: RunFolder) -> str | None:
+    """Why there was no room for a job that has ended; None if that is not what ended it.
+
+    That is for want of machines or quota, which the cloud reports, or because the job had not run
+    within `limits.queue`, be it rsctl or the cloud that ended it for that.
+    """
+    if progress.restarted_too_often or progress.cost_too_much:
+        return None
+    lacking = [each for each in status.findings if each.is_error and each.code in NO_ROOM]
+    if status.state is JobState.FAILED and lacking:
+        return lacking[0].message
+    if status.state is not JobState.EXPIRED:
+        return None
+    has_run = bool(progress.running) or progress.running_since is not None
+    is_limited = folder.description().queue is not None
+    if progress.waited_too_long or (is_limited and not has_run):
+        return status.reason or "it waited longer than limits.queue"
+    return None
