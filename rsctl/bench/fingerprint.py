@@ -136,7 +136,7 @@ def _pools(plan: Mapping[str, Any]) -> dict[str, Any]:
     pools = msgspec.convert(plan.get("pools") or [], list[Pool])
     found: dict[str, Any] = {}
     for pool in pools:  # a chief of its own kind is a pool beside the other workers'
-        name = f"{pool.role}s"
+        name = f"{pool.role}s" if pool.role in ("worker", "reducer") else pool.role
         found[name] = f"{found[name]} and {_pool(pool)}" if name in found else _pool(pool)
     if plan.get("world_size"):
         found["world size"] = plan["world_size"]

@@ -2,8 +2,8 @@
 
 On Vertex AI everything else is stopped when the chief has ended. So the nodes of such roles report
 to the chief that they are alive, by the protocol of liveness.py with sides changed: the chief
-listens, and its node ends only when all of them have said goodbye. One that fails ends the job by
-its own exit code.
+listens, and its node ends only when all of them have said goodbye. One that fails says none: it
+ends the job by its exit code, which the chief's success must not forestall.
 """
 
 from __future__ import annotations

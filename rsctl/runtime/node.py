@@ -66,16 +66,16 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     cluster = read_cluster(environ)
     if platform(cluster.platform).names_nodes:
         rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
-    clients = [
-        liveness_client.start_client(cluster, environ),
-        awaited_roles.start_client(cluster, environ),
-    ]
+    client = liveness_client.start_client(cluster, environ)
+    to_chief = awaited_roles.start_client(cluster, environ)
     try:
-        return _run_checked(cluster, options, environ)
+        code = _run_checked(cluster, options, environ)
     finally:
-        for client in clients:
-            if client is not None:
-                client.close()
+        if client is not None:
+            client.close()
+    if to_chief is not None and code == 0:
+        to_chief.close()
+    return code
 
 
 def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:

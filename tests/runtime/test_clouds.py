@@ -14,6 +14,7 @@ import pytest
 
 from rsctl.runtime import process_spec
 from rsctl.runtime.cluster import Cluster
+from rsctl.runtime.liveness_server import LivenessServer, WorkerLiveness
 from tests.kit.polling import wait_until
 
 from .sagemaker import TOKEN, Job, resource_config, write_config
@@ -482,6 +483,37 @@ def test_a_vertex_chief_waits_for_a_role_that_ends_by_itself(
     mark.touch()
     assert [evaluator.wait(), chief.wait()] == [0, 0]
     assert "evaluated" in evaluator.out
+
+
+class Chief(WorkerLiveness):
+    """A chief that notes whether the nodes that it waits for end in order."""
+
+    def __init__(self) -> None:
+        super().__init__(1, start_timeout=300)
+        self.connections: list[int] = []
+        self.ends: list[bool] = []
+
+    def connected(self, index: int) -> None:
+        self.connections.append(index)
+
+    def disconnected(self, index: int, in_order: bool) -> None:
+        self.ends.append(in_order)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_role_that_fails_says_no_goodbye_to_the_chief(
+    code: int, launch: Launch, addresses: Addresses, tmp_path: Path
+) -> None:
+    """The chief would end with success before the platform has noticed the failure."""
+    hosts, chief, mark = addresses(2), Chief(), tmp_path / "mark"
+    LivenessServer((hosts[0], 3333), chief, "", TOKEN.encode(), lambda: None)
+    until = f"until [ -e {mark} ]; do sleep 0.05; done; exit {code}"
+    evaluator = launch(*ONCE, "sh", "-c", until, **with_evaluator(3, hosts))
+    wait_until(lambda: chief.connections == [0], "its connection")
+    mark.touch()
+    assert evaluator.wait() == code
+    wait_until(lambda: chief.ends, "the end of the connection")
+    assert chief.ends == [code == 0]
 
 
 def test_a_vertex_chief_that_waits_can_be_stopped(launch: Launch, addresses: Addresses) -> None:
