@@ -35,6 +35,7 @@ EVENT_KEYS = {
         "results",
         "attempt",
         "attempts",
+        "places",
         "cost",
     ],
 }
