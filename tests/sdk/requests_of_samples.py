@@ -17,6 +17,7 @@ from unittest.mock import Mock
 import boto3
 from sagemaker.debugger import TensorBoardOutputConfig
 from sagemaker.inputs import FileSystemInput, TrainingInput
+from sagemaker.instance_group import InstanceGroup
 from sagemaker.session import Session
 
 from tests.sdk.samples import CODE, ROLE, SAMPLES, Sample
@@ -27,6 +28,8 @@ def estimator_of(sample: Sample, session: Session) -> Any:
     arguments = dict(sample.arguments)
     if board := arguments.pop("tensorboard_output_config", None):
         arguments["tensorboard_output_config"] = TensorBoardOutputConfig(s3_output_path=board)
+    if groups := arguments.pop("instance_groups", None):
+        arguments["instance_groups"] = [InstanceGroup(*group) for group in groups]
     if name != "Estimator":
         arguments["source_dir"] = CODE
     return getattr(importlib.import_module(module), name)(

@@ -352,6 +352,35 @@ targets: {{sagemaker: {{metrics_time_series: true}}}}
         },
         {"training": "s3://bucket/DEMO-tensorflow-iris/"},
     ),
+    Sample(  # its groups are called dnn_group and data_group there
+        "sm-heterogeneous_clusters_for_model_training",
+        f"""
+run:
+  package: {CODE}
+  script: launcher.py
+  launcher: none
+  args: {{batch-size: 8192, num-data-workers: 4, iterations: 100, region: us-east-1}}
+image: {{uri: {_AWS}/pytorch-training:1.10.0-gpu-py38}}
+workers: {{machine: ml.p3.2xlarge, accelerator: "v100:1", disk: 30GB}}
+roles: {{data: {{machine: ml.c5.9xlarge, ends: by-itself}}}}
+limits: {{timeout: 1d}}
+targets: {{sagemaker: {{metrics_time_series: true}}}}
+""",
+        "sagemaker.pytorch.PyTorch",
+        {
+            "entry_point": "launcher.py",
+            "image_uri": f"{_AWS}/pytorch-training:1.10.0-gpu-py38",
+            "framework_version": "1.10.0",
+            "py_version": "py38",
+            "instance_groups": [("workers", "ml.p3.2xlarge", 1), ("data", "ml.c5.9xlarge", 1)],
+            "hyperparameters": {
+                "batch-size": 8192,
+                "num-data-workers": 4,
+                "iterations": 100,
+                "region": "us-east-1",
+            },
+        },
+    ),
     Sample(
         "sm-object_detection_birds",
         """
