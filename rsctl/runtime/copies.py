@@ -8,6 +8,7 @@ a mounted file system, whose sizes are checked; checksums it does not have.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -76,7 +77,10 @@ class _File:
     def part(self) -> str:
         """Where its content is until all of it is there: beside it, with a name of its own."""
         folder, name = os.path.split(self.target)
-        return os.path.join(folder, f".{name[:200]}.rsctl-part")
+        digest = hashlib.sha256(os.fsencode(name)).hexdigest()[
+            :16
+        ]  # a name may be as long as can be
+        return os.path.join(folder, f".{digest}.rsctl-part")
 
 
 def copy(wanted: Wanted) -> Copied | None:
@@ -236,23 +240,22 @@ def _copy_bytes(file: _File, start: int, end: int, stop: threading.Event) -> Non
     with open(file.path, "rb", buffering=0) as source:
         handle = os.open(file.part, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
+            buffer = memoryview(bytearray(min(_BLOCK, end - start)))
             while start < end and not stop.is_set():
-                block = os.pread(source.fileno(), min(_BLOCK, end - start), start)
-                if not block:
+                count = os.preadv(source.fileno(), [buffer[: end - start]], start)
+                if not count:
                     raise Changed(file.path)
-                for at in _written(handle, block, start):
-                    start = at
+                _write(handle, buffer[:count], start)
+                start += count
         finally:
             os.close(handle)
 
 
-def _written(handle: int, block: bytes, start: int) -> Iterator[int]:
-    """Write a whole block; the positions after each write, of which one may take a part only."""
-    left = memoryview(block)
+def _write(handle: int, left: memoryview, start: int) -> None:
+    """Write a whole block, of which one call may take a part only."""
     while left:
         count = os.pwrite(handle, left, start)
         left, start = left[count:], start + count
-        yield start
 
 
 def _finish(file: _File) -> None:

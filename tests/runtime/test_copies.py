@@ -79,22 +79,22 @@ def test_large_files_come_in_parts(source: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_copy_that_was_cut_short_is_continued_and_not_used(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, read = wanted(source), os.pread
+    data, read = wanted(source), os.preadv
 
-    def broken(file: int, count: int, offset: int) -> bytes:
+    def broken(file: int, buffers: Any, offset: int) -> int:
         if os.readlink(f"/proc/self/fd/{file}").endswith("sub/b"):
             raise OSError(errno.EIO, "the mount is gone")
-        return read(file, count, offset)
+        return read(file, buffers, offset)
 
     monkeypatch.setattr(copies, "_TRIES", 1)
-    monkeypatch.setattr(os, "pread", broken)
+    monkeypatch.setattr(os, "preadv", broken)
     with pytest.raises(LaunchError) as caught:
         copies.copy(data)
     assert (caught.value.exit_code, caught.value.code) == (TEMPORARY, "input")
     assert caught.value.message == f"train cannot be copied: {data.target}: the mount is gone"
     assert not Path(data.marker).exists()
     assert "sub/b" not in files(data.target)
-    monkeypatch.setattr(os, "pread", read)
+    monkeypatch.setattr(os, "preadv", read)
     before = sum(not name.endswith("rsctl-part") for name in files(data.target))
     assert copied(data).files == 4 - before
     assert set(files(data.target)) == {"a", "sub/b", "sub/deep/c", ".d"}
@@ -141,9 +141,20 @@ def test_a_link_in_the_place_of_a_part_is_not_written_through(source: Path, tmp_
     data, victim = wanted(source), tmp_path / "victim"
     victim.write_text("mine")
     Path(data.target).mkdir(parents=True)
-    (Path(data.target) / ".a.rsctl-part").symlink_to(victim)
+    part = copies._File("", f"{data.target}/a", 1, 0).part
+    Path(part).symlink_to(victim)
     copied(data)
     assert victim.read_text() == "mine"
+    assert not Path(part).is_symlink()
+
+
+def test_names_as_long_as_can_be_are_kept_apart(source: Path) -> None:
+    names = {"x" * 254 + last: last.encode() for last in "ab"} | {"é" * 127: b"c"}
+    for name, content in names.items():
+        (source / name).write_bytes(content)
+    data = wanted(source)
+    assert copied(data).files == 7
+    assert names.items() <= files(data.target).items()
 
 
 def test_too_small_a_disk_is_said_before_and_meanwhile(
