@@ -25,8 +25,9 @@ class ReducerMachine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What advice is about. `cluster` is without reducers; dollars are for one worker an hour.
+    """What advice is about. `cluster` is without reducers; dollars are an hour's.
 
+    `worker_dollars` are for one worker, `role_dollars` for all nodes of the job's own roles.
     `refused` says why the job can have no reducers, `count` how many it has now; `rule` is what the
     platform's documentation advises.
     """
@@ -35,6 +36,7 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     cluster: Cluster
     worker_machine: str | None = None
     worker_dollars: float | None = None
+    role_dollars: float | None = 0.0
     reducer_machines: tuple[ReducerMachine, ...] = ()
     refused: str | None = None
     count: int = 0
@@ -44,14 +46,16 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_priced(self) -> bool:
         """Whether money can be compared."""
-        return self.worker_dollars is not None
+        return self.worker_dollars is not None and self.role_dollars is not None
 
     def dollars(self, machine: ReducerMachine | None, reducers: int) -> float | None:
         """What all nodes cost an hour; None where a price is not known."""
-        if self.worker_dollars is None or (machine and machine.dollars is None):
+        if self.worker_dollars is None or self.role_dollars is None:
+            return None
+        if machine and machine.dollars is None:
             return None
         each = machine.dollars if machine and machine.dollars else 0.0
-        return self.cluster.workers * self.worker_dollars + reducers * each
+        return self.cluster.workers * self.worker_dollars + reducers * each + self.role_dollars
 
     def with_reducers(self, machine: ReducerMachine, reducers: int) -> Cluster:
         """The cluster with so many of these."""

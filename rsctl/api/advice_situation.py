@@ -16,7 +16,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import make_plan
 from rsctl.spec.job import Job
 from rsctl.target_info import TargetInfo
-from rsctl.targets.base import Plan, Pool, Submission, Target
+from rsctl.targets.base import Plan, Pool, Submission, Target, count_of_role
 
 _SHARDED = re.compile(r"\b(fully_shard|FullyShardedDataParallel|deepspeed)\b")
 _LONGEST_SCRIPT = 1_000_000
@@ -25,7 +25,7 @@ _LONGEST_SCRIPT = 1_000_000
 def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
     """What a job's options depend on. Raises RsctlError where a bandwidth is not known."""
     plan, info = planned.plan, target.info
-    worker = _pool(plan, "worker")
+    worker = _workers(plan)
     given = _pool(plan, "reducer") if any(pool.role == "reducer" for pool in plan.pools) else None
     refused, pool, transport = _reducer_pool(job, target, plan)
     refused = _sharding(job) or _own_transport(info, worker) or refused
@@ -43,7 +43,8 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
             shares_work=transport != "reduction-server",
         ),
         worker_machine=worker.machine,
-        worker_dollars=dollars_of(job, info.catalog, worker.machine, worker.accelerator),
+        worker_dollars=_per_worker(job, info, plan),
+        role_dollars=_dollars(job, info, [p for p in plan.pools if p.role in job.roles]),
         reducer_machines=machines,
         refused=refused,
         count=given.count if given else 0,
@@ -54,6 +55,33 @@ def make_situation(job: Job, planned: Submission, target: Target) -> Situation:
 
 def _pool(plan: Plan, role: str) -> Pool:
     return next(pool for pool in plan.pools if pool.role == role)
+
+
+def _workers(plan: Plan) -> Pool:
+    """All workers as one pool: of the others' machine where the chief has its own, at the rate of
+    the slower."""
+    pools = [pool for pool in plan.pools if pool.role == "worker"]
+    rates = [pool.gbps for pool in pools if pool.gbps]
+    slowest = min(rates) if len(rates) == len(pools) else None
+    return replace(pools[-1], count=count_of_role(pools, "worker"), gbps=slowest)
+
+
+def _per_worker(job: Job, info: TargetInfo, plan: Plan) -> float | None:
+    """What a worker costs an hour, on average."""
+    pools = [pool for pool in plan.pools if pool.role == "worker"]
+    total = _dollars(job, info, pools)
+    return None if total is None else total / count_of_role(pools, "worker")
+
+
+def _dollars(job: Job, info: TargetInfo, pools: list[Pool]) -> float | None:
+    """What all nodes of these pools cost an hour; None if that is not known."""
+    total = 0.0
+    for pool in pools:
+        each = dollars_of(job, info.catalog, pool.machine, pool.accelerator)
+        if each is None:
+            return None
+        total += pool.count * each
+    return total
 
 
 def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Pool | None, str]:
