@@ -30,7 +30,8 @@ def command(
         typer.Argument(
             metavar="[TEMPLATE [DIR] | COMMAND...]",
             autocompletion=_complete,
-            help="ddp (default), fsdp, single, parameter-server, allreduce, bench or nccl-tests.",
+            help="ddp (default), fsdp, single, parameter-server, allreduce, bench, "
+            "nccl-tests or webdataset.",
         ),
     ] = [],
 ) -> int:
