@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
 from rsctl.runtime import rank, stderr_tail
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.platforms import failure_file
+from rsctl.runtime.roles import is_stopped_with_workers
+
+_WAKE_SECONDS = 5.0
+"""In which a failure can be that of a program whose workers have just ended."""
 
 
 def keep_stderr_tail(
@@ -57,12 +62,27 @@ def _report_role_exit(
     workers_ended: bool,
     environ: Mapping[str, str],
 ) -> int:
-    """One that was stopped since the workers had ended has not failed, whatever its code is."""
+    """One that was stopped since the workers had ended has not failed, whatever its code is.
+
+    Nor has one that is about to be: a program that loses connections to workers which are just
+    ending often ends by an error. It is reported at once all the same: workers may be ending
+    because of it.
+    """
     if workers_ended or not status.is_failure:
         return 0 if workers_ended else status.code
     rank.report_failure(status, rank=None, local_rank=None)
+    if is_stopped_with_workers(cluster, environ) and _is_stopped_soon():
+        return 0
     write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
     return status.code
+
+
+def _is_stopped_soon() -> bool:
+    """Wait for a stop signal, which this node gets when the workers have ended.
+
+    Such signals are blocked, as after `rank.start`.
+    """
+    return signal.sigtimedwait(rank.STOP_SIGNALS, _WAKE_SECONDS) is not None
 
 
 def _report_reducer_exit(

@@ -403,6 +403,19 @@ def test_roles_that_end_with_the_workers_are_stopped(
     assert [made.failure(host) for host in servers] == [None, None]
 
 
+def test_a_role_that_loses_workers_which_are_just_ending_has_not_failed(
+    job_with_roles: tuple[Job, list[str]], tmp_path: Path
+) -> None:
+    made, servers = job_with_roles
+    stopped, mark = {"RSCTL_STOPPED_ROLES": "ps"}, tmp_path / "mark"
+    loses = ("sh", "-c", f"until [ -e {mark} ]; do sleep 0.05; done; exit 3")
+    nodes = [made.start(host, *ONCE, *loses, **stopped) for host in servers]
+    worker = made.start(made.workers[0], *ONCE, "touch", str(mark), **stopped)
+    assert [node.wait() for node in (worker, *nodes)] == [0, 0, 0]
+    assert [made.failure(host) for host in servers] == [None, None]
+    assert [line["code"] for node in nodes for line in node.lines("exit")] == [3, 3]
+
+
 def test_a_sagemaker_script_finds_the_groups_of_roles(
     job_with_roles: tuple[Job, list[str]], script: Script
 ) -> None:
