@@ -191,7 +191,9 @@ class Collector:
         """Whether the job's end is not the run's, or is not known yet to be: there may be room
         elsewhere.
         """
-        if not status.state.is_final or not may_go_on(self._store, self._run.run):
+        if not status.state.is_final or not self._run.places:
+            return False
+        if not may_go_on(self._store, self._run.run):
             return False
         if not self._is_explained(status):
             self._status_timer.restart(False)

@@ -139,3 +139,19 @@ def test_without_quota_a_job_may_be_refused(project: Project, behaviour: Behavio
     spec["scheduling"] = {"strategy": "SPOT"}  # type: ignore[assignment]
     answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
     assert error(answer)[2].endswith("custom_model_training_preemptible_nvidia_t4_gpus")
+
+
+def test_places_without_machines_and_without_quota(project: Project, behaviour: Behaviour) -> None:
+    behaviour.no_quota_in, behaviour.over_quota = ["us-central1/n1-standard-4"], "refuse"
+    body = {"displayName": "j", "jobSpec": {"workerPoolSpecs": [pool()]}}
+    assert error(project.session.post(project.url, json=body))[0] == 429
+    behaviour.no_quota_in = ["us-east1", "n1-standard-8"]
+    behaviour.stockouts_in = ["n1-standard-4"]
+    job = project.create(**body)["name"].rpartition("/")[2]
+    project.wait(job, "FAILED")
+    assert failure(project, job)[0] == 8
+
+
+def test_a_list_of_places_is_of_texts(behaviour: Behaviour) -> None:
+    with pytest.raises(ValueError, match="stockouts_in is a list of texts"):
+        behaviour.change({"stockouts_in": [1]})

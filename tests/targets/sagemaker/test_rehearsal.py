@@ -180,3 +180,34 @@ def test_a_killed_submission_leaves_one_job_and_is_found_again(
     status = wait_until(lambda: _final(rsctl.status(run)), "its end")
     assert (status["state"], status["url"]) == ("succeeded", f"sagemaker://us-east-1/{run}")
     assert "done" in rsctl.log(run)
+
+
+def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
+    """A name is unique in its region for ever, so two jobs of one run in one region have two."""
+    job = rsctl.write_job(
+        bash="echo loss=0.5 in $RSCTL_RUN",
+        image={"base": "b"},
+        workers={"machine": ["ml.c5.xlarge", "ml.m5.xlarge"]},
+        targets={"sagemaker": {"region": ["us-east-1", "us-west-2"]}},
+    )
+    scarce = ('stockouts_in=["us-east-1"]', 'no_quota_in=["us-west-2/ml.c5.xlarge"]')
+    behaviour = [("--behaviour", each) for each in (*scarce, "give_up=10", "pace=0.002")]
+    done = rsctl("submit", job, *PROCESSES, *sum(behaviour, ()), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    result = done.result
+    run, places = result["run"], result["places"]
+    assert [(place["url"], place["state"]) for place in places] == [
+        (f"sagemaker://us-east-1/{run}", "failed"),
+        (f"sagemaker://us-east-1/{run}-2", "failed"),
+        (None, "failed"),
+        (f"sagemaker://us-west-2/{run}-4", "succeeded"),
+    ]
+    assert places[0]["reason"].startswith("CapacityError: ")
+    assert "is 0 Instances" in places[2]["reason"]
+    assert f"loss=0.5 in {run}" in rsctl.log(run)
+    moved = [each["message"] for each in done.events if each.get("code") == "moved"]
+    assert [message.rpartition(" to ")[2] for message in moved] == [
+        "us-east-1, ml.m5.xlarge",
+        "us-west-2, ml.c5.xlarge",
+        "us-west-2, ml.m5.xlarge",
+    ]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,40 @@ def test_a_job_that_googles_client_submitted(rsctl: Rsctl, cloud: dict[str, str]
     status = wait_until(lambda: _final(rsctl.status(url)), "its end")
     assert (status["state"], status["name"], status["url"]) == ("succeeded", "Their job", url)
     assert rsctl.log(url) == "worker-0 | theirs\n"
+
+
+def test_a_run_goes_on_where_there_is_room(rsctl: Rsctl) -> None:
+    """Two jobs of one run in one region are two, and the region after it has another quota."""
+    job = rsctl.write_job(
+        bash="echo loss=0.5 in $RSCTL_RUN",
+        image={"base": "b"},
+        workers={"machine": {"vertex": ["n1-standard-8", "n1-standard-16"]}},
+        metrics={"loss": {"regex": "loss=([0-9.]+)"}},
+        targets={"vertex": {"region": ["us-central1", "us-east1"]}},
+    )
+    scarce = ('stockouts_in=["us-central1"]', 'no_quota_in=["us-east1/n1-standard-8"]')
+    behaviour = [("--behaviour", each) for each in (*scarce, "over_quota=refuse", "pace=0.002")]
+    done = rsctl("submit", job, *REHEARSE, *sum(behaviour, ()), "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    places = done.result["places"]
+    assert [(p["region"], p["machine"], p["state"]) for p in places] == [
+        ("us-central1", "n1-standard-8", "failed"),
+        ("us-central1", "n1-standard-16", "failed"),
+        ("us-east1", "n1-standard-8", "failed"),
+        ("us-east1", "n1-standard-16", "succeeded"),
+    ]
+    urls = [place["url"] for place in places]
+    assert urls[2] is None  # it was refused
+    assert len({*urls}) == 4
+    assert urls[3].startswith("vertex://rehearsal/us-east1/")
+    for place, following in pairwise(places):
+        assert place["began"] <= place["ended"] <= following["ended"]
+        assert place["ended"] <= following["began"]
+    assert "Resources are insufficient in region: us-central1" in places[0]["reason"]
+    assert "exceed quota limits" in places[2]["reason"]
+    run = rsctl.status("@last")
+    assert (run["url"], run["places"]) == (urls[3], places)
+    assert f"loss=0.5 in {run['run']}" in rsctl.log("@last")
+    assert done.result["metrics"]["loss"]["last"] == 0.5
+    assert "us-east1, n1-standard-16 (place 4 of 4)" in rsctl("list", "-v").stdout
+    assert "place 4      us-east1, n1-standard-16: succeeded" in rsctl("status", "@last").stdout
