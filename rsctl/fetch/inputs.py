@@ -14,6 +14,9 @@ from rsctl.fetch.sources import BucketSource, FileSource, FolderSource, Source
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runtime import shards
 
+_FEW = 16
+"""Files that are looked for each by its name: what else is in their folder may be much."""
+
 
 def input_location(name: str, location: str, endpoints: Endpoints) -> Location:
     """Where an input is, and the folder that it comes to. Raises RsctlError, also if it is empty.
@@ -23,7 +26,7 @@ def input_location(name: str, location: str, endpoints: Endpoints) -> Location:
     if shards.has_range(location):
         folder, pattern = shards.split_folder(location)
         source = _folder(folder, endpoints)
-        return Location("inputs", name, ShardSource(source, shards.expand(pattern), name))
+        return Location("inputs", name, ShardSource(source, shards.expand(pattern)))
     source, own_folder = _whole(location, endpoints)
     return Location("inputs", f"{name}/{own_folder}" if own_folder else name, source)
 
@@ -41,7 +44,7 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[Source, str]:
     if first is not None:
         return files, last
     if location.count("/") > 2 and not location.endswith("/"):
-        single = ShardSource(_folder(parent, endpoints), [last], last)
+        single = ShardSource(_folder(parent, endpoints), [last])
         if single.find(last) is not None:
             return single, ""
     finding = error("input", f"nothing is at {location}", "correct inputs")
@@ -59,9 +62,9 @@ def _folder(location: str, endpoints: Endpoints) -> Source:
 class ShardSource:
     """See Source: some files of another source, by their names. One that is missing is an error."""
 
-    def __init__(self, source: Source, names: list[str], name: str) -> None:
+    def __init__(self, source: Source, names: list[str]) -> None:
         self.location, self.findings = source.location, list[Finding]()
-        self._source, self._names, self._name = source, names, name
+        self._source, self._names = source, names
 
     def files(self) -> Iterator[StoredObject]:
         """See Source.files."""
@@ -76,7 +79,7 @@ class ShardSource:
         yield from found.values()
 
     def _listed(self) -> Iterator[StoredObject]:
-        """The source's files, or few by their names: what else is in the folder may be much."""
+        """The source's files, or those of few names."""
         if len(self._names) > _FEW:
             return self._source.files()
         return chain.from_iterable([found] if (found := self.find(n)) else [] for n in self._names)
@@ -92,6 +95,3 @@ class ShardSource:
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """See Source.stream."""
         return self._source.stream(found, offset)
-
-
-_FEW = 16

@@ -76,10 +76,8 @@ class _File:
     @property
     def part(self) -> str:
         """Where its content is until all of it is there: beside it, with a name of its own."""
-        folder, name = os.path.split(self.target)
-        digest = hashlib.sha256(os.fsencode(name)).hexdigest()[
-            :16
-        ]  # a name may be as long as can be
+        folder, name = os.path.split(self.target)  # a name may be as long as can be
+        digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         return os.path.join(folder, f".{digest}.rsctl-part")
 
 

@@ -46,10 +46,11 @@ def of_rank(path: str, local_rank: int) -> str:
 
 def of_first_rank(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a node's only command."""
-    return {
-        name: of_rank(value, 0) if name.startswith("RSCTL_INPUT_") else value
-        for name, value in environ.items()
-    }
+    return {name: of_rank(value, 0) if _is_list(name) else value for name, value in environ.items()}
+
+
+def _is_list(variable: str) -> bool:
+    return variable.startswith("RSCTL_INPUT_") and variable.endswith("_SHARDS")
 
 
 def _copied(name: str, source: str, cluster: Cluster, environ: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
@@ -18,6 +18,9 @@ from rsctl.runtime.rank import line
 from rsctl.stream.events import MetricEvent, now
 from rsctl.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to
+
+if TYPE_CHECKING:
+    from rsctl.clients.endpoints import Endpoints
 
 _REPLICA = "worker-0"  # whose metrics they are
 
@@ -46,7 +49,7 @@ def remove_copies(run: str) -> None:
 def _copy(
     name: str,
     location: str,
-    endpoints: Any,
+    endpoints: Endpoints,
     run: str,
     recorder: Recorder,
     check: Callable[[], object],
