@@ -12,7 +12,10 @@ from .conftest import Cli
 
 
 def test_the_templates_that_help_names(rsctl: Cli) -> None:
-    assert template_names() == ["allreduce", "bench", "ddp", "fsdp", "nccl-tests", "single"]
+    assert template_names() == [
+        *("allreduce", "bench", "ddp", "fsdp", "nccl-tests", "parameter-server", "single"),
+        "webdataset",
+    ]
     assert all(name in rsctl("init", "--help").out for name in template_names())
 
 
@@ -23,7 +26,7 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     files = sorted(path.name for path in folder.iterdir() if path.is_file())
     assert done.code == 0
     assert done.out.splitlines() == [f"{template}/{name}" for name in files]
-    verb = "bench run" if template == "bench" else "submit"
+    verb = "bench run" if template in ("bench", "webdataset") else "submit"
     assert done.err == f"now: rsctl {verb} {template}/job.yaml\n"
     for name in files:
         original = (folder / name).read_bytes()
@@ -31,8 +34,9 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     for target in ("process", "compose"):
         planned = rsctl("plan", f"{template}/job.yaml", "-t", target, "-o", "json")
         assert planned.code == 0, planned.err
-        severities = {finding["severity"] for finding in planned.json["findings"]}
-        assert "warning" not in severities
+        found = planned.json["findings"]
+        warnings = {finding["code"] for finding in found if finding["severity"] == "warning"}
+        assert warnings <= {"oversubscription"}  # which depends on this machine's cores
 
 
 def test_ddp_is_the_default_and_the_folder_is_free(rsctl: Cli) -> None:
@@ -60,7 +64,7 @@ def test_an_unknown_template(rsctl: Cli) -> None:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         "error: no template 'ddq'\n    -> use one of: allreduce, bench, ddp, fsdp, "
-        "nccl-tests, single; "
+        "nccl-tests, parameter-server, single, webdataset; "
         "or name your script, such as train.py\n"
     )
 

@@ -118,7 +118,7 @@ def test_the_tail_is_of_lines_that_are_shown(rsctl: Cli, make_run: Make) -> None
         (["--since", "0001-01-01T00:00:00+14:00"], 2, "is neither a duration"),
         (["--grep", "("], 2, "Invalid value for --grep: missing ), unterminated subpattern"),
         (["--tail", "-1"], 2, "Invalid value for '--tail'"),
-        (["--role", "chief"], 2, "Invalid value for '--role'"),
+        (["--role", "chief"], 2, "error: job-aaaaaa has no role 'chief'\n    -> it has worker\n"),
         (["--replica", "worker-9"], 2, "error: job-aaaaaa has no replica 'worker-9'\n"),
     ],
 )
