@@ -18,25 +18,31 @@ def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -
     """
     workers, reducers = count_of_role(pools, "worker"), count_of_role(pools, "reducer")
     ranks = world_size if job.run.launcher in ("torchrun", "mpi") else workers
-    if ranks + reducers <= _MOST_PER_CORE * cores:
+    roles = {name: role.count for name, role in job.roles.items()}
+    if ranks + reducers + sum(roles.values()) <= _MOST_PER_CORE * cores:
         return
-    key = _key_to_lower(ranks, workers, reducers)
-    what = [_count(ranks, "rank"), *([_count(reducers, "reducer")] if reducers else [])]
+    key = _key_to_lower(ranks, workers, reducers, roles)
+    counts = {"rank": ranks, "reducer": reducers, "node of roles": sum(roles.values())}
+    *most, last = [_count(number, what) for what, number in counts.items() if number]
     yield warning(
         "oversubscription",
-        f"{' and '.join(what)} share the {_count(cores, 'core')} of this machine: they take turns, "
-        "so it starts slowly, needs memory for all, and may pass its time-outs",
+        f"{', '.join(most)}{' and ' if most else ''}{last} share the {_count(cores, 'core')} of "
+        "this machine: they take turns, so it starts slowly, needs memory for all, and may pass "
+        "its time-outs",
         f"lower {key}, for this run: --set {key}=1",
         key,
     )
 
 
-def _key_to_lower(ranks: int, workers: int, reducers: int) -> str:
+def _key_to_lower(ranks: int, workers: int, reducers: int, roles: dict[str, int]) -> str:
     """What makes the most of them."""
+    if roles and max(roles.values()) > max(ranks, reducers):
+        return f"roles.{max(roles, key=lambda name: roles[name])}.count"
     if reducers > ranks:
         return "reducers.count"
     return "workers.processes" if ranks // max(1, workers) >= workers else "workers.count"
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    first, *rest = what.split(" ")
+    return " ".join([str(number), first if number == 1 else f"{first}s", *rest])

@@ -32,6 +32,7 @@ def job(rsctl: Rsctl) -> str:
     job = rsctl.write_job(
         run={"script": "all_reduce.py", "launcher": "mpi"},
         workers={"count": 2, "processes": 2},
+        roles={"watch": {"command": ["sh", "-c", "echo $RSCTL_ROLE_COUNT node, rank $RANK"]}},
         image={"base": "rsctl-test-base:1", "apt": ["openmpi-bin"]},
     )
     (rsctl.folder / "source" / "all_reduce.py").write_text(ALL_REDUCE)
@@ -44,6 +45,7 @@ def test_ranks_on_two_nodes_reduce_and_the_first_failure_has_its_replica(
     done = rsctl("submit", job, "-t", "compose")
     assert done.exit_code == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
+        "watch-0  | 1 node, rank",
         "worker-0 | rank 0 of 4 on worker-0: 10",
         "worker-0 | rank 1 of 4 on worker-0: 10",
         "worker-0 | rank 2 of 4 on worker-1: 10",

@@ -261,3 +261,11 @@ def test_the_workers_are_stopped_whatever_the_code_of_a_role_is_then(rsctl: Rsct
     done = rsctl("submit", write(rsctl, ps=ps), "-t", "process")
     assert done.exit_code == 0, done.stderr
     assert states(rsctl)["ps-0"] == ("succeeded", 9, "stopped after the workers had ended")
+
+
+def test_nodes_of_roles_count_where_processes_share_cores(plan: Render) -> None:
+    many = JOB.replace("count: 2, args", "count: 20, args")
+    made = plan(many, ProcessTarget(a_host(gpus=5, cpus=6)))
+    found = [f for f in made["findings"] if f["code"] == "oversubscription"]
+    assert [f["path"] for f in found] == ["roles.ps.count"]
+    assert found[0]["message"].startswith("2 ranks, 1 reducer and 22 nodes of roles share")
