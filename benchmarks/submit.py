@@ -57,7 +57,7 @@ def _write_job() -> str:
 
 
 def _programs(job: str) -> dict[str, Command]:
-    place = "RSCTL_CLUSTER=" + cluster_json("worker", 0, ["127.0.0.1"], [], "lo")
+    place = "RSCTL_CLUSTER=" + cluster_json("worker", 0, ["127.0.0.1"], [], {}, "lo")
     launch = ["-m", "rsctl.runtime.launch", "--launcher", "once", "--", "true"]
     return {
         "python": Command([sys.executable, "-c", "pass"]),

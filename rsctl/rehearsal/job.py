@@ -16,7 +16,6 @@ from rsctl.emulators.clouds import emulator_of
 from rsctl.emulators.nodes import Kind
 from rsctl.findings import Finding, error, note
 from rsctl.image.package import is_packaged
-from rsctl.image.recipe import repository_of
 from rsctl.installation import install_command
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
@@ -46,7 +45,7 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
-    if job.image.is_built and not repository_of(job, target):
+    if job.image.is_built and not _names_repository(job, target):
         region = REGION if isinstance(options.region, list) else options.region
         repository = emulator.repository.format(region=region, name=job.name)
         defaults.append(f"image.repository: {repository}")
@@ -57,6 +56,12 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     return RehearsedJob(
         changed, [note("rehearsal", message, "the real cloud needs values of yours")]
     )
+
+
+def _names_repository(job: Job, target: str) -> bool:
+    """Whether the job has one for the target; its name may have `{region}` still."""
+    given = job.image.repository
+    return bool(given if isinstance(given, str) else getattr(given, target, None))
 
 
 def _with_repository(job: Job, target: str, repository: str) -> Any:

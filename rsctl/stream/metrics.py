@@ -90,16 +90,27 @@ def metric_findings(
     found: list[Finding] = []
     for name, spec in metrics.items():
         values = {replica: of[name] for replica, of in last.items() if name in of}
-        if not values and spec.regex and is_success:
-            message = f"metric {name} has no value: no line of the log has a number by its regex"
-            remedy = "compare the regex with `rsctl logs`; --grep tries one"
-            found.append(warning("metric-unseen", message, remedy, f"metrics.{name}.regex"))
+        if not values and is_success:
+            found += _unseen(name, spec)
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
             remedy = "see where it begins: `rsctl metrics --plot`"
             found.append(warning("metric-nan", message, remedy, f"metrics.{name}"))
     return found
+
+
+def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
+    """A metric without a value; names with a dot are those that rsctl itself measures."""
+    if spec.regex:
+        message = f"metric {name} has no value: no line of the log has a number by its regex"
+        remedy = "compare the regex with `rsctl logs`; --grep tries one"
+        yield warning("metric-unseen", message, remedy, f"metrics.{name}.regex")
+    elif "." not in name:
+        message = f"metric {name} has no value: it has no regex, and the script has not logged it"
+        line = f'{STRUCTURED}metrics", "{name}": 0.5}}'
+        remedy = f"add metrics.{name}.regex, or have the script print {line}"
+        yield warning("metric-unseen", message, remedy, f"metrics.{name}")
 
 
 class MetricReader:

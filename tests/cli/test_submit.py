@@ -247,6 +247,8 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
         "loss": {"regex": r"loss=(\S+)"},
         "speed": {"regex": r"speed=(\S+)"},
         "typo": {"regex": r"acuracy=(\S+)"},
+        "unlogged": {"goal": "max"},
+        "input.train.seconds": {"goal": "min"},
     }
     name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan", metrics=metrics)
     done = rsctl.process("submit", name)
@@ -255,6 +257,8 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
         "metrics.typo.regex: metric typo has no value: "
         "no line of the log has a number by its regex",
+        "metrics.unlogged: metric unlogged has no value: "
+        "it has no regex, and the script has not logged it",
     ]
     assert done.code == 0
     told = [line for line in done.err.splitlines() if line.startswith("warning: ")]
@@ -263,7 +267,7 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
     assert [line for line in shown if line.startswith("warning: ")] == told
     findings = rsctl("status", "@last", "-o", "json").json["findings"]
     assert [finding["code"] for finding in findings] == [
-        *("metric-value", "metric-nan", "metric-unseen"),
+        *("metric-value", "metric-nan", "metric-unseen", "metric-unseen"),
     ]
 
 

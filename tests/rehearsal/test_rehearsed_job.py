@@ -82,6 +82,16 @@ def test_sagemaker_keeps_what_is_given(tmp_path: Path) -> None:
     assert getattr(job.image.repository, "vertex", None) == "us-docker.pkg.dev/p/r/j"
 
 
+def test_a_repository_by_region_stays_as_it_is(tmp_path: Path) -> None:
+    options = {"project": "p", "region": ["us-central1", "us-east1"], "staging": "gs://b/s"}
+    repository = "{region}-docker.pkg.dev/p/r/i"
+    job = make_job(
+        tmp_path, targets={"vertex": options}, image={"base": "b:1", "repository": repository}
+    )
+    completed, findings = complete_job(job, "vertex")
+    assert (completed.image.repository, findings) == (repository, [])
+
+
 def test_a_complete_job_stays_as_it_is(tmp_path: Path) -> None:
     vertex = {"project": "p-12345", "region": "europe-west4", "staging": "gs://mine"}
     image = {"base": "base:1", "repository": "europe-docker.pkg.dev/p/r/j"}

@@ -126,10 +126,11 @@ def test_a_command_that_is_not_there(start: Start) -> None:
 
 
 def test_signals_are_as_a_shell_leaves_them(start: Start) -> None:
-    """Not blocked, and those not ignored that Python ignores; what we inherit ignored stays so."""
+    """Not blocked, and those not ignored that Python ignores, or that end a rank; what else we
+    inherit ignored stays so."""
     process = start("", "sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status")
     inherited = int(re.search(r"SigIgn:\s*(\w+)", Path("/proc/self/status").read_text())[1], 16)
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+    for number in (*rank.STOP_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ):
         inherited &= ~(1 << (number - 1))
     words = ["SigBlk:", "0" * 16, "SigIgn:", f"{inherited:016x}"]
     assert process.communicate()[0].split() == words

@@ -129,7 +129,7 @@ def test_signals_cancel_a_job_of_a_slow_cloud(
 def test_signals_while_a_job_is_created_leave_none_behind(
     rsctl: Rsctl, emulate: Emulate, option: str
 ) -> None:
-    cloud = emulate("customJobs.create:delay=2")
+    cloud = emulate("customJobs.create:delay=6")
     process = rsctl.start("submit", cloud_job(rsctl), "-t", "vertex", option)
     run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
     _, err = send(process, [SIGINT, SIGTERM])

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from contextlib import closing
 from typing import Any
 
 import msgspec
 
 from rsctl.findings import JobState
+from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.ids import ALPHABET, SUFFIX_LENGTH
-from rsctl.runs.store import Run
-from rsctl.targets.managed.service import JobDescription
+from rsctl.runs.store import Run, Store
+from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.managed.service import JobDescription, JobService, answer_of
 
 _LONGEST_NAME = 40
 
 
-def adopted_run(target: str, url: str, job: JobDescription) -> Run:
+def adopt_job(target: str, url: str, service: JobService) -> Run:
+    """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
+    run = _adopted_run(target, url, answer_of(service.open(url).describe))
+    replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
+    description = RunDescription(run=run.run, target=target, request={}, replicas=replicas)
+    lock = RunFolder(run.run).begin(description)
+    with closing(Store()) as store:
+        if lock is not None:
+            if store.get(run.run) is None:
+                store.add(run)
+            os.close(lock)
+        return store.find(run.run)
+
+
+def _adopted_run(target: str, url: str, job: JobDescription) -> Run:
     """The run of a job, not stored yet. The same URL gives the same id on every machine."""
     plan: dict[str, Any] = {
         "run": job.run,

@@ -6,15 +6,17 @@ metrics in the store, and sees to it that only one process a run asks the cloud.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Optional, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Optional, Protocol, TypeVar
 
 import msgspec
 
-from rsctl.findings import Finding, JobState, RsctlError
+from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.records import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
 from rsctl.targets.base import Pool
+
+T = TypeVar("T")
 
 Measured = Mapping[str, Mapping[str, float]]
 """By replica, the last value of each metric that begins with `cloud.`, less that."""
@@ -165,3 +167,21 @@ class JobService(Protocol):
 
     def open(self, url: str) -> CloudJob:
         """A job by its URL; makes no call. Raises RsctlError if the URL is not one."""
+
+
+def answer_of(call: Callable[[], T]) -> T:
+    """The answer of a call that nobody repeats later. Raises RsctlError where there is none."""
+    try:
+        return call()
+    except Unreachable as problem:
+        finding = error("network", str(problem), "check the network, then run the command again")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+
+
+def cancel_job(job: CloudJob) -> None:
+    """Ask a job to end; one that is not there any more needs not be asked. Raises RsctlError."""
+    try:
+        answer_of(job.cancel)
+    except RsctlError as problem:
+        if NOT_FOUND not in [finding.code for finding in problem.findings]:
+            raise

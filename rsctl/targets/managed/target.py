@@ -7,16 +7,13 @@ job's log and states into it, one process a run; everybody else reads what is th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from time import sleep
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.findings import ExitCode, JobState
 from rsctl.runs import emulator
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
 from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
@@ -24,29 +21,23 @@ from rsctl.target_info import TargetInfo
 from rsctl.targets.base import (
     Placeholder,
     Plan,
-    Pool,
     Submission,
-    Unanswered,
     metric_specs,
     replica_names,
 )
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobService, Unreachable
+from rsctl.targets.managed.service import CloudJob, JobService, answer_of, cancel_job
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from rsctl.image.events import Show
     from rsctl.runs.places import PlaceEnd, PlannedPlace
     from rsctl.runs.store import Run, Store
+    from rsctl.targets.managed.creation import JobCreator
     from rsctl.targets.managed.watcher import RunWatcher
 
-T = TypeVar("T")
-
 _IDLE_SECONDS = 0.05
-_FIND_TRIES, _FIND_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
 _LOST_AFTER = 300.0
 """Seconds after which a submission that nobody works on, and that the cloud does not know, is
 taken for one that was never sent."""
@@ -92,7 +83,7 @@ class ManagedTarget:
             request = resolve_placeholders(
                 plan.request, submission.placeholders, image, secret_values(submission)
             )
-            self._create(plan.run, plan.request, request)
+            self._creator(plan.run).create(plan.request, request)
         finally:
             os.close(lock)
 
@@ -132,7 +123,7 @@ class ManagedTarget:
         return ensure_planned_image(submission, show)
 
     def _create_at(self, run: str, place: PlannedPlace, is_taken_back: bool = False) -> None:
-        """Create the job of a place; see `_create`. Raises RsctlError without its secrets."""
+        """Create the job of a place, see JobCreator.create; without its secrets an RsctlError."""
         from rsctl.targets.managed.placed import secrets_of
 
         secrets = self._secrets.get(run) or secrets_of(_open_store().find(run), place)
@@ -140,73 +131,12 @@ class ManagedTarget:
         request = resolve_placeholders(
             planned, [Placeholder(*each) for each in place.placeholders], place.image, secrets
         )
-        self._create(run, planned, request, is_taken_back)
+        self._creator(run).create(planned, request, is_taken_back)
 
-    def _create(
-        self,
-        run: str,
-        planned: Mapping[str, Any],
-        request: dict[str, Any],
-        is_taken_back: bool = True,
-    ) -> None:
-        """Send a request, the plan's with its placeholders resolved.
+    def _creator(self, run: str) -> JobCreator:
+        from rsctl.targets.managed.creation import JobCreator  # which a plan does not need
 
-        An interruption waits for the answer: a request that is under way may make a job however
-        soon its sender has gone. Then the job is taken back, or else recorded and left to run.
-        """
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1) as threads:
-            creation = threads.submit(self._service_of(run).create, run, request)
-            try:
-                self._locate(run, creation.result())
-            except KeyboardInterrupt:
-                if is_taken_back:
-                    self._withdraw(run, planned, creation)
-                else:
-                    with suppress(RsctlError):  # whoever asks next looks for the job
-                        self._locate(run, creation.result())
-                raise
-
-    def _locate(self, run: str, url: str) -> None:
-        """Record where the job is; one whose run was to end meanwhile is cancelled."""
-        from rsctl.runs.places import is_to_end
-
-        store = _open_store()
-        store.locate(run, url)
-        if is_to_end(store, run):
-            _end(self._service_of(run).open(url))
-
-    def _withdraw(self, run: str, planned: Mapping[str, Any], creation: Future[str]) -> None:
-        """Cancel the job that an interrupted request has made, if any. Raises Unanswered."""
-        from rsctl.runs.places import ask_to_end
-
-        ask_to_end(_open_store(), run)
-        try:
-            url = creation.result()
-        except (Unanswered, KeyboardInterrupt):
-            url = self._find_job_of(run, planned)
-        except RsctlError:  # it was refused
-            return
-        _open_store().locate(run, url)
-        try:
-            _reached(self._service_of(run).open(url).cancel)
-        except RsctlError as problem:
-            raise Unanswered(run, problem) from None
-
-    def _find_job_of(self, run: str, planned: Mapping[str, Any]) -> str:
-        """The URL of a run's job, when the answer that had it was lost. Raises Unanswered."""
-        service = self._service_of(run)
-        for _ in range(_FIND_TRIES):
-            try:
-                url = _reached(lambda: service.find(planned, run))
-            except RsctlError as problem:
-                raise Unanswered(run, problem) from None
-            if url is not None:
-                return url
-            sleep(_FIND_SECONDS * endpoints_of(run).time_scale)
-        finding = error("interrupted", "interrupted before the cloud had answered")
-        raise Unanswered(run, RsctlError(ExitCode.ENVIRONMENT, finding))
+        return JobCreator(run, self._service_of(run))
 
     def events(self, run: str, since: Cursor, follow: bool) -> Iterator[list[Event]]:
         """See Target.events. The cursor counts bytes of each replica's log and of the states."""
@@ -260,7 +190,7 @@ class ManagedTarget:
         ask_to_end(_open_store(), run)
         job = self.find_job(run)
         if job is not None:
-            _end(job)
+            cancel_job(job)
         for (watched, _), watcher in [*self._watchers.items()]:
             if watched == run:
                 watcher.poll_now()
@@ -273,19 +203,9 @@ class ManagedTarget:
 
     def adopt(self, url: str) -> Run:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
-        from rsctl.targets.managed.adopt import adopted_run
+        from rsctl.targets.managed.adopt import adopt_job
 
-        service = self.service(Endpoints.of_environment())
-        run = adopted_run(self.info.name, url, _reached(service.open(url).describe))
-        replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
-        description = RunDescription(run=run.run, target=run.target, request={}, replicas=replicas)
-        lock = RunFolder(run.run).begin(description)
-        store = _open_store()
-        if lock is not None:
-            if store.get(run.run) is None:
-                store.add(run)
-            os.close(lock)
-        return store.find(run.run)
+        return adopt_job(self.info.name, url, self.service(Endpoints.of_environment()))
 
     def find_job(self, run: str) -> CloudJob | None:
         """The run's job; None if it has none (yet). A run that will have none is recorded failed.
@@ -300,7 +220,7 @@ class ManagedTarget:
         if known.url != f"{self.info.name}://{run}":
             return service.open(known.url)
         gone = emulator.is_lost(run)
-        url = None if gone else _reached(lambda: service.find(known.plan.get("request", {}), run))
+        url = None if gone else answer_of(lambda: service.find(known.plan.get("request", {}), run))
         if url is not None:
             store.locate(run, url)
             return service.open(url)
@@ -364,24 +284,6 @@ def _cost_limit(plan: Plan) -> CostLimit | None:
     if cost is None or cost.limit is None or cost.per_hour is None:
         return None
     return CostLimit(cost.limit, cost.per_hour, cost.ends_at_limit)
-
-
-def _reached(call: Callable[[], T]) -> T:
-    """A call whose answer cannot be waited for. Raises RsctlError where there is none."""
-    try:
-        return call()
-    except Unreachable as problem:
-        finding = error("network", str(problem), "check the network, then run the command again")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-
-
-def _end(job: CloudJob) -> None:
-    """Ask a job to end; one that is not there any more needs not be asked. Raises RsctlError."""
-    try:
-        _reached(job.cancel)
-    except RsctlError as problem:
-        if NOT_FOUND not in [finding.code for finding in problem.findings]:
-            raise
 
 
 def _give_up(store: Store, run: str) -> None:

@@ -1,0 +1,80 @@
+"""Creates a run's job in the cloud; one whose sender was interrupted is not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from time import sleep
+from typing import Any
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.places import ask_to_end, is_to_end
+from rsctl.runs.store import Store
+from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.endpoints import endpoints_of
+from rsctl.targets.managed.service import JobService, answer_of, cancel_job
+
+_FIND_TRIES, _FIND_SECONDS = 3, 2.0  # for a job that may be listed only a moment after it was made
+
+
+class JobCreator:
+    """Creates the job of a run by a service, and records where it is."""
+
+    def __init__(self, run: str, service: JobService) -> None:
+        self._run, self._service, self._store = run, service, Store()
+
+    def create(
+        self, planned: Mapping[str, Any], request: dict[str, Any], is_taken_back: bool = True
+    ) -> None:
+        """Send a request, `planned` with its placeholders resolved.
+
+        An interruption waits for the answer: a request that is under way may make a job however
+        soon its sender has gone. Then the job is taken back, or else recorded and left to run.
+        Raises RsctlError, Unanswered where there may be a job all the same.
+        """
+        with ThreadPoolExecutor(1) as threads:
+            creation = threads.submit(self._service.create, self._run, request)
+            try:
+                self._locate(creation.result())
+            except KeyboardInterrupt:
+                if is_taken_back:
+                    self._withdraw(planned, creation)
+                else:
+                    with suppress(RsctlError):  # whoever asks next looks for the job
+                        self._locate(creation.result())
+                raise
+
+    def _locate(self, url: str) -> None:
+        """Record where the job is; one whose run was to end meanwhile is cancelled."""
+        self._store.locate(self._run, url)
+        if is_to_end(self._store, self._run):
+            cancel_job(self._service.open(url))
+
+    def _withdraw(self, planned: Mapping[str, Any], creation: Future[str]) -> None:
+        """Cancel the job that an interrupted request has made, if any. Raises Unanswered."""
+        ask_to_end(self._store, self._run)
+        try:
+            url = creation.result()
+        except (Unanswered, KeyboardInterrupt):
+            url = self._find(planned)
+        except RsctlError:  # it was refused
+            return
+        self._store.locate(self._run, url)
+        try:
+            answer_of(self._service.open(url).cancel)
+        except RsctlError as problem:
+            raise Unanswered(self._run, problem) from None
+
+    def _find(self, planned: Mapping[str, Any]) -> str:
+        """The URL of the run's job, when the answer that had it was lost. Raises Unanswered."""
+        for _ in range(_FIND_TRIES):
+            try:
+                url = answer_of(lambda: self._service.find(planned, self._run))
+            except RsctlError as problem:
+                raise Unanswered(self._run, problem) from None
+            if url is not None:
+                return url
+            sleep(_FIND_SECONDS * endpoints_of(self._run).time_scale)
+        finding = error("interrupted", "interrupted before the cloud had answered")
+        raise Unanswered(self._run, RsctlError(ExitCode.ENVIRONMENT, finding))
