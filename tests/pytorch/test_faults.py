@@ -54,10 +54,13 @@ def break_a_reducer(launch: Run, tmp_path: Path) -> Run:
         victim.send_signal(signal.SIGSTOP)
         go.touch()
         port = int(pool.environ["RSCTL_REDUCERS"].rpartition(":")[2])
-        wait_until(lambda: unread(port) > 3 * LONGEST_WITHOUT_BLOCKS)
-        if killed:
-            victim.kill()
-        ended = job.end()
+        try:
+            wait_until(lambda: unread(port) > 3 * LONGEST_WITHOUT_BLOCKS)
+        finally:
+            if killed:
+                victim.kill()
+            ended = job.end()
+            print(ended.out, ended.err)  # what happened instead, if nothing came
         victim.send_signal(signal.SIGCONT)
         return ended
 
