@@ -14,7 +14,7 @@ import pytest
 from tests.kit.polling import wait_until
 
 from .conftest import Rsctl
-from .vertex.test_rehearsal import OPTIONS, jobs_of
+from .vertex.test_rehearsal import OPTIONS, faults_to_come, jobs_of
 
 ALL_AT_ONCE = [
     [SIGINT],
@@ -131,7 +131,8 @@ def test_signals_while_a_job_is_created_leave_none_behind(
 ) -> None:
     cloud = emulate("customJobs.create:delay=6")
     process = rsctl.start("submit", cloud_job(rsctl), "-t", "vertex", option)
-    run = wait_until(lambda: (rsctl.runs() or [None])[0], "the run")["run"]
+    wait_until(lambda: faults_to_come(cloud) == 0, "the request")
+    run = rsctl.runs()[0]["run"]
     _, err = send(process, [SIGINT, SIGTERM])
     assert process.returncode == 130, err
     wait_until(lambda: has_ended(cloud), "the end of the job, which nobody else cancels")
