@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from rsctl.api import Run
@@ -27,39 +28,50 @@ class Interrupts:
     The first raises KeyboardInterrupt in the main thread; those after it are only counted, so that
     they cannot cut short what the first one made necessary. A command that follows a run sets by
     `follow` what they do instead.
+
+    Python calls a handler once for all signals that have come since the main thread's last step,
+    so it is their bytes that are counted, see `_take`.
     """
 
     def __init__(self) -> None:
         self.count = 0
         self._raise_at: int | None = 1
         self._on_first: Callable[[], None] | None = None
+        self._main = threading.get_ident()
+        self._lock = threading.RLock()  # a handler may begin in another's midst
+        self._repeated = 0  # signals of ours to the main thread, whose bytes are still to come
 
     @contextmanager
     def listening(self) -> Iterator[None]:
         """Handle the signals in here. SIGHUP stays ignored where it is, as under nohup."""
         is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         numbers = [n for n in SIGNALS if n != signal.SIGHUP or not is_nohup]
-        read_end, write_end = os.pipe()
-        os.set_blocking(write_end, False)
-        watcher = threading.Thread(target=self._watch, args=(read_end,), daemon=True)
+        self._signals, write_end = os.pipe()
+        woken, self._wake = os.pipe()
+        for end in (self._signals, write_end, self._wake):
+            os.set_blocking(end, False)
+        watcher = threading.Thread(target=self._watch, args=(woken,), daemon=True)
         unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # what the main thread blocks
         watcher.start()  # for a while must not come to this one instead
         signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
-        before = {number: signal.signal(number, self._on_signal) for number in numbers}
         wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
             yield
         finally:
             self.hold()
-            signal.set_wakeup_fd(wakeup)
             for number, handler in before.items():
                 signal.signal(number, handler)
-            os.close(write_end)  # which ends the watcher
+            signal.set_wakeup_fd(wakeup)
+            os.close(self._wake)  # which ends the watcher
             watcher.join()
+            for end in (self._signals, write_end, woken):
+                os.close(end)
 
     def hold(self) -> None:
         """From now on count signals, and interrupt nothing."""
-        self._raise_at, self._on_first = None, None
+        with self._lock:
+            self._raise_at, self._on_first = None, None
 
     def follow(self, on_first: Callable[[], None] | None) -> None:
         """From now on the first signal calls `on_first`, and the second raises KeyboardInterrupt;
@@ -75,23 +87,49 @@ class Interrupts:
         self._raise_if_due()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.count += 1
+        if self._take():
+            with suppress(BlockingIOError):  # full: the watcher wakes anyway
+                os.write(self._wake, b"\0")
         self._raise_if_due()
 
     def _raise_if_due(self) -> None:
-        if self._raise_at is not None and self.count >= self._raise_at:
+        if self._is_due():
             self._raise_at = None
             raise KeyboardInterrupt
 
-    def _watch(self, read_end: int) -> None:
-        """Python calls `_on_signal` between two steps of the main thread only, which may be in the
-        look-up of a host's name, or wait for a lock. The bytes of `set_wakeup_fd` come at once.
+    def _is_due(self) -> bool:
+        return self._raise_at is not None and self.count >= self._raise_at
+
+    def _take(self) -> int:
+        """Count the signals that have come, by the bytes of `set_wakeup_fd`.
+
+        Returns the number of the last, 0 if none has come.
         """
-        with open(read_end, "rb", buffering=0) as signals:
-            while number := signals.read(1):
-                on_first = self._on_first
-                if number[0] in SIGNALS and on_first is not None:
-                    on_first()
+        with self._lock, suppress(BlockingIOError):
+            numbers = [number for number in os.read(self._signals, 4096) if number in SIGNALS]
+            repeated = min(self._repeated, len(numbers))
+            self._repeated -= repeated
+            self.count += len(numbers) - repeated
+            return numbers[-1] if len(numbers) > repeated else 0
+        return 0
+
+    def _watch(self, woken: int) -> None:
+        """Call `on_first`, whatever the main thread is in: a host's look-up, the wait for a lock.
+
+        Bytes come at once, and `_on_signal` only between two steps of the main thread.
+        """
+        seen = 0
+        while True:
+            ready, _, _ = select.select([self._signals, woken], [], [])
+            if woken in ready and not os.read(woken, 4096):
+                return
+            with self._lock:
+                if (number := self._take()) and self._is_due():
+                    self._repeated += 1  # its handler may have been called before it was counted
+                    signal.pthread_kill(self._main, number)
+            if self.count > seen and (on_first := self._on_first):
+                seen = self.count
+                on_first()
 
 
 class Cancel:
