@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runtime.rank import line
+from rsctl.runtime.structured_lines import line
 from rsctl.stream.events import MetricEvent, now
 from rsctl.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to

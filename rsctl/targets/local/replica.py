@@ -12,6 +12,9 @@ from rsctl.stream.journal import JournalWriter
 from rsctl.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import Command
 
+GRACE_SECONDS = 5.0
+"""How long a replica may take to end when it is asked to, before it is made to."""
+
 _CHUNK = 256 * 1024
 
 
@@ -24,7 +27,8 @@ class Replica:
         self.name = name
         self.journal = JournalWriter(log)
         self._progress_bar = ProgressBarFile(log)
-        self.stopped = self.killed = False  # by the supervisor: asked to end, made to end
+        self.stopped_at: str | None = None  # when the supervisor asked it to end
+        self.killed = False  # by the supervisor
         self._selector = selector
         self.process = subprocess.Popen(
             command.argv,

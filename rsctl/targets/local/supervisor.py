@@ -9,49 +9,26 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
 from collections.abc import Iterable
 from time import monotonic
-from types import FrameType
-
-import msgspec
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.runs.failures import believable, first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.diagnosis import Killer
-from rsctl.stream.events import Attempt, Failure, now
+from rsctl.stream.events import Attempt, now
 from rsctl.targets.local.backend import Backend, reap_orphans
-from rsctl.targets.local.endings import Endings, role_of
+from rsctl.targets.local.exits import Outcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs
 from rsctl.targets.local.output_scanner import OutputScanner
-from rsctl.targets.local.replica import Replica
+from rsctl.targets.local.replica import GRACE_SECONDS, Replica
+from rsctl.targets.local.signals import Cancelled, Signals
 
-CANCEL_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-KEPT_SIGNALS = (*CANCEL_SIGNALS, signal.SIGHUP)
-"""Those that are blocked until a supervisor handles, or ignores, them."""
-
-GRACE_SECONDS = 5.0
-_ENDED_WHEN_ASKED = (0, 128 + signal.SIGTERM)
 _DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 
 
-class _Cancelled(Exception):
-    """The job was cancelled while it was prepared."""
-
-
 class _Expired(Exception):
     """The job's time ended while its inputs were copied."""
-
-
-class Outcome(msgspec.Struct):
-    """How an attempt ended, and its first failure if that is why."""
-
-    state: JobState
-    reason: str | None = None
-    failure: Failure | None = None
 
 
 class Supervisor:
@@ -67,12 +44,9 @@ class Supervisor:
         self._scanner = OutputScanner(description.metrics, recorder)
         self._selector = selectors.DefaultSelector()
         self._deadline = monotonic() + description.timeout if description.timeout else None
-        self._cancel_asked = False
-        self._is_preparing = False
         self._disk_full = False
-        self._stop_state: JobState | None = None
         self._begin_attempt()
-        self._wake_on_signals()
+        self._signals = Signals(self._selector)
 
     def run(self) -> JobState:
         """All attempts; returns and records the job's final state."""
@@ -93,11 +67,11 @@ class Supervisor:
             self._recorder.state(JobState.STARTING, reason=reason)
             try:
                 outcome = self._attempt(attempt)
-            except _Cancelled:
+            except Cancelled:
                 return Outcome(JobState.CANCELLED)
             except _Expired:
-                self._stop_state = JobState.EXPIRED
-                return self._outcome()
+                self._exits.stop_state = JobState.EXPIRED
+                return self._exits.outcome()
             except RsctlError as problem:
                 return self._start_failure(problem)
             if outcome.state is not JobState.FAILED:
@@ -120,17 +94,12 @@ class Supervisor:
             self._drain()
         finally:
             self._clear()
-        return self._outcome()
+        return self._exits.outcome()
 
     def _begin_attempt(self) -> None:
         self._replicas: dict[str, Replica] = {}
-        self._ended: dict[str, int] = {}
-        self._killers: dict[str, Killer] = {}
-        self._reasons: dict[str, str | None] = {}
-        self._failed: list[str] = []
-        self._reports: list[Failure] = []
         self._kill_at: float | None = None
-        self._endings = Endings(self._description.replicas, self._description.roles)
+        self._exits = ReplicaExits(self._folder, self._description, self._recorder)
 
     def _start(self, attempt: int) -> None:
         self._prepare(attempt)
@@ -145,16 +114,11 @@ class Supervisor:
         self._recorder.state(JobState.RUNNING)
 
     def _prepare(self, attempt: int) -> None:
-        """Copy inputs and prepare the backend, which may pull an image: see `_on_cancel`."""
-        self._is_preparing = True
-        try:
-            if self._cancel_asked:
-                raise _Cancelled
+        """Copy inputs and prepare the backend, which may pull an image."""
+        with self._signals.interruptible():
             if attempt == 1:
                 copy_inputs(self._description, self._recorder, self._require_time)
             self._backend.prepare(attempt)
-        finally:
-            self._is_preparing = False
 
     def _require_time(self) -> None:
         if self._deadline and monotonic() > self._deadline:
@@ -183,7 +147,7 @@ class Supervisor:
 
     def _scan(self, replica: Replica, lines: bytes) -> None:
         """Take what new lines of a replica show; note where they found no space on the disk."""
-        self._reports += self._scanner.scan(replica.name, lines)
+        self._exits.add_reports(self._scanner.scan(replica.name, lines))
         if replica.journal.full and not self._disk_full:
             self._disk_full = True
             for other in self._replicas.values():
@@ -192,77 +156,39 @@ class Supervisor:
 
     def _record_exits(self) -> None:
         for name, replica in self._replicas.items():
-            if name not in self._ended and not replica.running:
-                self._record_exit(replica)
-        workers_ended = self._endings.workers_ended(self._ended)
-        self._judge_failures(workers_ended)
-        if self._failed:
-            self._stop(self._replicas)
-        elif workers_ended:
-            self._stop([name for name in self._replicas if not self._endings.goes_on(name)])
-
-    def _record_exit(self, replica: Replica) -> None:
-        exited = self._backend.exit_of(replica.name, replica.process.returncode)
-        code, self._ended[replica.name] = exited.exit_code, exited.exit_code
-        self._killers[replica.name] = exited.killer
-        self._reasons[replica.name] = exited.reason
-        if replica.stopped:
-            state, why = self._state_of_stopped(replica, code)
-            self._recorder.state(state, replica.name, code, why)
-        elif code == 0:
-            self._recorder.state(JobState.SUCCEEDED, replica.name, code, exited.reason)
-        elif self._description.may_lose_reducers and role_of(replica.name) == "reducer":
-            reason = ", ".join(filter(None, [exited.reason, "the workers go on without it"]))
-            self._recorder.state(JobState.FAILED, replica.name, code, reason)
-        else:
-            self._reports.append(Failure(replica=replica.name, time=now(), exit_code=code))
-            if self._endings.may_be_in_the_wake(replica.name):
-                self._endings.wait_for_workers(replica.name, monotonic())
-            else:
-                self._record_failure(replica.name)
-
-    def _record_failure(self, replica: str) -> None:
-        why = self._reasons[replica]
-        self._recorder.state(JobState.FAILED, replica, self._ended[replica], why)
-        self._failed.append(replica)
-
-    def _judge_failures(self, workers_ended: bool) -> None:
-        """Record the ends of replicas that may only have lost workers that were ending."""
-        has_failed = bool(self._failed or self._stop_state)
-        for name, is_wake in self._endings.judged(workers_ended, has_failed, monotonic()).items():
-            if is_wake:
-                code, why = self._ended[name], "it ended as the workers did"
-                self._recorder.state(JobState.SUCCEEDED, name, code, why)
-            else:
-                self._record_failure(name)
+            if name not in self._exits and not replica.running:
+                self._exits.add(replica, self._backend.exit_of(name, replica.process.returncode))
+        self._exits.judge()
+        self._stop(self._exits.no_longer_needed())
 
     def _stop(self, names: Iterable[str]) -> None:
         """Ask those that still run to end, once, and set the time after which they are made to."""
         running = self._running()
         asked = {name: running[name] for name in names if name in running}
-        asked = {name: replica for name, replica in asked.items() if not replica.stopped}
-        if asked or self._kill_at is None:
+        asked = {name: replica for name, replica in asked.items() if not replica.stopped_at}
+        if asked:
             self._kill_at = monotonic() + GRACE_SECONDS
             self._end(asked, hard=False)
 
     def _end(self, replicas: dict[str, Replica], hard: bool) -> None:
         for replica in replicas.values():
-            replica.stopped = True
+            replica.stopped_at = replica.stopped_at or now()
             replica.killed |= hard
         if replicas:
             self._backend.stop({n: r.process.pid for n, r in replicas.items()}, hard)
 
     def _check_clock(self) -> None:
-        if self._cancel_asked and self._stop_state is None:
-            self._stop_state = JobState.CANCELLED
-            self._recorder.state(JobState.CANCELLING)
-            self._stop(self._replicas)
-        if self._deadline and monotonic() > self._deadline and self._stop_state is None:
-            self._stop_state = JobState.EXPIRED
-            self._stop(self._replicas)
+        if self._exits.stop_state is None:
+            if self._signals.is_cancelled:
+                self._exits.stop_state = JobState.CANCELLED
+                self._recorder.state(JobState.CANCELLING)
+                self._stop(self._replicas)
+            elif self._deadline and monotonic() > self._deadline:
+                self._exits.stop_state = JobState.EXPIRED
+                self._stop(self._replicas)
         if self._kill_at and monotonic() > self._kill_at:
             self._kill_at = monotonic() + GRACE_SECONDS
-            self._end({n: r for n, r in self._running().items() if r.stopped}, hard=True)
+            self._end({n: r for n, r in self._running().items() if r.stopped_at}, hard=True)
 
     def _drain(self) -> None:
         """Read what is left in the pipes, but do not wait for a stray child that holds one open."""
@@ -278,63 +204,13 @@ class Supervisor:
         except RsctlError as problem:
             self._report(problem)
 
-    def _outcome(self) -> Outcome:
-        if self._stop_state is JobState.EXPIRED:
-            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s")
-        if self._stop_state:
-            return Outcome(self._stop_state)
-        if not self._failed:
-            return Outcome(JobState.SUCCEEDED)
-        reports = believable(self._reports, self._failed, self._ended)
-        killers = {name: self._killers[name] for name in self._failed}  # others we have ended
-        first = first_failure(reports, self._folder, killers)
-        if first.replica not in self._failed:
-            self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
-        for name in self._failed:
-            if name != first.replica:
-                wake = f"in the wake of {first.replica}"
-                self._recorder.state(JobState.FAILED, name, self._ended[name], wake)
-        reason = f"{first.replica} failed with exit code {first.exit_code}"
-        return Outcome(JobState.FAILED, reason, first)
-
     def _start_failure(self, problem: RsctlError) -> Outcome:
         self._report(problem)
-        return Outcome(self._stop_state or JobState.FAILED, str(problem))
+        return Outcome(self._exits.stop_state or JobState.FAILED, str(problem))
 
     def _report(self, problem: RsctlError) -> None:
         for finding in problem.findings:
             self._recorder.finding(finding)
-
-    def _state_of_stopped(self, replica: Replica, code: int) -> tuple[JobState, str]:
-        """How a replica ended that had been asked to end, and why it was asked."""
-        if self._stop_state:
-            return JobState.CANCELLED, f"stopped: the job was {self._stop_state.value}"
-        if self._failed:
-            return JobState.CANCELLED, f"stopped after {self._failed[0]} had failed"
-        if replica.killed:
-            why = f"killed: it had not ended {GRACE_SECONDS:g} s after the workers"
-            return JobState.CANCELLED, why
-        is_fine = code in _ENDED_WHEN_ASKED or self._endings.may_be_in_the_wake(replica.name)
-        state = JobState.SUCCEEDED if is_fine else JobState.CANCELLED
-        return state, "stopped after the workers had ended"
-
-    def _wake_on_signals(self) -> None:
-        read_end, write_end = os.pipe()
-        for end in (read_end, write_end):
-            os.set_blocking(end, False)
-        self._selector.register(read_end, selectors.EVENT_READ, None)
-        signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in CANCEL_SIGNALS:
-            signal.signal(number, self._on_cancel)
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, KEPT_SIGNALS)
-
-    def _on_cancel(self, _number: int, _frame: FrameType | None) -> None:
-        self._cancel_asked = True
-        if self._is_preparing:
-            self._is_preparing = False
-            raise _Cancelled
 
 
 def _cannot_start(program: str, problem: OSError) -> RsctlError:

@@ -21,7 +21,8 @@ from rsctl.runs.store import Store
 from rsctl.runtime.process_tree import adopt_orphans
 from rsctl.targets.local.backend import Backend, ProcessBackend
 from rsctl.targets.local.input_copies import remove_copies
-from rsctl.targets.local.supervisor import KEPT_SIGNALS, Supervisor
+from rsctl.targets.local.signals import KEPT_SIGNALS
+from rsctl.targets.local.supervisor import Supervisor
 
 
 def start_supervisor(folder: RunFolder, lock: int, secrets: Mapping[str, str]) -> None:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
-from rsctl.targets.base import Target, capability_findings
+from rsctl.targets.base import Target
+from rsctl.targets.capabilities import capability_findings
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.process import ProcessTarget

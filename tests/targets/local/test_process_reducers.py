@@ -8,8 +8,10 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
+from rsctl.targets.local.backend import processes_of
 from tests.kit.packages import DDP_SCRIPT
 from tests.kit.polling import wait_until
+from tests.kit.processes import freeze
 
 from ..conftest import Rsctl
 
@@ -24,12 +26,10 @@ def token_of(rsctl: Rsctl, run: str) -> str:
     return token.decode().partition("=")[2]
 
 
-def signal_to(run: str, replica: str, number: signal.Signals) -> None:
-    from rsctl.targets.local.backend import processes_of
-
+def kill(run: str, replica: str) -> None:
     for pid in processes_of(run, replica):
         with suppress(ProcessLookupError):  # one of them may have ended meanwhile
-            os.kill(pid, number)
+            os.kill(pid, signal.SIGKILL)
 
 
 def states(rsctl: Rsctl, run: str) -> dict[str, tuple[str, str | None]]:
@@ -60,7 +60,7 @@ def test_reducers_end_with_the_workers(rsctl: Rsctl) -> None:
 
 
 def test_a_script_trains_over_reducers_as_it_is_and_by_tls_where_the_job_asks_for_it(
-    rsctl: Rsctl,
+    rsctl: Rsctl, torch_forks: dict[str, str]
 ) -> None:
     (rsctl.folder / "source").mkdir()
     shutil.copy(DDP_SCRIPT, rsctl.folder / "source" / "train.py")
@@ -70,7 +70,7 @@ def test_a_script_trains_over_reducers_as_it_is_and_by_tls_where_the_job_asks_fo
         reducers={"count": 2},
         comm={"bucket_mb": 8},
     )
-    done = rsctl("submit", job)
+    done = rsctl("submit", job, **torch_forks)
     assert done.exit_code == 0, done.stderr
     assert (
         "worker-0  | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "
@@ -102,7 +102,7 @@ def test_the_token_is_in_no_file_no_plan_and_no_command_line(rsctl: Rsctl) -> No
 def test_a_reducer_that_is_killed_ends_the_job_and_is_named(rsctl: Rsctl) -> None:
     run = rsctl.detach(rsctl.write_job(bash=FOREVER, **POOL))
     wait_for_reducers(rsctl, run)
-    signal_to(run, "reducer-1", signal.SIGKILL)
+    kill(run, "reducer-1")
     assert rsctl("status", run, "--watch").exit_code == 1
     failure = rsctl.status(run)["first_failure"]
     assert (failure["replica"], failure["exit_code"]) == ("reducer-1", 137)
@@ -117,7 +117,8 @@ def test_a_reducer_that_does_not_end_with_the_workers_is_killed_and_said_to_be(
     job = rsctl.write_job(bash=f"echo up; while [ ! -e {go} ]; do sleep 0.05; done", **POOL)
     run = rsctl.detach(job)
     wait_for_reducers(rsctl, run)
-    signal_to(run, "reducer-1", signal.SIGSTOP)
+    for pid in processes_of(run, "reducer-1"):
+        freeze(pid)
     go.touch()
     assert rsctl("status", run, "--watch").exit_code == 0
     assert states(rsctl, run)["reducer-0"] == ("succeeded", "stopped after the workers had ended")
@@ -133,7 +134,7 @@ def test_a_reducer_that_may_be_lost_does_not_end_the_job(rsctl: Rsctl) -> None:
     job = rsctl.write_job(bash=waits, comm={"on_reducer_loss": "fallback"}, **POOL)
     run = rsctl.detach(job)
     wait_for_reducers(rsctl, run)
-    signal_to(run, "reducer-1", signal.SIGKILL)
+    kill(run, "reducer-1")
     wait_until(lambda: states(rsctl, run)["reducer-1"][0] == "failed", "the reducer's end")
     assert states(rsctl, run)["worker-0"][0] == "running"
     go.touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 
@@ -112,13 +113,13 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> No
     source = rsctl.folder / "source"
     source.mkdir()
     (source / "train.py").write_text(
-        "import os, signal, torch, torch.distributed as dist\n"
-        "dist.init_process_group('gloo')\n"
-        "t = torch.ones(10)\n"
-        "dist.all_reduce(t)\n"
-        "if dist.get_rank() == 1: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "dist.all_reduce(t)\n"
+        "import os, signal\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    with open('peers', 'w'): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "with open('peers') as peer: peer.read()\n"
+        "raise RuntimeError('Connection closed by peer [127.0.0.1]:4242')\n"
     )
+    os.mkfifo(source / "peers")
     job = rsctl.write_job(run={"script": "train.py"}, workers=TWO)
     done = rsctl("submit", job, "-o", "json")
     assert done.exit_code == 1
@@ -126,6 +127,25 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> No
     found = {k: failure[k] for k in ("replica", "rank", "signal", "exit_code")}
     assert found == {"replica": "worker-1", "rank": 1, "signal": "SIGKILL", "exit_code": 137}
     assert [cause["code"] for cause in failure["causes"]] == ["killed"]
+
+
+def test_the_rank_that_failed_first_is_blamed_though_its_launcher_ends_last(rsctl: Rsctl) -> None:
+    """As torchrun may, which looks after its ranks from time to time."""
+    reported = rsctl.folder / "reported"
+    report = {"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}
+    line = json.dumps({**report, "time": "%s"})
+    first = f"printf '{line}\\n' $(date -u +%Y-%m-%dT%H:%M:%S.%6NZ); touch {reported}; sleep 600"
+    second = f"while [ ! -e {reported} ]; do sleep 0.01; done; exit 3"
+    bash = f"if [ $RSCTL_REPLICA = worker-1 ]; then {first}; else {second}; fi"
+    done = rsctl("submit", rsctl.write_job(bash=bash, workers=TWO), "-o", "json")
+    assert done.exit_code == 1
+    failure = done.result["first_failure"]
+    assert (failure["replica"], failure["rank"], failure["exit_code"]) == ("worker-1", 1, 137)
+    replicas = {each["replica"]: each for each in rsctl.status("@last")["replicas"]}
+    assert {name: (r["state"], r["exit_code"]) for name, r in replicas.items()} == {
+        "worker-0": ("failed", 3),
+        "worker-1": ("failed", 137),
+    }
 
 
 def test_retries_run_the_whole_job_again(rsctl: Rsctl) -> None:

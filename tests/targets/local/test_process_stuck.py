@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from pathlib import Path
+
+from tests.kit.processes import freeze
 
 from ..conftest import Rsctl
 
@@ -31,7 +32,7 @@ def test_a_regex_that_never_ends_stops_nothing(rsctl: Rsctl) -> None:
 def test_a_supervisor_that_hangs_does_not_keep_a_run_alive(rsctl: Rsctl) -> None:
     run = rsctl.detach(rsctl.write_job(bash="echo up; sleep 600", workers={"count": 2}))
     rsctl.wait_for_log(run, "up")
-    os.kill(rsctl.supervisor(run), signal.SIGSTOP)
+    freeze(rsctl.supervisor(run))
     done = rsctl("cancel", run)
     assert (done.exit_code, done.stderr) == (0, f"{run} cancelled\n")
     assert rsctl.status(run)["exit_code"] == 5
@@ -43,7 +44,7 @@ def test_who_follows_a_run_sees_it_end_too(rsctl: Rsctl) -> None:
     assert cli.stdout is not None
     assert cli.stdout.readline() == "worker-0 | up\n"
     run = rsctl.status("@last")["run"]
-    os.kill(rsctl.supervisor(run), signal.SIGSTOP)
+    freeze(rsctl.supervisor(run))
     cli.send_signal(signal.SIGINT)
     cli.communicate(timeout=60)
     assert cli.returncode == 5

@@ -1,0 +1,147 @@
+"""How the replicas of one attempt ended, and so the attempt."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterable
+from time import monotonic
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.runs.failures import believable, first_failure
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.recorder import Recorder
+from rsctl.stream.events import Failure, now
+from rsctl.targets.local.backend import ReplicaExit
+from rsctl.targets.local.endings import Endings, role_of
+from rsctl.targets.local.replica import GRACE_SECONDS, Replica
+
+_ENDED_WHEN_ASKED = (0, 128 + signal.SIGTERM)
+
+
+class Outcome(msgspec.Struct):
+    """How an attempt ended, and its first failure if that is why."""
+
+    state: JobState
+    reason: str | None = None
+    failure: Failure | None = None
+
+
+class ReplicaExits:
+    """The exits of one attempt; records the state in which each replica ended.
+
+    `stop_state` is that of a job which is ended from outside, by a cancel or its time limit.
+    """
+
+    def __init__(self, folder: RunFolder, description: RunDescription, recorder: Recorder) -> None:
+        self.stop_state: JobState | None = None
+        self._folder = folder
+        self._description = description
+        self._recorder = recorder
+        self._endings = Endings(description.replicas, description.roles)
+        self._exits: dict[str, ReplicaExit] = {}
+        self._failed: list[str] = []
+        self._stopped_at: dict[str, str] = {}
+        self._reports: list[Failure] = []
+
+    def __contains__(self, replica: str) -> bool:
+        return replica in self._exits
+
+    def add_reports(self, reports: Iterable[Failure]) -> None:
+        """Take failures that ranks report in their replicas' logs."""
+        self._reports += reports
+
+    def add(self, replica: Replica, exited: ReplicaExit) -> None:
+        """Take the exit of a replica; whether some failures count is for `judge` to decide."""
+        name, code = replica.name, exited.exit_code
+        self._exits[name] = exited
+        if replica.stopped_at:
+            self._stopped_at[name] = replica.stopped_at
+            state, why = self._state_of_stopped(replica, code)
+            self._recorder.state(state, name, code, why)
+        elif code == 0:
+            self._recorder.state(JobState.SUCCEEDED, name, code, exited.reason)
+        elif self._description.may_lose_reducers and role_of(name) == "reducer":
+            reason = ", ".join(filter(None, [exited.reason, "the workers go on without it"]))
+            self._recorder.state(JobState.FAILED, name, code, reason)
+        else:
+            self._reports.append(Failure(replica=name, time=now(), exit_code=code))
+            if self._endings.may_be_in_the_wake(name):
+                self._endings.wait_for_workers(name, monotonic())
+            else:
+                self._add_failure(name)
+
+    def judge(self) -> None:
+        """Record the ends of replicas that may only have lost workers that were ending."""
+        has_failed = bool(self._failed or self.stop_state)
+        judged = self._endings.judged(self._workers_ended(), has_failed, monotonic())
+        for name, is_wake in judged.items():
+            if is_wake:
+                code, why = self._exits[name].exit_code, "it ended as the workers did"
+                self._recorder.state(JobState.SUCCEEDED, name, code, why)
+            else:
+                self._add_failure(name)
+
+    def no_longer_needed(self) -> list[str]:
+        """The replicas that are to end because others have ended or failed."""
+        replicas = self._description.replicas
+        if self._failed:
+            return list(replicas)
+        if self._workers_ended():
+            return [name for name in replicas if not self._endings.goes_on(name)]
+        return []
+
+    def outcome(self) -> Outcome:
+        """The attempt's, once all have ended; records which of them failed in another's wake."""
+        if self.stop_state is JobState.EXPIRED:
+            return Outcome(JobState.EXPIRED, f"limits.timeout of {self._description.timeout:g} s")
+        if self.stop_state:
+            return Outcome(self.stop_state)
+        if not self._failed:
+            return Outcome(JobState.SUCCEEDED)
+        first = self._first_failure()
+        if first.replica not in self._failed:
+            self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
+        for name in self._failed:
+            if name != first.replica:
+                code, wake = self._exits[name].exit_code, f"in the wake of {first.replica}"
+                self._recorder.state(JobState.FAILED, name, code, wake)
+        reason = f"{first.replica} failed with exit code {first.exit_code}"
+        return Outcome(JobState.FAILED, reason, first)
+
+    def _first_failure(self) -> Failure:
+        before = [report for report in self._reports if not self._was_stopped_before(report)]
+        reports = believable(before, {*self._failed, *self._stopped_at}, self._exits)
+        killers = {name: self._exits[name].killer for name in self._failed}  # we ended the others
+        return first_failure(reports, self._folder, killers)
+
+    def _was_stopped_before(self, report: Failure) -> bool:
+        """Whether a rank failed after its node had been asked to end.
+
+        One that had failed before may be the first all the same: its launcher ends later than it,
+        and that of a rank which only lost this one may be faster.
+        """
+        stopped_at = self._stopped_at.get(report.log or report.replica)
+        return stopped_at is not None and report.time >= stopped_at
+
+    def _workers_ended(self) -> bool:
+        return self._endings.workers_ended(self._exits)
+
+    def _add_failure(self, replica: str) -> None:
+        exited = self._exits[replica]
+        self._recorder.state(JobState.FAILED, replica, exited.exit_code, exited.reason)
+        self._failed.append(replica)
+
+    def _state_of_stopped(self, replica: Replica, code: int) -> tuple[JobState, str]:
+        """How a replica ended that had been asked to end, and why it was asked."""
+        if self.stop_state:
+            return JobState.CANCELLED, f"stopped: the job was {self.stop_state.value}"
+        if self._failed:
+            return JobState.CANCELLED, f"stopped after {self._failed[0]} had failed"
+        if replica.killed:
+            why = f"killed: it had not ended {GRACE_SECONDS:g} s after the workers"
+            return JobState.CANCELLED, why
+        is_fine = code in _ENDED_WHEN_ASKED or self._endings.may_be_in_the_wake(replica.name)
+        state = JobState.SUCCEEDED if is_fine else JobState.CANCELLED
+        return state, "stopped after the workers had ended"
