@@ -64,7 +64,11 @@ def _emit_in_parts(
 ) -> None:
     """One line, or several with the same step and rank where one would be too long."""
     fields = {**head, **metrics, **tail}
-    from rsctl.runtime.rank import LINE_BYTES, emit, line  # not for a plan, which imports this too
+    from rsctl.runtime.structured_lines import (  # not for a plan, which imports this too
+        LINE_BYTES,
+        emit,
+        line,
+    )
 
     if len(metrics) < 2 or len(line("metrics", fields)) <= LINE_BYTES:
         emit("metrics", fields)

@@ -8,30 +8,16 @@ a mounted file system, whose sizes are checked; checksums it does not have.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
 import stat
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 
 from rsctl.runtime.errors import CONFIGURATION, TEMPORARY, LaunchError
-
-THREADS = 16
-SEGMENT_BYTES = 64 << 20
-"""A file is read by as many threads as it has parts of this size."""
-
-_BLOCK = 4 << 20
-_WAITING = 4 * THREADS  # parts that are handed out at once
-_TRIES = 4
-_SHOW_SECONDS = 30.0
-_FULL = (errno.ENOSPC, errno.EDQUOT)
+from rsctl.runtime.file_parts import NO_SPACE, Changed, File, copy_files
 
 
 @dataclass(frozen=True)
@@ -58,29 +44,6 @@ class Copied:
     left_out: list[str] = field(default_factory=list)
 
 
-class Changed(Exception):
-    """A file is not what it was when it was listed."""
-
-
-@dataclass
-class _File:
-    """A file on its way; its parts arrive in any order."""
-
-    path: str
-    target: str
-    size: int
-    modified: int
-    left: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def part(self) -> str:
-        """Where its content is until all of it is there: beside it, with a name of its own."""
-        folder, name = os.path.split(self.target)  # a name may be as long as can be
-        digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-        return os.path.join(folder, f".{digest}.rsctl-part")
-
-
 def copy(wanted: Wanted) -> Copied | None:
     """Have the data on this disk; None if it has been there before. Raises LaunchError."""
     if _is_complete(wanted):
@@ -90,7 +53,7 @@ def copy(wanted: Wanted) -> Copied | None:
         files = list(_files(wanted, copied))
         missing = [file for file in files if not _is_there(file)]
         _require_space(wanted, missing)
-        _copy_all(wanted, missing)
+        _copy_missing(wanted, missing)
         copied.files, copied.bytes = len(missing), sum(file.size for file in missing)
         copied.seconds = time.monotonic() - began
         _write_marker(wanted, files)
@@ -111,7 +74,7 @@ def count(folder: str) -> dict[str, float]:
     return {"files": len(sizes), "bytes": sum(sizes)}
 
 
-def _files(wanted: Wanted, copied: Copied) -> Iterator[_File]:
+def _files(wanted: Wanted, copied: Copied) -> Iterator[File]:
     """All files to have. Raises OSError."""
     if wanted.names is not None:
         for name in wanted.names:
@@ -147,17 +110,17 @@ def _inside(path: str, root: str) -> os.stat_result | None:
     return facts if is_inside and stat.S_ISREG(facts.st_mode) else None
 
 
-def _file(path: str, target: str, facts: os.stat_result) -> _File:
+def _file(path: str, target: str, facts: os.stat_result) -> File:
     if not stat.S_ISREG(facts.st_mode):
         raise OSError(errno.EINVAL, "it is no file", path)
-    return _File(path, target, facts.st_size, facts.st_mtime_ns)
+    return File(path, target, facts.st_size, facts.st_mtime_ns)
 
 
 def _raise(problem: OSError) -> None:
     raise problem
 
 
-def _is_there(file: _File) -> bool:
+def _is_there(file: File) -> bool:
     """Whether an earlier start has copied this version: a file has the time of its source."""
     try:
         facts = os.lstat(file.target)
@@ -167,7 +130,7 @@ def _is_there(file: _File) -> bool:
     return stat.S_ISREG(facts.st_mode) and known == (file.size, file.modified)
 
 
-def _require_space(wanted: Wanted, missing: list[_File]) -> None:
+def _require_space(wanted: Wanted, missing: list[File]) -> None:
     folder = os.path.dirname(wanted.marker)
     os.makedirs(folder, exist_ok=True)
     free, needed = shutil.disk_usage(folder).free, sum(file.size for file in missing)
@@ -176,92 +139,14 @@ def _require_space(wanted: Wanted, missing: list[_File]) -> None:
         raise _too_small(message, wanted)
 
 
-def _copy_all(wanted: Wanted, files: list[_File]) -> None:
+def _copy_missing(wanted: Wanted, missing: list[File]) -> None:
     """Raises OSError and Changed."""
-    stop, copied, shown = threading.Event(), 0, time.monotonic()
-    total = sum(file.size for file in files)
-    parts = ((file, at) for file in files for at in _offsets(file))
-    pool, waiting = ThreadPoolExecutor(THREADS), set[Future[int]]()
-    try:
-        while True:
-            for file, at in islice(parts, _WAITING - len(waiting)):
-                waiting.add(pool.submit(_copy_part, file, at, stop))
-            if not waiting:
-                return
-            ended, waiting = wait(waiting, _SHOW_SECONDS, FIRST_COMPLETED)
-            copied += sum(future.result() for future in ended)
-            if time.monotonic() - shown > _SHOW_SECONDS:
-                shown = time.monotonic()
-                print(f"rsctl: {wanted.name}: {copied:,} of {total:,} bytes copied", flush=True)
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
+    total = sum(file.size for file in missing)
 
+    def show(copied: int) -> None:
+        print(f"rsctl: {wanted.name}: {copied:,} of {total:,} bytes copied", flush=True)
 
-def _offsets(file: _File) -> range:
-    """Where its parts begin; an empty file has one. Its folder and its space are made."""
-    os.makedirs(os.path.dirname(file.target), exist_ok=True)
-    with suppress(FileNotFoundError):
-        os.unlink(file.part)
-    handle = os.open(file.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        os.ftruncate(handle, file.size)
-    finally:
-        os.close(handle)
-    offsets = range(0, max(file.size, 1), SEGMENT_BYTES)
-    file.left = len(offsets)
-    return offsets
-
-
-def _copy_part(file: _File, start: int, stop: threading.Event) -> int:
-    """Copy one part, and give the file its name if it was the last; the part's bytes.
-
-    Raises OSError and Changed.
-    """
-    end = min(start + SEGMENT_BYTES, file.size)
-    for attempt in range(1, _TRIES + 1):
-        try:
-            _copy_bytes(file, start, end, stop)
-            break
-        except OSError as problem:
-            if problem.errno in _FULL or attempt == _TRIES or stop.is_set():
-                raise
-            stop.wait(2.0**attempt / 4)
-    with file.lock:
-        file.left -= 1
-        if file.left == 0 and not stop.is_set():
-            _finish(file)
-    return end - start
-
-
-def _copy_bytes(file: _File, start: int, end: int, stop: threading.Event) -> None:
-    with open(file.path, "rb", buffering=0) as source:
-        handle = os.open(file.part, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            buffer = memoryview(bytearray(min(_BLOCK, end - start)))
-            while start < end and not stop.is_set():
-                count = os.preadv(source.fileno(), [buffer[: end - start]], start)
-                if not count:
-                    raise Changed(file.path)
-                _write(handle, buffer[:count], start)
-                start += count
-        finally:
-            os.close(handle)
-
-
-def _write(handle: int, left: memoryview, start: int) -> None:
-    """Write a whole block, of which one call may take a part only."""
-    while left:
-        count = os.pwrite(handle, left, start)
-        left, start = left[count:], start + count
-
-
-def _finish(file: _File) -> None:
-    facts = os.stat(file.path)
-    if (facts.st_size, facts.st_mtime_ns) != (file.size, file.modified):
-        raise Changed(file.path)
-    os.utime(file.part, ns=(file.modified, file.modified))
-    os.replace(file.part, file.target)
+    copy_files(missing, show)
 
 
 def _is_complete(wanted: Wanted) -> bool:
@@ -273,7 +158,7 @@ def _is_complete(wanted: Wanted) -> bool:
     return isinstance(known, dict) and known.get("of") == _identity(wanted)
 
 
-def _write_marker(wanted: Wanted, files: list[_File]) -> None:
+def _write_marker(wanted: Wanted, files: list[File]) -> None:
     """Written beside and renamed, when all else is there."""
     known = {"of": _identity(wanted), "files": len(files), "bytes": sum(f.size for f in files)}
     new = f"{wanted.marker}.new"
@@ -293,7 +178,7 @@ def _identity(wanted: Wanted) -> list[object]:
 def _failed(wanted: Wanted, problem: OSError) -> LaunchError:
     where = problem.filename if isinstance(problem.filename, str) else wanted.target
     message = f"{wanted.name} cannot be copied: {where[:300]}: {problem.strerror}"
-    if problem.errno in _FULL:
+    if problem.errno in NO_SPACE:
         return _too_small(message, wanted)
     remedy = f"See that {wanted.source} is there and can be read."
     return LaunchError(TEMPORARY, "input", message, remedy)

@@ -11,6 +11,7 @@ from rsctl.runtime import rank, stderr_tail
 from rsctl.runtime.cluster import LOCAL, Cluster
 from rsctl.runtime.platforms import failure_file
 from rsctl.runtime.roles import is_stopped_with_workers
+from rsctl.runtime.structured_lines import emit, report_failure
 
 _WAKE_SECONDS = 5.0
 """In which a failure can be that of a program whose workers have just ended."""
@@ -46,7 +47,7 @@ def report_exit(
     if cluster.role not in ("worker", "reducer"):
         return _report_role_exit(status, stderr, cluster, workers_ended, environ)
     if launcher == "once" and status.is_failure:
-        rank.report_failure(status, rank=cluster.index, local_rank=0)
+        report_failure(status, rank=cluster.index, local_rank=0)
         who = f"{cluster.replica}, rank {cluster.index},"
         write_failure(environ, stderr_tail.format_failure(status, who), stderr)
     if launcher == "mpi" and status.is_failure:
@@ -70,7 +71,7 @@ def _report_role_exit(
     """
     if workers_ended or not status.is_failure:
         return 0 if workers_ended else status.code
-    rank.report_failure(status, rank=None, local_rank=None)
+    report_failure(status, rank=None, local_rank=None)
     if is_stopped_with_workers(cluster, environ) and _is_stopped_soon():
         return 0
     write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
@@ -95,10 +96,10 @@ def _report_reducer_exit(
     """A reducer that was only stopped has not failed: its code must not hide who has."""
     if workers_ended or not status.is_failure:
         return 0
-    rank.report_failure(status, rank=None, local_rank=None)
+    report_failure(status, rank=None, local_rank=None)
     failure = stderr_tail.format_failure(status, cluster.replica)
     if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
-        rank.emit("finding", _reducer_lost(failure))
+        emit("finding", _reducer_lost(failure))
         return 0
     write_failure(environ, failure, stderr)
     return status.code

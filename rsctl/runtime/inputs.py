@@ -12,9 +12,10 @@ import os
 import tempfile
 from collections.abc import Mapping
 
-from rsctl.runtime import copies, rank, shards
+from rsctl.runtime import copies, shards
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.errors import USAGE, LaunchError
+from rsctl.runtime.structured_lines import emit
 
 _LOCAL_RANK = "{local_rank}"
 _SHOWN = 3
@@ -77,13 +78,13 @@ def _report(name: str, copied: copies.Copied) -> None:
         examples = ", ".join(repr(path[:80]) for path in copied.left_out[:_SHOWN])
         message = f"{len(copied.left_out)} of {name} are no files, or lead out of it: {examples}"
         finding = {"severity": "warning", "code": "left-out", "message": message}
-        rank.emit("finding", {**finding, "remedy": "Put files in their place if they are needed."})
+        emit("finding", {**finding, "remedy": "Put files in their place if they are needed."})
     seconds = {"seconds": round(copied.seconds, 3)}
     _emit(name, {"files": copied.files, "bytes": copied.bytes, **seconds})
 
 
 def _emit(name: str, figures: Mapping[str, float]) -> None:
-    rank.emit("metrics", {f"input.{name}.{key}": value for key, value in figures.items()})
+    emit("metrics", {f"input.{name}.{key}": value for key, value in figures.items()})
 
 
 def _listed(name: str, cluster: Cluster, processes: int, environ: Mapping[str, str]) -> str:

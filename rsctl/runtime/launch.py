@@ -15,15 +15,16 @@ import argparse
 import os
 import sys
 
-from rsctl.runtime import interpreter, rank
+from rsctl.runtime import interpreter
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
+from rsctl.runtime.structured_lines import emit
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code; errors.py has those of the launcher itself."""
     outdated = interpreter.too_old()
     if outdated is not None:
-        rank.emit("finding", outdated)
+        emit("finding", outdated)
         return ENVIRONMENT
     given = sys.argv[1:] if arguments is None else arguments
     try:
@@ -34,10 +35,10 @@ def main(arguments: list[str] | None = None) -> int:
         if options.check:
             from rsctl.runtime.check import command
     except ImportError as error:
-        rank.emit("finding", interpreter.incomplete(error))
+        emit("finding", interpreter.incomplete(error))
         return ENVIRONMENT
     except LaunchError as error:
-        rank.emit("finding", error.finding())
+        emit("finding", error.finding())
         return error.exit_code
     if options.check:
         return command.main(options.transport or "none", options.launcher)

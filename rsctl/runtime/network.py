@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from rsctl.runtime.cluster import LOCAL, Cluster
-from rsctl.runtime.rank import emit
+from rsctl.runtime.structured_lines import emit
 
 _SIOCGIFADDR = 0x8915
 _ANY_PORT = 9

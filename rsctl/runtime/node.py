@@ -37,6 +37,7 @@ from rsctl.runtime.peers import wait_at_barrier, wait_for_listeners, wait_for_na
 from rsctl.runtime.platforms import platform, read_cluster
 from rsctl.runtime.process_spec import ProcessSpec
 from rsctl.runtime.settings import number
+from rsctl.runtime.structured_lines import emit
 from rsctl.runtime.telemetry import start_telemetry
 from rsctl.runtime.threads import stop_signals_blocked
 from rsctl.runtime.traffic_control import NetworkLimits, limit_network
@@ -53,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
     try:
         return _launch(options, os.environ)
     except LaunchError as error:
-        rank.emit("finding", error.finding())
+        emit("finding", error.finding())
         exit_report.write_failure(os.environ, f"{error.message}. {error.remedy}")
         return error.exit_code
 
@@ -65,7 +66,7 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     exit_report.remove_failure(environ)
     cluster = read_cluster(environ)
     if platform(cluster.platform).names_nodes:
-        rank.emit("node", {"replica": cluster.replica, "host": cluster.own_host})
+        emit("node", {"replica": cluster.replica, "host": cluster.own_host})
     client = liveness_client.start_client(cluster, environ)
     to_chief = awaited_roles.start_client(cluster, environ)
     try:
@@ -141,7 +142,7 @@ def _run(
     if code == 0 and has_outputs and _is_container(cluster, environ):
         lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
         if lost is not None:
-            rank.emit("finding", lost)
+            emit("finding", lost)
     return code
 
 

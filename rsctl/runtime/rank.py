@@ -11,7 +11,8 @@ closes its connections, and then ends: on a busy machine a peer may overtake it 
 Where two lines are less than a second apart, the times of the tracebacks decide.
 
 Every rank pays for this file's start, so it starts no thread and imports little. `-I -S` leaves it
-without a path to rsctl: it imports nothing of rsctl, and the rest of the runtime imports from it.
+without a path to rsctl: what of it not every rank needs is loaded from beside this file, and the
+rest of the runtime imports from here.
 """
 
 from __future__ import annotations
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from rsctl.runtime.stderr_tail import StderrTail
-
-LINE_BYTES = 4096
-"""The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that stop a job. torchrun passes on the same four."""
@@ -104,29 +102,6 @@ def wait(child: int) -> ExitStatus:
             _send(child, received)
 
 
-def report_failure(
-    status: ExitStatus, rank: int | None, local_rank: int | None, replica: str | None = None
-) -> None:
-    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
-
-    `replica` is given where the line comes into another replica's log.
-    """
-    seconds, nanoseconds = divmod(status.time, 10**9)
-    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
-    emit(
-        "exit",
-        {
-            "rank": rank,
-            "local_rank": local_rank,
-            "code": status.code,
-            "signal": status.signal,
-            "time": f"{moment}.{nanoseconds // 1000:06d}Z",
-            **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
-            **({"replica": replica} if replica else {}),
-        },
-    )
-
-
 def oom_kills() -> int | None:
     """How many processes of this one's memory group the kernel has ended for want of memory.
 
@@ -167,28 +142,6 @@ _oom_kills_at_start: list[int | None] = [None]
 def _oom_kills_since_start() -> int | None:
     [before], now = _oom_kills_at_start, oom_kills()
     return None if before is None or now is None else now - before
-
-
-def emit(kind: str, fields: Mapping[str, object]) -> None:
-    """Write one structured line to stdout, whole, its longest texts cut if it would be too long."""
-    shortened = dict(fields)
-    while len(line(kind, shortened)) > LINE_BYTES:
-        texts = {name: text for name, text in shortened.items() if isinstance(text, str)}
-        longest = max(texts, key=lambda name: len(texts[name]), default=None)
-        if longest is None or len(texts[longest]) < 8:
-            break
-        shortened[longest] = texts[longest][: len(texts[longest]) // 2] + "..."
-    try:
-        os.write(1, line(kind, shortened))
-    except OSError:
-        return  # Nobody reads any more; that must not change the exit code.
-
-
-def line(kind: str, fields: Mapping[str, object]) -> bytes:
-    """The structured line of this kind with these fields, newline included."""
-    import json  # Only a rank that fails pays for it.
-
-    return json.dumps({"rsctl": kind, **fields}).encode() + b"\n"
 
 
 def die_with_parent(signum: int, parent: int) -> None:
@@ -318,7 +271,8 @@ def _take_shards() -> None:
 def _report_own_failure(status: ExitStatus) -> None:
     """As this rank, and where its output comes into the chief's log, with its own replica."""
     replica = os.environ.get("RSCTL_REPLICA") if "OMPI_COMM_WORLD_RANK" in os.environ else None
-    report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]), replica)
+    report = _load_beside("structured_lines")  # only a rank that fails pays for it
+    report.report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]), replica)
 
 
 def _main_with_failure_file(command: list[str], path: str, begin: Callable[[], None]) -> int:

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from rsctl.runtime.nvml import Nvml
 from rsctl.runtime.process_tree import tree
-from rsctl.runtime.rank import emit
+from rsctl.runtime.structured_lines import emit
 
 _NETWORK_COUNTERS = "/proc/self/net/dev"
 _FIRST_SECONDS = 2.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from rsctl import __version__
 from rsctl.runtime.nvml import Nvml
-from rsctl.runtime.rank import emit
+from rsctl.runtime.structured_lines import emit
 
 _NCCL_PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
 _TIMEOUT_SECONDS = 5.0

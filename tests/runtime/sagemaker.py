@@ -23,6 +23,8 @@ class Job:
         self._launch = launch
         self._groups = groups
         self.port = port
+        self.environ: dict[str, str] = {}
+        """What all nodes have beyond their platform's."""
 
     @property
     def workers(self) -> list[str]:
@@ -54,7 +56,7 @@ class Job:
         }
         if len(self._groups) > 1:
             given |= {"RSCTL_TOKEN": TOKEN, "RSCTL_REDUCER_KIND": "rsctl"}
-        return self._launch(*arguments, **{**given, **extra})
+        return self._launch(*arguments, **{**given, **self.environ, **extra})
 
 
 def resource_config(

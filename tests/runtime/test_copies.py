@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.runtime import copies
+from rsctl.runtime import copies, file_parts
 from rsctl.runtime.copies import Copied, Wanted
 from rsctl.runtime.errors import CONFIGURATION, TEMPORARY, LaunchError
 
@@ -67,8 +67,8 @@ def test_another_part_of_the_shards_is_another_copy(source: Path) -> None:
 
 
 def test_large_files_come_in_parts(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "SEGMENT_BYTES", 1000)
-    monkeypatch.setattr(copies, "_BLOCK", 300)
+    monkeypatch.setattr(file_parts, "_SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(file_parts, "_BLOCK", 300)
     content = os.urandom(12_345)
     (source / "large").write_bytes(content)
     data = wanted(source)
@@ -86,7 +86,7 @@ def test_a_copy_that_was_cut_short_is_continued_and_not_used(
             raise OSError(errno.EIO, "the mount is gone")
         return read(file, buffers, offset)
 
-    monkeypatch.setattr(copies, "_TRIES", 1)
+    monkeypatch.setattr(file_parts, "_TRIES", 1)
     monkeypatch.setattr(os, "preadv", broken)
     with pytest.raises(LaunchError) as caught:
         copies.copy(data)
@@ -103,13 +103,13 @@ def test_a_copy_that_was_cut_short_is_continued_and_not_used(
 def test_a_file_that_changes_meanwhile_is_refused(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish = copies._finish
+    finish = file_parts._finish
 
     def changed(file: Any) -> None:
         os.utime(file.path, (1, 1))
         finish(file)
 
-    monkeypatch.setattr(copies, "_finish", changed)
+    monkeypatch.setattr(file_parts, "_finish", changed)
     with pytest.raises(LaunchError, match="was changed while it was read"):
         copies.copy(wanted(source))
 
@@ -141,7 +141,7 @@ def test_a_link_in_the_place_of_a_part_is_not_written_through(source: Path, tmp_
     data, victim = wanted(source), tmp_path / "victim"
     victim.write_text("mine")
     Path(data.target).mkdir(parents=True)
-    part = copies._File("", f"{data.target}/a", 1, 0).part
+    part = file_parts.File("", f"{data.target}/a", 1, 0).part
     Path(part).symlink_to(victim)
     copied(data)
     assert victim.read_text() == "mine"

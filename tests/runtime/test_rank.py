@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.runtime import rank
+from rsctl.runtime import rank, structured_lines
 
 Start = Callable[..., "subprocess.Popen[str]"]
 
@@ -137,7 +137,8 @@ def test_signals_are_as_a_shell_leaves_them(start: Start) -> None:
 
 
 def test_a_line_never_exceeds_what_a_pipe_takes_whole(capfd: pytest.CaptureFixture[str]) -> None:
-    rank.emit("finding", {"severity": "error", "message": "é" * 9000, "remedy": "Do this."})
+    fields = {"severity": "error", "message": "é" * 9000, "remedy": "Do this."}
+    structured_lines.emit("finding", fields)
     (line,) = capfd.readouterr().out.splitlines(keepends=True)
     assert len(line.encode()) <= 4096
     fields = json.loads(line)

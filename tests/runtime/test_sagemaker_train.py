@@ -53,6 +53,12 @@ def job(tmp_path: Path, launch: Callable[..., Any], addresses: Addresses, free_p
     return Job(tmp_path, launch, groups, free_port)
 
 
+@pytest.fixture
+def forked(job: Job, torch_forks: dict[str, str]) -> None:
+    """It does not spend its time on importing torch, and its tracebacks have more frames."""
+    job.environ.update(torch_forks)
+
+
 def start(job: Job, mode: str, path: str, *options: str) -> tuple[list[Any], list[Any]]:
     """Start all nodes of a job; its workers and its reducers, by index."""
     nodes = [
@@ -62,6 +68,7 @@ def start(job: Job, mode: str, path: str, *options: str) -> tuple[list[Any], lis
     return nodes[:2], nodes[2:]
 
 
+@pytest.mark.usefixtures("forked")
 def test_two_lanes_train_and_reducers_end_with_the_workers(job: Job, script: Script) -> None:
     workers, reducers = start(job, "end", script(TRAIN), "--processes", "2")
     assert [node.wait() for node in workers + reducers] == [0, 0, 0, 0]
@@ -95,6 +102,7 @@ def test_a_failure_is_told_by_the_node_that_failed(job: Job, script: Script) -> 
     assert "[rank1]: ValueError: no such luck\n" in workers[1].err
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_killed_rank_ends_the_job(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     os.kill(int(workers[1].printed("up 1")), signal.SIGKILL)
@@ -105,6 +113,7 @@ def test_a_killed_rank_ends_the_job(job: Job, script: Script) -> None:
     assert job.failure(job.workers[0]) is None
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_lost_chief_ends_the_job(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     for rank, node in enumerate(workers):
@@ -113,6 +122,7 @@ def test_a_lost_chief_ends_the_job(job: Job, script: Script) -> None:
     assert [node.wait() for node in workers + reducers] == [-signal.SIGKILL, 1, 0, 0]
 
 
+@pytest.mark.usefixtures("forked")
 def test_a_lost_reducer_ends_the_job_and_is_named(job: Job, script: Script) -> None:
     workers, reducers = start(job, "stay", script(TRAIN))
     for rank, node in enumerate(workers):

@@ -59,25 +59,21 @@ def two_nodes(
     ]
 
 
-def test_two_nodes_train(launch: Launch, script: Script, free_port: int) -> None:
+def test_two_nodes_train_and_the_rank_that_fails_first_is_told_first(
+    launch: Launch, script: Script, free_port: int
+) -> None:
     """The chief may have another number of ranks than the other nodes."""
-    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "-1", ranks=(1, 2))
-    assert [node.wait() for node in nodes] == [0, 0]
-    assert [sorted(node.out.splitlines()) for node in nodes] == [
+    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1", ranks=(1, 2))
+    assert [node.wait() for node in nodes] == [1, 3]
+    metrics = [sorted(row for row in node.out.splitlines() if "metrics" in row) for node in nodes]
+    assert metrics == [
         [f'{{"rsctl": "metrics", "step": 1, "sum": 6.0, "rank": {rank}}}' for rank in ranks]
         for ranks in ((0,), (1, 2))
     ]
-
-
-def test_the_rank_that_fails_first_is_told_first(
-    launch: Launch, script: Script, free_port: int
-) -> None:
-    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1")
-    assert [node.wait() for node in nodes] == [1, 3]
     exits = sorted((line for node in nodes for line in node.lines("exit")), key=by_time)
     del exits[0]["time"]
     assert exits[0] == {"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 3, "signal": None}
-    assert [line["rank"] for line in exits[1:]] in ([], [0])
+    assert {line["rank"] for line in exits[1:]} <= {0, 2}
 
 
 def by_time(line: dict[str, Any]) -> str:

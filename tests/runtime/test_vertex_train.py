@@ -34,6 +34,7 @@ def test_restarted_workers_find_the_same_reducers(
     script: Callable[[str], str],
     addresses: Callable[[int], list[str]],
     free_port: int,
+    torch_forks: dict[str, str],
 ) -> None:
     chief, *workers = addresses(3)
     pools = {
@@ -52,6 +53,7 @@ def test_restarted_workers_find_the_same_reducers(
             RSCTL_REDUCER_KIND="rsctl",
             RSCTL_RUN="run-abc123",
             RSCTL_TOKEN=TOKEN,
+            **torch_forks,
         )
 
     reducer = start(2, "")

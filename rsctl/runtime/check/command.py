@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from rsctl.runtime import process_spec, rank
+from rsctl.runtime import process_spec
 from rsctl.runtime.check.finding import Finding
 from rsctl.runtime.check.nccl import find_torch
 from rsctl.runtime.check.proof import import_failure, prove, time_limit
 from rsctl.runtime.check.transports import TRANSPORTS
 from rsctl.runtime.errors import ENVIRONMENT, LaunchError
 from rsctl.runtime.mpi.mpirun import require_mpirun
+from rsctl.runtime.structured_lines import emit
 
 _TORCHRUN = ("torch", "rsctl.runtime.torchrun")
 
@@ -22,11 +23,11 @@ def main(transport: str, launcher: str) -> int:
         findings = _check_torch(launcher, time_limit(os.environ))
         proof = prove(TRANSPORTS[transport], os.environ)
     except LaunchError as error:
-        rank.emit("finding", error.finding())
+        emit("finding", error.finding())
         return error.exit_code
     findings += proof.findings
     for finding in findings:
-        rank.emit("finding", finding._asdict())
+        emit("finding", finding._asdict())
     if any(finding.is_error for finding in findings):
         return ENVIRONMENT
     torch = find_torch() if launcher == "torchrun" else None

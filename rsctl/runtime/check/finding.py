@@ -1,4 +1,4 @@
-"""Findings of a check of the image; `rank.emit("finding", ...)` prints them."""
+"""Findings of a check of the image; `structured_lines.emit("finding", ...)` prints them."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 import rsctl
 from rsctl.runtime import rank
 from rsctl.runtime.errors import LaunchError
+from rsctl.runtime.structured_lines import emit
 
 FATAL = frozenset({"plugin-missing", "plugin-abi", "plugin-load", "transport-missing"})
 """Codes of findings that end the job."""
@@ -83,19 +84,19 @@ def main(transport: str, verdict: int, parent: int) -> None:
 
     rank.die_with_parent(signal.SIGKILL, parent)
     if transport not in TRANSPORTS:
-        rank.emit("finding", _unknown(transport))
+        emit("finding", _unknown(transport))
         return
     try:
         proof = prove(TRANSPORTS[transport], os.environ)
     except LaunchError as error:
-        rank.emit("finding", error.finding())
+        emit("finding", error.finding())
         _end(verdict, parent)
         return
     errors = {finding.code for finding in proof.findings if finding.is_error}
     for finding in proof.findings:
         is_tolerable = finding.is_error and finding.code not in FATAL
         shown = finding._replace(severity="warning") if is_tolerable else finding
-        rank.emit("finding", shown._asdict())
+        emit("finding", shown._asdict())
     if errors & FATAL:
         _end(verdict, parent)
     elif not errors:

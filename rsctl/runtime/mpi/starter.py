@@ -93,11 +93,15 @@ class Starter:
                 sock.sendall(answer)
                 self._follow(daemon, sock)
             elif not self._is_held.is_set():
-                sock.sendall(answer)
+                self._is_held.set()  # mpirun may ask for a daemon as soon as the chief is answered
+                try:
+                    sock.sendall(answer)
+                except OSError:
+                    self._is_held.clear()
+                    raise
                 self._hold(sock)
 
     def _hold(self, sock: socket.socket) -> None:
-        self._is_held.set()
         try:
             word, _, code = sock.makefile(encoding="ascii").readline(64).partition(" ")
             self._code = int(code) if word == "end" else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,6 +81,16 @@ def test_a_daemon_ends_with_its_connection(
         with ask(node, daemon=["orted", "stay"]):
             pid = int(wait_until(lambda: mark.exists() and mark.read_text()))
         gone(pid)
+
+
+def test_a_daemon_may_be_asked_for_once_the_chief_is_answered(
+    node: tuple[str, int, Starter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, hold = threading.Event(), node[2]._hold
+    monkeypatch.setattr(node[2], "_hold", lambda sock: asked.wait(60) and hold(sock))
+    with ask(node), ask(node, daemon=["orted"]) as daemon:
+        asked.set()
+        assert frames(daemon)[protocol.EXIT] == b"5"
 
 
 def test_a_chief_that_is_lost_has_no_exit_code(node: tuple[str, int, Starter]) -> None:
