@@ -14,7 +14,7 @@ from rsctl.emulators.sagemaker.job_record import JobRecord
 
 _ROOT = "/opt/ml"
 _CHECKPOINTS = "/opt/ml/checkpoints"
-_BOARD = "/opt/ml/output/tensorboard"
+_TENSORBOARD = "/opt/ml/output/tensorboard"
 _LONGEST_FAILURE = 1024
 HOSTNAME = "aws"
 """What `gethostname()` says in every container, whichever host it is on. Source:
@@ -43,7 +43,7 @@ class Machine(NamedTuple):
         return self.folder / "checkpoints"
 
     @property
-    def board(self) -> Path:
+    def tensorboard(self) -> Path:
         """Where TensorBoard's files are, whatever they are called inside."""
         return self.folder / "output" / "tensorboard"
 
@@ -106,7 +106,9 @@ def _mounts(machine: Machine, record: JobRecord) -> dict[str, Path]:
     # Without a configuration the folder is the machine's own, and is lost with it.
     checkpoints = record.get("CheckpointConfig") or {}
     mounts[checkpoints.get("LocalPath", _CHECKPOINTS).rstrip("/")] = machine.checkpoints
-    board = record.get("TensorBoardOutputConfig", {}).get("LocalPath", _BOARD).rstrip("/")
-    if board != _BOARD:
-        mounts[board] = machine.board
+    tensorboard = (
+        record.get("TensorBoardOutputConfig", {}).get("LocalPath", _TENSORBOARD).rstrip("/")
+    )
+    if tensorboard != _TENSORBOARD:
+        mounts[tensorboard] = machine.tensorboard
     return mounts

@@ -20,9 +20,15 @@ class Storage:
         self._objects = objects
         self._record = record
         self._channels = record.get("InputDataConfig", [])
-        checkpoints, board = (record.get(f"{n}Config") for n in ("Checkpoint", "TensorBoardOutput"))
+        checkpoints, tensorboard = (
+            record.get(f"{n}Config") for n in ("Checkpoint", "TensorBoardOutput")
+        )
         self._checkpoints = Checkpoints(objects, checkpoints["S3Uri"]) if checkpoints else None
-        self._board = Checkpoints(objects, _board_uri(board, record.name)) if board else None
+        self._tensorboard = (
+            Checkpoints(objects, _tensorboard_uri(tensorboard, record.name))
+            if tensorboard
+            else None
+        )
         self._artifacts = Artifacts(objects, record["OutputDataConfig"], record.name)
 
     @property
@@ -40,14 +46,14 @@ class Storage:
             self._checkpoints.forget()
             for machine in machines:
                 self._checkpoints.restore(machine.checkpoints)
-        if self._board:
-            self._board.forget()
+        if self._tensorboard:
+            self._tensorboard.forget()
             for machine in machines:
-                self._board.follow(machine.board)
+                self._tensorboard.follow(machine.tensorboard)
 
     def sync(self) -> None:
         """Store what is new of checkpoints and TensorBoard's files. Raises OSError."""
-        for each in (self._checkpoints, self._board):
+        for each in (self._checkpoints, self._tensorboard):
             if each:
                 each.sync()
 
@@ -56,5 +62,5 @@ class Storage:
         self._artifacts.store([machine.folder for machine in machines])
 
 
-def _board_uri(board: dict[str, Any], job: str) -> str:
-    return f"{board['S3OutputPath'].rstrip('/')}/{job}/tensorboard-output"
+def _tensorboard_uri(tensorboard: dict[str, Any], job: str) -> str:
+    return f"{tensorboard['S3OutputPath'].rstrip('/')}/{job}/tensorboard-output"

@@ -15,8 +15,8 @@ from rsctl.clients.errors import NoAnswer
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.targets.base import Unanswered
-from rsctl.targets.managed.known_errors import NO_ROOM
-from rsctl.targets.managed.service import NoRoom, Unreachable
+from rsctl.targets.managed.capacity import refused_creation
+from rsctl.targets.managed.service import NoCapacity, Unreachable
 from rsctl.targets.sagemaker.description import run_of
 from rsctl.targets.sagemaker.errors import INVALID, NOT_UNIQUE, find_known, name_taken
 from rsctl.targets.sagemaker.job import SageMakerJob
@@ -58,8 +58,8 @@ class SageMakerService:
                 unanswered = problem
                 is_unknown |= problem.sent and not problem.is_busy
             except AwsError as problem:
-                refused = _refusal(problem)
-                if is_unknown and isinstance(refused, NoRoom):  # for its own job, perhaps
+                refused = refused_creation(problem)
+                if is_unknown and isinstance(refused, NoCapacity):  # for its own job, perhaps
                     raise Unanswered(run, problem) from None
                 raise refused from None
             if attempt < self._retries.tries:
@@ -95,12 +95,6 @@ class SageMakerService:
 
     def _new(self, region: str, known: FindKnown) -> Aws:
         return Aws(self._endpoints, region, _FIELD, known, self._retries)
-
-
-def _refusal(problem: AwsError) -> RsctlError:
-    if any(finding.code in NO_ROOM for finding in problem.findings):
-        return NoRoom(problem.exit_code, *problem.findings)
-    return problem
 
 
 def _create(aws: Aws, body: Mapping[str, Any]) -> AwsError | None:

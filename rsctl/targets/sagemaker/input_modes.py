@@ -15,7 +15,7 @@ from rsctl.runtime import shards
 from rsctl.spec.inputs import GivenInput, InputMode, inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.options_sagemaker import Channel
-from rsctl.targets.inputs import COPIES, InputPlan, last_part, shard_count
+from rsctl.targets.inputs import InputPlan, copied_path, last_part, shard_count
 
 INPUT_DIR = "/opt/ml/input/data"
 
@@ -63,7 +63,7 @@ def _input_plan(job: Job, given: GivenInput) -> InputPlan:
         name=given.name,
         mode=given.mode or _OURS[theirs],
         location=str(given.location),
-        path=f"{COPIES}/{given.name}/{last_part(given.location)}" if is_copied else channel,
+        path=copied_path(given) if is_copied else channel,
         by=f"{'rsctl-launch, from ' if is_copied else ''}SageMaker's input mode {theirs}",
         source=channel if is_copied else None,
         counted=theirs == "File" and given.mode == "copy" and job.run.is_launched,

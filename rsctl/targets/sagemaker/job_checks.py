@@ -21,8 +21,8 @@ from rsctl.targets.sagemaker.request import (
     DEFAULT_TIMEOUT,
     JOB_TAG,
     RUN_TAG,
-    milliseconds,
 )
+from rsctl.targets.sagemaker.request_values import milliseconds
 from rsctl.targets.sagemaker.roles import role_checks
 from rsctl.targets.variables import secret_findings
 

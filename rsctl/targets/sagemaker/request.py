@@ -9,12 +9,8 @@ have, and where outputs go.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Optional
 
-from rsctl.catalog import Machine
-from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.runtime.roles import STOPPED_ROLES
@@ -26,6 +22,8 @@ from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters
 from rsctl.targets.sagemaker.long_arguments import ContainerArguments
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.metric_definitions import metric_definitions
+from rsctl.targets.sagemaker.request_values import milliseconds, whole_seconds, without_empty
+from rsctl.targets.sagemaker.resources import resource_config
 from rsctl.targets.sagemaker.roles import stopped_roles
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 
@@ -34,9 +32,6 @@ DEFAULT_TIMEOUT = 86_400
 
 DEFAULT_SPOT_WAIT = 86_400
 """Seconds that a spot job waits for capacity in all, unless its spec has another time."""
-
-DEFAULT_VOLUME_GB = 30
-"""The volume of a machine without disks: what the SageMaker SDK takes too."""
 
 RUN_TAG = "rsctl:run"
 """The tag that has the run's id, by which its job is found again."""
@@ -79,10 +74,10 @@ def render_body(
         "InputDataConfig": channels(job, [name for name, _, _ in resolved.groups], package),
         "OutputDataConfig": _outputs(job, run),
         "CheckpointConfig": _checkpoints(job),
-        "ResourceConfig": _resources(resolved),
+        "ResourceConfig": resource_config(resolved),
         "StoppingCondition": _stopping(resolved),
         "EnableManagedSpotTraining": job.limits.spot or None,
-        "RetryStrategy": _without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
+        "RetryStrategy": without_empty({"MaximumRetryAttempts": job.limits.most_restarts or None}),
         **_network(job),
         **_extras(job),
         "ProfilerConfig": _profiler(job, run),
@@ -92,7 +87,7 @@ def render_body(
     if python_package:
         machine = body["ResourceConfig"].get("InstanceType")
         body["HyperParameters"] = estimator_hyperparameters(job, run, machine, python_package)
-    return Rendered(_without_empty(body), findings)
+    return Rendered(without_empty(body), findings)
 
 
 def environment(resolved: ResolvedPools, run: str) -> Env:
@@ -129,7 +124,7 @@ def _algorithm(
     credentials = {"TrainingRepositoryCredentialsProviderArn": options.registry_credentials}
     access = {
         "TrainingRepositoryAccessMode": options.registry_access,
-        "TrainingRepositoryAuthConfig": _without_empty(credentials),
+        "TrainingRepositoryAuthConfig": without_empty(credentials),
     }
     algorithm = {
         "TrainingImage": image,
@@ -138,9 +133,9 @@ def _algorithm(
         "ContainerArguments": arguments.arguments,
         "MetricDefinitions": definitions,
         "EnableSageMakerMetricsTimeSeries": options.metrics_time_series,
-        "TrainingImageConfig": _without_empty(access) if options.registry_access == "Vpc" else None,
+        "TrainingImageConfig": without_empty(access) if options.registry_access == "Vpc" else None,
     }
-    return _without_empty(algorithm), findings
+    return without_empty(algorithm), findings
 
 
 def _entrypoint(job: Job, package: Optional[Package]) -> list[str]:
@@ -157,14 +152,14 @@ def _outputs(job: Job, run: str) -> dict[str, Any]:
         "KmsKeyId": options.output_kms_key,
         "CompressionType": options.output_compression,
     }
-    return _without_empty(outputs)
+    return without_empty(outputs)
 
 
 def _checkpoints(job: Job) -> dict[str, Any]:
     if not job.checkpoints:
         return {}
     local = job.targets.sagemaker.checkpoint_path
-    return _without_empty({"S3Uri": str(job.checkpoints), "LocalPath": local})
+    return without_empty({"S3Uri": str(job.checkpoints), "LocalPath": local})
 
 
 def _profiler(job: Job, run: str) -> dict[str, Any]:
@@ -176,63 +171,14 @@ def _profiler(job: Job, run: str) -> dict[str, Any]:
         {} if profiler is True else {"ProfilingIntervalInMilliseconds": milliseconds(profiler)}
     )
     location = _outputs(job, run).get("S3OutputPath")
-    return _without_empty({"DisableProfiler": False, "S3OutputPath": location, **interval})
-
-
-def milliseconds(duration: float) -> int:
-    """Whole milliseconds of a duration in seconds."""
-    return round(duration * 1000)
-
-
-def _resources(resolved: ResolvedPools) -> dict[str, Any]:
-    job, options = resolved.job, resolved.job.targets.sagemaker
-    worker, groups = resolved.worker.name if resolved.worker else None, resolved.groups
-    resources: dict[str, Any] = {"InstanceType": worker, "InstanceCount": job.workers.count}
-    if len(groups) > 1:
-        resources = {"InstanceGroups": [_group(*group) for group in groups]}
-    elif options.instance_preferences:
-        names = [worker, *options.instance_preferences]
-        preferences = [{"InstanceType": name} for name in names]
-        resources = {"InstancePreferences": preferences, "InstanceCount": job.workers.count}
-    resources |= {
-        "VolumeSizeInGB": _volume(resolved),
-        "VolumeKmsKeyId": options.volume_kms_key,
-        "KeepAlivePeriodInSeconds": _seconds(options.keep_alive) or None,
-        "TrainingPlanArn": options.training_plan,
-        "InstancePlacementConfig": _placement(job),
-    }
-    return _without_empty(resources)
-
-
-def _group(name: str, machine: Machine, count: int) -> dict[str, Any]:
-    return {"InstanceGroupName": name, "InstanceType": machine.name, "InstanceCount": count}
-
-
-def _volume(resolved: ResolvedPools) -> int | None:
-    """Gigabytes of each machine's volume; a machine that has disks of its own gets none."""
-    if resolved.job.workers.disk:
-        return math.ceil(resolved.job.workers.disk / 1e9)
-    needed = any(not has_own_disks(machine.name) for machine in resolved.machines)
-    return DEFAULT_VOLUME_GB if needed else None
-
-
-def _placement(job: Job) -> dict[str, Any] | None:
-    placement = job.targets.sagemaker.placement
-    if placement is None:
-        return None
-    servers = [
-        {"UltraServerId": name, "InstanceCount": count}
-        for name, count in placement.ultra_servers.items()
-    ]
-    config: dict[str, Any] = {"EnableMultipleJobs": placement.multiple_jobs}
-    return {**config, "PlacementSpecifications": servers} if servers else config
+    return without_empty({"DisableProfiler": False, "S3OutputPath": location, **interval})
 
 
 def _stopping(resolved: ResolvedPools) -> dict[str, Any]:
     """For spot, `limits.queue` is what the job waits for capacity beyond its running time."""
     limits = resolved.job.limits
-    timeout = _seconds(limits.timeout) or DEFAULT_TIMEOUT
-    queue = _seconds(limits.queue)
+    timeout = whole_seconds(limits.timeout) or DEFAULT_TIMEOUT
+    queue = whole_seconds(limits.queue)
     stopping: dict[str, Any] = {"MaxRuntimeInSeconds": timeout}
     if limits.spot:
         stopping["MaxWaitTimeInSeconds"] = timeout + (queue or DEFAULT_SPOT_WAIT)
@@ -245,7 +191,7 @@ def _network(job: Job) -> dict[str, Any]:
     options = job.targets.sagemaker
     vpc = {"Subnets": list(options.subnets), "SecurityGroupIds": list(options.security_groups)}
     return {
-        "VpcConfig": _without_empty(vpc),
+        "VpcConfig": without_empty(vpc),
         "EnableNetworkIsolation": options.network_isolation or None,
         "EnableInterContainerTrafficEncryption": options.encrypt_traffic or None,
     }
@@ -254,15 +200,15 @@ def _network(job: Job) -> dict[str, Any]:
 def _extras(job: Job) -> dict[str, Any]:
     options = job.targets.sagemaker
     extras: dict[str, Any] = {
-        "TensorBoardOutputConfig": _without_empty({"S3OutputPath": options.tensorboard}),
-        "InfraCheckConfig": _without_empty({"EnableInfraCheck": options.infra_check or None}),
-        "RemoteDebugConfig": _without_empty({"EnableRemoteDebug": options.remote_debug or None}),
-        "SessionChainingConfig": _without_empty(
+        "TensorBoardOutputConfig": without_empty({"S3OutputPath": options.tensorboard}),
+        "InfraCheckConfig": without_empty({"EnableInfraCheck": options.infra_check or None}),
+        "RemoteDebugConfig": without_empty({"EnableRemoteDebug": options.remote_debug or None}),
+        "SessionChainingConfig": without_empty(
             {"EnableSessionTagChaining": options.session_tags or None}
         ),
     }
     if options.mlflow:
-        extras["MlflowConfig"] = _without_empty(
+        extras["MlflowConfig"] = without_empty(
             {
                 "MlflowResourceArn": options.mlflow.server,
                 "MlflowExperimentName": options.mlflow.experiment,
@@ -276,7 +222,7 @@ def _experiment(job: Job, run: str) -> dict[str, Any] | None:
     """What the job is part of; a tracker's experiment shows it by the run's id."""
     options = job.targets.sagemaker.experiment
     if options:
-        return _without_empty(
+        return without_empty(
             {
                 "ExperimentName": options.experiment,
                 "TrialName": options.trial,
@@ -294,15 +240,5 @@ def _tags(job: Job, run: str) -> list[dict[str, str]]:
     return [{"Key": k, "Value": v} for k, v in {**job.targets.sagemaker.tags, **own}.items()]
 
 
-def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that have a value."""
-    return {name: value for name, value in fields.items() if value not in (None, {}, [])}
-
-
 def _text(location: str | None) -> str | None:
     return None if location is None else str(location)
-
-
-def _seconds(duration: float | None) -> int:
-    """Whole seconds, never less than was asked for."""
-    return math.ceil(duration or 0)

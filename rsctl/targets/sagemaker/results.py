@@ -22,8 +22,8 @@ def results_of(body: Mapping[str, Any]) -> dict[str, str]:
         found["model"] = f"{folder}/model/" if is_plain else f"{folder}/model.tar.gz"
     if checkpoints := (body.get("CheckpointConfig") or {}).get("S3Uri"):
         found["checkpoints"] = str(checkpoints)
-    if board := (body.get("TensorBoardOutputConfig") or {}).get("S3OutputPath"):
-        found["tensorboard"] = f"{_stripped(board)}/{name}/tensorboard-output"
+    if tensorboard := (body.get("TensorBoardOutputConfig") or {}).get("S3OutputPath"):
+        found["tensorboard"] = f"{_stripped(tensorboard)}/{name}/tensorboard-output"
     return found
 
 

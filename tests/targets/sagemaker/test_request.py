@@ -161,6 +161,21 @@ def test_other_machines_where_there_is_no_capacity(tmp_path: Path) -> None:
     assert plan["world_size"] == 16
 
 
+def test_a_preferred_machine_without_disks_gets_a_volume(tmp_path: Path) -> None:
+    changes = {
+        "workers": {"count": 1, "accelerator": "a10g:4"},
+        **sagemaker(instance_preferences=["ml.p3.8xlarge"]),
+    }
+    assert render(tmp_path, changes)["request"]["body"]["ResourceConfig"] == {
+        "InstancePreferences": [
+            {"InstanceType": "ml.g5.12xlarge"},
+            {"InstanceType": "ml.p3.8xlarge"},
+        ],
+        "InstanceCount": 1,
+        "VolumeSizeInGB": 30,
+    }
+
+
 @pytest.mark.parametrize(
     ("profiler", "config"),
     [

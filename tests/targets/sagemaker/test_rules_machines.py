@@ -43,6 +43,16 @@ MACHINES = {
             "start on each",
         ],
     ),
+    "a preferred machine that is none, where the workers need no volume": (
+        {
+            **workers(1, "a10g:4", machine="ml.g5.12xlarge"),
+            **sagemaker(instance_preferences=["ml.h5.12xlarge"]),
+        },
+        [
+            "error targets.sagemaker.instance_preferences[0]: SageMaker training has no machine "
+            "'ml.h5.12xlarge' -> did you mean ml.r5.12xlarge?"
+        ],
+    ),
     "preferred machines and reducers": (
         {
             **workers(2, machine="ml.m5.large"),

@@ -1,0 +1,22 @@
+"""How values are written in a request. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields but those that are None, or an empty mapping or list."""
+    return {name: value for name, value in fields.items() if value not in (None, {}, [])}
+
+
+def whole_seconds(duration: float | None) -> int:
+    """Whole seconds, never less than was asked for; 0 for None."""
+    return math.ceil(duration or 0)
+
+
+def milliseconds(duration: float) -> int:
+    """Whole milliseconds of a duration in seconds."""
+    return round(duration * 1000)
