@@ -20,16 +20,16 @@ from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import MetricEvent, StateEvent, now, seconds_between
+from rsctl.stream.events import MetricEvent, now, seconds_between
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
+from rsctl.targets.managed.capacity import lack_of_capacity
 from rsctl.targets.managed.endpoints import endpoints_of
-from rsctl.targets.managed.final_states import record_final_states
+from rsctl.targets.managed.final_states import final_event, record_final_states
 from rsctl.targets.managed.log_collector import LogCollector
 from rsctl.targets.managed.measurements import Measurements
 from rsctl.targets.managed.poll_timer import PollTimer
-from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.room import lack_of_room
+from rsctl.targets.managed.progress import Progress, kept_progress
 from rsctl.targets.managed.service import NOT_FOUND, CloudJob, JobStatus, Unreachable
 from rsctl.targets.managed.status_poller import StatusPoller, stamped
 
@@ -43,8 +43,7 @@ class Collector:
 
     def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: Run) -> None:
         self._folder, self._store, self._job, self._run = folder, store, job, run
-        kept = store.progress(run.run)
-        self._progress = msgspec.json.decode(kept, type=Progress) if kept else Progress()
+        self._progress = kept_progress(store, run.run) or Progress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])
         _cut(folder, self._progress.sizes.get(STATES, 0))
         self._recorder = Recorder(folder, store)
@@ -188,7 +187,7 @@ class Collector:
             self._keep()
 
     def _leaves_place(self, status: JobStatus) -> bool:
-        """Whether the job's end is not the run's, or is not known yet to be: there may be room
+        """Whether the job's end is not the run's, or is not known yet to be: there may be capacity
         elsewhere.
         """
         if not status.state.is_final or not self._run.places:
@@ -198,7 +197,7 @@ class Collector:
         if not self._is_explained(status):
             self._status_timer.restart(False)
             return True
-        why = lack_of_room(status, self._progress, self._folder)
+        why = lack_of_capacity(status, self._progress, self._folder)
         if why is None:
             return False
         self._end_here = PlaceEnd(status.state, why, stamped(status.time))
@@ -217,7 +216,7 @@ class Collector:
         status = self._poller.status()
         self._status_timer.restart(False)
         if status.state.is_final:
-            final_state.write(self._run.run, _final_event(status))
+            final_state.write(self._run.run, final_event(status))
             self._has_end_without_log = True
 
     def _is_gone(self, problem: RsctlError) -> bool:
@@ -237,7 +236,7 @@ class Collector:
 
     def _store_final_state(self, status: JobStatus) -> None:
         """The store knows at once; the stream of events ends when the log is complete."""
-        self._store.record(self._run.run, _final_event(status))
+        self._store.record(self._run.run, final_event(status))
 
     def _collect_log(self) -> bool:
         has_ended = self.has_ended or self._end_here is not None
@@ -288,17 +287,6 @@ class Collector:
         if self._failed_calls == _REPORTED_AFTER:
             message = f"{problem}; the job goes on, and is asked for again"
             self._recorder.finding(warning("network", message, "check the network"))
-
-
-def _final_event(status: JobStatus) -> StateEvent:
-    """The job's final state as an event."""
-    return StateEvent(
-        time=stamped(status.time),
-        state=status.state,
-        attempt=status.attempt,
-        exit_code=int(status.state.exit_code),
-        reason=status.reason,
-    )
 
 
 def _cut(folder: RunFolder, size: int) -> None:

@@ -8,15 +8,27 @@ from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.events import Failure
+from rsctl.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.managed.status_poller import stamped
 
 _REASONS = {
     JobState.FAILED: "the job had failed",
     JobState.EXPIRED: "the job's time had run out",
 }
+
+
+def final_event(status: JobStatus) -> StateEvent:
+    """The job's final state as an event, as the cloud reports it."""
+    return StateEvent(
+        time=stamped(status.time),
+        state=status.state,
+        attempt=status.attempt,
+        exit_code=int(status.state.exit_code),
+        reason=status.reason,
+    )
 
 
 def record_final_states(

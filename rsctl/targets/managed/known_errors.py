@@ -7,7 +7,7 @@ from rsctl.stream.causes import LESS_MEMORY
 STOCK_OUT = "stock-out"
 """The code of a finding that the cloud has too few machines at the moment."""
 
-NO_ROOM = frozenset({STOCK_OUT, "quota"})
+NO_CAPACITY = frozenset({STOCK_OUT, "quota"})
 """The codes of findings by which a job finds no machines where it is, and may elsewhere."""
 
 MORE_MEMORY = f"{LESS_MEMORY}, or a machine with more memory"

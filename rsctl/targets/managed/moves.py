@@ -1,4 +1,4 @@
-"""Takes a run on to its next place where there is no room: one job after the other, never two.
+"""Takes a run on to its next place where there is no capacity: one job after the other, never two.
 
 The order is what keeps it to one job. A run leaves a place when its job there was seen to have
 ended, or was refused; then the store has the next place; then the job is created there. A create
@@ -30,11 +30,11 @@ from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
 from rsctl.stream.events import Attempt, now, seconds_between
 from rsctl.targets.base import Unanswered
-from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.service import NoRoom
+from rsctl.targets.managed.progress import Progress, kept_progress
+from rsctl.targets.managed.service import NoCapacity
 
 Create = Callable[[PlannedPlace], None]
-"""Creates the job of a place and records its URL. Raises NoRoom, Unanswered, RsctlError."""
+"""Creates the job of a place and records its URL. Raises NoCapacity, Unanswered, RsctlError."""
 
 
 class Mover:
@@ -44,9 +44,10 @@ class Mover:
         self._run, self._create = run, create
 
     def send(self) -> None:
-        """Create the job at the present place; where there is no room, at one of the next.
+        """Create the job at the present place; where there is no capacity, at one of the next.
 
-        Raises NoRoom if there is none at the last, Unanswered, and RsctlError for other refusals.
+        Raises NoCapacity if there is none at the last, Unanswered, and RsctlError if it is refused
+        for another reason.
         """
         with closing(Store()) as store:
             present = present_place(store, self._run)
@@ -54,16 +55,16 @@ class Mover:
                 try:
                     self._create(present.place)
                     return
-                except NoRoom as problem:
+                except NoCapacity as problem:
                     end = PlaceEnd(JobState.FAILED, str(problem), now(), 0.0)
                     present = self._leave(store, present, end)
                     if present is None:
                         raise self._nowhere(store, problem) from None
 
     def move(self, end: PlaceEnd) -> None:
-        """The job at the present place has ended, for want of room: go on to the next.
+        """The job at the present place has ended, for want of capacity: go on to the next.
 
-        A refusal there that is no want of room is the end of the run. Raises RsctlError if the
+        A refusal there that is no want of capacity is the end of the run. Raises RsctlError if the
         next step cannot be taken from here, such as without credentials.
         """
         with closing(Store()) as store:
@@ -108,11 +109,11 @@ class Mover:
             return None
         if end.dollars is None:
             end = end._replace(dollars=self._dollars(store))
-        before = _progress(store, self._run)
+        before = kept_progress(store, self._run) or Progress()
         following = record.places[present.number + 1]
         recorder = Recorder(RunFolder(self._run), store)
         recorder.attempt = before.before + before.attempt
-        why = f"no room in {present.place}: {end.reason}"
+        why = f"no capacity in {present.place}: {end.reason}"
         recorder.finding(note("moved", f"{why.rstrip('.')}. It goes on to {following}"))
         for replica in before.running:
             recorder.state(JobState.CANCELLED, replica, reason="its job has ended", time=end.time)
@@ -129,12 +130,12 @@ class Mover:
         progress = msgspec.json.encode(Progress(sizes=sizes, before=number))
         return go_on(store, self._run, present, end, progress, number + 1)
 
-    def _nowhere(self, store: Store, problem: NoRoom) -> NoRoom:
+    def _nowhere(self, store: Store, problem: NoCapacity) -> NoCapacity:
         """The last refusal, with where else it was tried."""
         record = store.get(self._run)
         tried = [str(place) for place in record.places if place.began] if record else []
         where = note("places", f"it was tried in {len(tried)} places: {'; '.join(tried)}")
-        return NoRoom(problem.exit_code, *problem.findings, where)
+        return NoCapacity(problem.exit_code, *problem.findings, where)
 
     def _dollars(self, store: Store) -> float | None:
         """What the job that has ended has cost: nothing if it never ran."""
@@ -145,13 +146,15 @@ class Mover:
         return cost.dollars if cost else None
 
     def _report(self, store: Store, message: str) -> None:
-        recorder, progress = Recorder(RunFolder(self._run), store), _progress(store, self._run)
+        recorder = Recorder(RunFolder(self._run), store)
+        progress = kept_progress(store, self._run) or Progress()
         recorder.finding(warning("unanswered", message, None))
         self._keep(store, recorder, progress)
 
     def _finish(self, store: Store, state: JobState, reason: str) -> None:
         """The run ends without a job at the place where it is."""
-        recorder, progress = Recorder(RunFolder(self._run), store), _progress(store, self._run)
+        recorder = Recorder(RunFolder(self._run), store)
+        progress = kept_progress(store, self._run) or Progress()
         recorder.attempt = progress.before + progress.attempt
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)
         progress.enter(state, reason)
@@ -164,8 +167,3 @@ class Mover:
         record = store.get(self._run)
         facts = record.facts if record else []
         store.keep(self._run, [], msgspec.json.encode(progress), facts)
-
-
-def _progress(store: Store, run: str) -> Progress:
-    kept = store.progress(run)
-    return msgspec.json.decode(kept, type=Progress) if kept else Progress()

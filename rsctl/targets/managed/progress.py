@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 import msgspec
 
 from rsctl.findings import Finding, JobState
 from rsctl.stream.events import Attempt, Failure
+
+if TYPE_CHECKING:
+    from rsctl.runs.store import Store
 
 _MOST_FAILURES = 256
 
@@ -75,3 +78,9 @@ class Progress(msgspec.Struct, kw_only=True):
         """Keep a rank's report, up to a number that covers any real job's first failure."""
         if len(self.failures) < _MOST_FAILURES:
             self.failures.append(failure)
+
+
+def kept_progress(store: Store, run: str) -> Progress | None:
+    """How far a run has been collected; None if nothing of it has been."""
+    kept = store.progress(run)
+    return msgspec.json.decode(kept, type=Progress) if kept else None

@@ -33,7 +33,7 @@ class Unreachable(Exception):
     """
 
 
-class NoRoom(RsctlError):
+class NoCapacity(RsctlError):
     """A job was not created since there are no machines for it there, or none by the quota."""
 
 
@@ -155,8 +155,8 @@ class JobService(Protocol):
         """Send the request, its image and secrets filled in; the URL of the job.
 
         Idempotent by the run's id: a job of this run that is there already is the answer, also
-        after an answer was lost. Raises RsctlError, NoRoom if machines are lacking; Unanswered if
-        there may be a job all the same.
+        after an answer was lost. Raises RsctlError, NoCapacity if machines are lacking; Unanswered
+        if there may be a job all the same.
         """
 
     def find(self, request: Mapping[str, Any], run: str) -> str | None:

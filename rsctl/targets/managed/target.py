@@ -13,10 +13,8 @@ from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.findings import ExitCode, JobState
-from rsctl.runs import emulator
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
-from rsctl.stream.events import Cursor, Event, StateEvent, now, seconds_between
+from rsctl.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import (
     Placeholder,
@@ -27,7 +25,7 @@ from rsctl.targets.base import (
 )
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.service import CloudJob, JobService, answer_of, cancel_job
+from rsctl.targets.managed.service import CloudJob, JobService, cancel_job
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
@@ -35,12 +33,10 @@ if TYPE_CHECKING:
     from rsctl.runs.places import PlaceEnd, PlannedPlace
     from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.creation import JobCreator
+    from rsctl.targets.managed.moves import Mover
     from rsctl.targets.managed.watcher import RunWatcher
 
 _IDLE_SECONDS = 0.05
-_LOST_AFTER = 300.0
-"""Seconds after which a submission that nobody works on, and that the cloud does not know, is
-taken for one that was never sent."""
 
 
 class ManagedTarget:
@@ -97,10 +93,9 @@ class ManagedTarget:
 
     def _submit_to_places(self, first: Submission, image: str | None, show: Show) -> None:
         """Have all that each place needs, for later nobody may have the files; then send the job
-        to the first place with room.
+        to the first place with capacity.
         """
         from rsctl.runs.places import add_places
-        from rsctl.targets.managed.moves import Mover
         from rsctl.targets.managed.placed import planned_place
 
         run, others = first.plan.run, first.alternatives
@@ -114,7 +109,7 @@ class ManagedTarget:
         self._secrets[run] = secrets
         store = _open_store()
         add_places(store, run, places)
-        Mover(run, lambda place: self._create_at(run, place, is_taken_back=True)).send()
+        self._mover(run, is_taken_back=True).send()
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Have the image in its registry; by digest, if it is one of ours."""
@@ -208,27 +203,12 @@ class ManagedTarget:
         return adopt_job(self.info.name, url, self.service(Endpoints.of_environment()))
 
     def find_job(self, run: str) -> CloudJob | None:
-        """The run's job; None if it has none (yet). A run that will have none is recorded failed.
+        """The run's job; None if it has none (yet), or there is no such run. Raises RsctlError."""
+        from rsctl.targets.managed.job_finder import find_job  # which a plan does not need
 
-        Only a killed submission leaves a run without its job's URL. Raises RsctlError.
-        """
         store = _open_store()
         known = store.get(run)
-        if known is None:
-            return None
-        service = self._service_of(run)
-        if known.url != f"{self.info.name}://{run}":
-            return service.open(known.url)
-        gone = emulator.is_lost(run)
-        url = None if gone else answer_of(lambda: service.find(known.plan.get("request", {}), run))
-        if url is not None:
-            store.locate(run, url)
-            return service.open(url)
-        is_old = seconds_between(known.created, now()) > _LOST_AFTER
-        is_moving = any(place.ended for place in known.places)
-        if not known.state.is_final and (gone or (is_old and not is_moving)):
-            _give_up(store, run)
-        return None
+        return None if known is None else find_job(known, store, self._service_of(run))
 
     def _have_job(self, run: str) -> CloudJob | None:
         """The run's job; one that was between two places when it was killed goes on.
@@ -239,18 +219,19 @@ class ManagedTarget:
         known = _open_store().get(run)
         if job is not None or known is None or known.state.is_final or not known.places:
             return job
-        from rsctl.targets.managed.moves import Mover
-
         service = self._service_of(run)
         settled_after = service.settled_after * endpoints_of(run).time_scale
-        Mover(run, lambda place: self._create_at(run, place)).resume(settled_after)
+        self._mover(run).resume(settled_after)
         return self.find_job(run)
 
     def _move(self, run: str, end: PlaceEnd) -> None:
         """Take a run to its next place, whose job has ended; for whoever holds its lock."""
-        from rsctl.targets.managed.moves import Mover
+        self._mover(run).move(end)
 
-        Mover(run, lambda place: self._create_at(run, place)).move(end)
+    def _mover(self, run: str, is_taken_back: bool = False) -> Mover:
+        from rsctl.targets.managed.moves import Mover  # which a plan does not need
+
+        return Mover(run, lambda place: self._create_at(run, place, is_taken_back))
 
     def _service_of(self, run: str) -> JobService:
         return self.service(endpoints_of(run))
@@ -284,16 +265,6 @@ def _cost_limit(plan: Plan) -> CostLimit | None:
     if cost is None or cost.limit is None or cost.per_hour is None:
         return None
     return CostLimit(cost.limit, cost.per_hour, cost.ends_at_limit)
-
-
-def _give_up(store: Store, run: str) -> None:
-    event = StateEvent(
-        time=now(),
-        state=JobState.FAILED,
-        exit_code=int(ExitCode.JOB_FAILED),
-        reason="it was killed before it was sent",
-    )
-    store.record(run, event)
 
 
 def _open_store() -> Store:

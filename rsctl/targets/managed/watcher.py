@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from time import monotonic, sleep
 
-import msgspec
-
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
@@ -15,7 +13,7 @@ from rsctl.runs.places import PlaceEnd
 from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of
-from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.progress import kept_progress
 from rsctl.targets.managed.service import CloudJob
 
 _TRY_SECONDS = 1.0
@@ -28,7 +26,7 @@ class RunWatcher:
     """Takes the run's lock if it can have it, and keeps it until it is closed.
 
     `find_job` finds the run's job, or makes it if the run is between two places; None if there is
-    none (yet). `move` takes a run to its next place whose job has ended for want of room.
+    none (yet). `move` takes a run to its next place whose job has ended for want of capacity.
     """
 
     def __init__(
@@ -101,7 +99,7 @@ class RunWatcher:
             collector.abandon(_GONE)
 
     def _go_on(self, collector: Collector) -> None:
-        """Take the run to its next place, if there was no room for it at this one."""
+        """Take the run to its next place, if there was no capacity for it at this one."""
         end = collector.end_of_place
         if end is not None:
             collector.close()
@@ -148,7 +146,7 @@ def _until_quiet(collector: Collector, time_scale: float) -> None:
 
 def _is_complete(store: Store, run: Run) -> bool:
     """Whether all is here, or the run never came to a job."""
-    kept = store.progress(run.run)
-    if kept is None:
+    progress = kept_progress(store, run.run)
+    if progress is None:
         return run.state.is_final and run.url == f"{run.target}://{run.run}"
-    return msgspec.json.decode(kept, type=Progress).is_complete
+    return progress.is_complete

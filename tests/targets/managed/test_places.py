@@ -1,4 +1,4 @@
-"""A run with several places goes on where there is no room, and never has two jobs at once."""
+"""A run with several places goes on where there is no capacity, and never has two jobs at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rsctl.targets.base import (
     Unanswered,
     new_run,
 )
-from rsctl.targets.managed.service import JobStatus, NoRoom
+from rsctl.targets.managed.service import JobStatus, NoCapacity
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.info import INFO
 
@@ -55,9 +55,9 @@ class Region(FakeCloud):
     def end(self, state: JobState, **fields: Any) -> None:
         self.status = JobStatus(state=state, time=LATER, **fields)
 
-    def no_room(self) -> None:
+    def no_capacity(self) -> None:
         lacking = msgspec.structs.replace(OUT, message=OUT.message.format(self.name))
-        raise NoRoom(ExitCode.REFUSED, lacking)
+        raise NoCapacity(ExitCode.REFUSED, lacking)
 
     def run_out(self, **fields: Any) -> None:
         lacking = msgspec.structs.replace(OUT, message=OUT.message.format(self.name))
@@ -170,8 +170,8 @@ def places(run: Run) -> list[str]:
     ]
 
 
-def test_a_refusal_for_want_of_room_leads_to_the_next_place(cloud: Cloud) -> None:
-    cloud.regions["a"].on_create = cloud.regions["a"].no_room
+def test_a_refusal_for_want_of_capacity_leads_to_the_next_place(cloud: Cloud) -> None:
+    cloud.regions["a"].on_create = cloud.regions["a"].no_capacity
     target = submit(cloud)
     assert cloud.sent == [("b", {"image": "i@1", "KEY": None})]
     run = stored(RUN)
@@ -233,19 +233,19 @@ def test_why_it_ended_is_waited_for(cloud: Cloud) -> None:
     assert reported([event for batch in events for event in batch])[-1] == "job succeeded"
 
 
-def test_without_room_anywhere_the_submission_is_refused_for_the_last(cloud: Cloud) -> None:
+def test_without_capacity_anywhere_the_submission_is_refused_for_the_last(cloud: Cloud) -> None:
     for region in cloud.regions.values():
-        region.on_create = region.no_room
-    with pytest.raises(NoRoom, match="no machines in c"):
+        region.on_create = region.no_capacity
+    with pytest.raises(NoCapacity, match="no machines in c"):
         submit(cloud)
     assert places(stored(RUN))[:2] == ["a failed: no machines in a", "b failed: no machines in b"]
 
 
-def test_without_room_anywhere_a_run_that_is_watched_fails(cloud: Cloud) -> None:
+def test_without_capacity_anywhere_a_run_that_is_watched_fails(cloud: Cloud) -> None:
     target = submit(cloud)
     cloud.regions["a"].run_out()
-    cloud.regions["b"].on_create = cloud.regions["b"].no_room
-    cloud.regions["c"].on_create = cloud.regions["c"].no_room
+    cloud.regions["b"].on_create = cloud.regions["b"].no_capacity
+    cloud.regions["c"].on_create = cloud.regions["c"].no_capacity
     end = "job failed (no machines in c; it was tried in 3 places: a, m; b, m; c, m)"
     assert reported(followed(target, RUN))[-1] == end
     assert stored(RUN).exit_code == 1
@@ -312,7 +312,7 @@ def test_what_ran_before_is_part_of_log_metrics_and_attempts(cloud: Cloud) -> No
     assert texts == ["first", "more", "again"]
     run = stored(RUN)
     assert [(each.attempt, each.reason) for each in run.attempts] == [
-        (1, "no room in a, m: no machines in a")
+        (1, "no capacity in a, m: no machines in a")
     ]
     assert (run.attempt, run.state) == (2, JobState.SUCCEEDED)
 
@@ -411,7 +411,7 @@ def test_a_cancellation_while_the_next_job_is_created_ends_that_job(cloud: Cloud
     assert cloud.regions["c"].created == {}
 
 
-def test_a_cancelled_job_that_ends_for_want_of_room_goes_nowhere(cloud: Cloud) -> None:
+def test_a_cancelled_job_that_ends_for_want_of_capacity_goes_nowhere(cloud: Cloud) -> None:
     target = submit(cloud)
     target.cancel(RUN)
     cloud.regions["a"].run_out()
@@ -420,7 +420,7 @@ def test_a_cancelled_job_that_ends_for_want_of_room_goes_nowhere(cloud: Cloud) -
 
 
 def test_a_second_submission_under_the_same_id_goes_on_where_the_first_was(cloud: Cloud) -> None:
-    cloud.regions["a"].on_create = cloud.regions["a"].no_room
+    cloud.regions["a"].on_create = cloud.regions["a"].no_capacity
 
     def kill() -> None:
         raise Killed

@@ -1,0 +1,35 @@
+"""Whether there was no capacity for a job where it was to run, at its creation or at its end."""
+
+from __future__ import annotations
+
+from rsctl.findings import JobState, RsctlError
+from rsctl.runs.folder import RunFolder
+from rsctl.targets.managed.known_errors import NO_CAPACITY
+from rsctl.targets.managed.progress import Progress
+from rsctl.targets.managed.service import JobStatus, NoCapacity
+
+
+def refused_creation(refused: RsctlError) -> RsctlError:
+    """Why a job was not created: NoCapacity if machines or quota are lacking, else as it is."""
+    lacking = any(finding.code in NO_CAPACITY for finding in refused.findings)
+    return NoCapacity(refused.exit_code, *refused.findings) if lacking else refused
+
+
+def lack_of_capacity(status: JobStatus, progress: Progress, folder: RunFolder) -> str | None:
+    """Why there was no capacity for a job that has ended; None if that is not what ended it.
+
+    That is for want of machines or quota, which the cloud reports, or because the job had not run
+    within `limits.queue`, be it rsctl or the cloud that ended it for that.
+    """
+    if progress.restarted_too_often or progress.cost_too_much:
+        return None
+    lacking = [each for each in status.findings if each.is_error and each.code in NO_CAPACITY]
+    if status.state is JobState.FAILED and lacking:
+        return lacking[0].message
+    if status.state is not JobState.EXPIRED:
+        return None
+    has_run = bool(progress.running) or progress.running_since is not None
+    is_limited = folder.description().queue is not None
+    if progress.waited_too_long or (is_limited and not has_run):
+        return status.reason or "it waited longer than limits.queue"
+    return None
