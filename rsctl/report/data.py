@@ -16,8 +16,8 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.reader import StateReader
-from rsctl.runs.records import RunRecord
-from rsctl.runs.store import Store, replica_order
+from rsctl.runs.records import RunRecord, replica_order
+from rsctl.runs.store import Store
 from rsctl.runs.versions import versions_of
 from rsctl.stream.events import MetricEvent, StateEvent, parse_time
 from rsctl.stream.gradients import Gradients

@@ -55,6 +55,7 @@ Format = Literal["svg", "png"]
 
 _WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
 _LINE_HEIGHT = 2.7
+_SVG_DPI = 72  # of all that matplotlib writes as SVG
 _ROW_INCHES = 0.42
 _DENSE_ROW_INCHES = 0.155
 _FEW_POINTS = 64
@@ -130,6 +131,15 @@ def _figure(chart: Chart, is_file: bool) -> Iterator[Figure]:
 
 
 def _svg(figure: Figure) -> str:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    # What `savefig` does, but for a whole drawing that it throws away to have the layout done.
+    FigureCanvasSVG(figure)
+    figure.dpi = _SVG_DPI
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.execute(figure)
+        figure.set_layout_engine(None)
     data = io.StringIO()
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
     figure.savefig(data, format="svg", transparent=True, metadata=metadata)

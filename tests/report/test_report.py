@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from rsctl.bench.records import Benches
@@ -14,6 +15,7 @@ from rsctl.findings import JobState, error
 from rsctl.report.svg import inline_svg
 from rsctl.runs.store import Store
 from rsctl.stream.events import Failure
+from rsctl.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun
 from tests.report.conftest import Make
 
@@ -83,7 +85,10 @@ def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
     assert cells == ["worker-0", "0", "worker-1", "0.25"]
 
 
-def test_the_file_needs_nothing_and_runs_nothing(rsctl: Cli, whole_run: MadeRun) -> None:
+def test_the_file_needs_nothing_runs_nothing_and_follows_the_colours_of_the_reader(
+    rsctl: Cli, whole_run: MadeRun
+) -> None:
+    """Colours but for heat maps, which are the same on light and dark pages."""
     page = text_of(rsctl, "@last")
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy
@@ -97,11 +102,6 @@ def test_the_file_needs_nothing_and_runs_nothing(rsctl: Cli, whole_run: MadeRun)
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', page)) <= set(ids)
-
-
-def test_colours_follow_the_page(rsctl: Cli, whole_run: MadeRun) -> None:
-    """But for heat maps, whose colours are the same on light and dark pages."""
-    page = text_of(rsctl, "@last")
     used = set(re.findall(r"var\(--(\w+)\)", page))
     light, dark = re.search(r":root\{([^}]*)\}@media [^{]*\{:root\{([^}]*)\}", page).groups()  # type: ignore[union-attr]
     for colors in (light, dark):
@@ -207,15 +207,18 @@ def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
 
 def test_a_hundred_runs_stay_below_two_megabytes(rsctl: Cli, make_run: Make) -> None:
     names = []
+    names_of_nodes = ("node.cpu_percent", "node.rss_bytes", "node.net_tx_bytes")
     for number in range(100):
         made = make_run(f"job-{number:06}", workers=8)
-        for step in range(40):
-            for replica in made.replicas[:8]:
-                made.metric(
-                    3 + step / 2, "loss", math.sin(step * number), step=step, replica=replica
-                )
-                for name in ("node.cpu_percent", "node.rss_bytes", "node.net_tx_bytes"):
-                    made.metric(3 + step / 2, name, 1e6 * step, replica=replica)
+        made.metrics(
+            (3 + step / 2, name, value, {"step": step, "replica": replica})
+            for step in range(40)
+            for replica in made.replicas
+            for name, value in (
+                ("loss", math.sin(step * number)),
+                *((name, 1e6 * step) for name in names_of_nodes),
+            )
+        )
         made.succeed(40)
         names.append(made.run)
     page = text_of(rsctl, *names)
@@ -271,28 +274,47 @@ def test_without_matplotlib(rsctl: Cli, make_run: Make, monkeypatch: pytest.Monk
     assert not Path("report.html").exists()
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1.0],
-        [0.0],
-        [1.0, 1.0],
-        [-1.0, -2.0],
-        [1e308, -1e308],
-        [5e-324, 1e-320],
-        [1e-300, 1e300],
-        [math.nan, 1.0, math.inf, -math.inf],
-        [math.nan],
-    ],
-)
+VALUES = [
+    [1.0],
+    [0.0],
+    [1.0, 1.0],
+    [-1.0, -2.0],
+    [1e308, -1e308],
+    [5e-324, 1e-320],
+    [1e-300, 1e300],
+    [math.nan, 1.0, math.inf, -math.inf],
+    [math.nan],
+]
+
+
 @pytest.mark.parametrize("steps", [None, [0, 0, 0, 0], [-5, 5, 7, 9], [2**62, 2**62 + 1, 0, 1]])
 @pytest.mark.filterwarnings("error")
-def test_any_values_can_be_drawn(
-    rsctl: Cli, make_run: Make, values: list[float], steps: list[int] | None
+def test_any_values_can_be_drawn(rsctl: Cli, make_run: Make, steps: list[int] | None) -> None:
+    run = make_run()
+    names = [f"loss-{number}" for number in range(len(VALUES))]
+    declared = msgspec.json.encode(dict.fromkeys(names, MetricSpec(goal="min", unit="nats")))
+    with run.store.transaction() as db:
+        db.execute("UPDATE runs SET metrics_spec=? WHERE id=?", (declared.decode(), run.run))
+    for name, values in zip(names, VALUES, strict=True):
+        for index, value in enumerate(values):
+            run.metric(2 + index, name, value, step=steps[index] if steps else None)
+    run.succeed(9)
+    page = text_of(rsctl, "@last")
+    parsed(page)
+    axes = ["steps", "time"] if steps else ["time"]
+    drawable = names[:-1]  # the last has no number
+    assert [title for title in titles(page) if title.startswith("loss")] == [
+        f"{name} over {axis}" for name in drawable for axis in axes
+    ]
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.filterwarnings("error")
+def test_any_values_of_a_machine_can_be_drawn(
+    rsctl: Cli, make_run: Make, values: list[float]
 ) -> None:
     run = make_run()
     for index, value in enumerate(values):
-        run.metric(2 + index, "loss", value, step=steps[index] if steps else None)
         run.metric(2 + index, "node.rss_bytes", value)
     run.succeed(9)
     parsed(text_of(rsctl, "@last"))
