@@ -20,7 +20,8 @@ from rsctl.spec.parameters import parameters_of
 from rsctl.spec.tracking import TrackingPlan
 from rsctl.spec.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.targets import get
-from rsctl.targets.base import Submission, Target, capability_findings
+from rsctl.targets.base import Submission, Target
+from rsctl.targets.capabilities import capability_findings
 from rsctl.targets.places import render_places
 
 

@@ -51,17 +51,23 @@ def _require_gpu(name: str, catalogues: list[str]) -> None:
     if name in known:
         return
     close = [each for each in known if each.startswith(name)]
-    close = close or get_close_matches(name, known, n=2, cutoff=0.7)
-    remedy = f"did you mean {' or '.join(close)}?" if close else f"name one of {', '.join(known)}"
+    remedy = _meant(close or _similar(name, known)) or f"name one of {', '.join(known)}"
     message = f"{name!r} is no accelerator of {' or '.join(catalogues)}"
     raise RsctlError(ExitCode.USAGE, error("accelerator", message, remedy))
 
 
 def _unknown(region: str) -> Finding:
     known = [*regions().vertex, *regions().sagemaker]
-    close = get_close_matches(region, known, n=2, cutoff=0.7)
-    remedy = f"did you mean {' or '.join(close)}?" if close else "see the cloud's documentation"
+    remedy = _meant(_similar(region, known)) or "see the cloud's documentation"
     return error("region", f"{region!r} is no region that is known of these clouds", remedy)
+
+
+def _similar(name: str, known: list[str]) -> list[str]:
+    return get_close_matches(name, known, n=2, cutoff=0.7)
+
+
+def _meant(names: list[str]) -> str | None:
+    return f"did you mean {' or '.join(names)}?" if names else None
 
 
 def price_tables(target: str | None = None) -> dict[str, list[PriceTable]]:

@@ -18,6 +18,7 @@ from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.runtime_files import runtime_entries
 from rsctl.image.transport import FRAGMENTS, choose_transport, fragment
 from rsctl.spec.job import Job
+from rsctl.spec.values import value_on
 from rsctl.target_info import target_info
 
 _PYTHON = b"""#!/bin/sh
@@ -168,8 +169,7 @@ def repository_of(job: Job, target: str) -> str | None:
 
     Raises RsctlError if no repository can have that name.
     """
-    given = job.image.repository
-    repository: str | None = given if isinstance(given, str) else getattr(given, target, None)
+    repository: str | None = value_on(job.image.repository, target)
     if repository:
         parse_repository(repository)
     return repository

@@ -24,6 +24,7 @@ from rsctl.spec.inputs import inputs_of
 from rsctl.spec.installed_targets import per_target, with_others
 from rsctl.spec.job import Job
 from rsctl.spec.places import REGION
+from rsctl.spec.values import value_on
 from rsctl.target_info import target_info
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host
@@ -45,7 +46,7 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     options = replace(options, **lacking)
     defaults = [f"targets.{target}.{name}: {value}" for name, value in lacking.items()]
     changed = replace(job, targets=replace(job.targets, **{target: options}))
-    if job.image.is_built and not _names_repository(job, target):
+    if job.image.is_built and not value_on(job.image.repository, target):
         region = REGION if isinstance(options.region, list) else options.region
         repository = emulator.repository.format(region=region, name=job.name)
         defaults.append(f"image.repository: {repository}")
@@ -56,12 +57,6 @@ def complete_job(job: Job, target: str) -> RehearsedJob:
     return RehearsedJob(
         changed, [note("rehearsal", message, "the real cloud needs values of yours")]
     )
-
-
-def _names_repository(job: Job, target: str) -> bool:
-    """Whether the job has one for the target; its name may have `{region}` still."""
-    given = job.image.repository
-    return bool(given if isinstance(given, str) else getattr(given, target, None))
 
 
 def _with_repository(job: Job, target: str, repository: str) -> Any:

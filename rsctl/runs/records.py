@@ -61,3 +61,9 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     settings: list[str] = []
     spec: Optional[str] = None
     facts: list[Fact] = []
+
+
+def replica_order(replica: str) -> tuple[bool, str, int]:
+    """Sort key: workers before reducers, each by number."""
+    role, _, index = replica.rpartition("-")
+    return role != "worker", role, int(index) if index.isdigit() else 0

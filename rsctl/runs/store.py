@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.runs.database import Database
@@ -19,10 +18,10 @@ from rsctl.runs.home import home
 from rsctl.runs.records import Fact as Fact
 from rsctl.runs.records import Replica as Replica
 from rsctl.runs.records import RunRecord
+from rsctl.runs.rows import RUN_ROWS, run_of
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
-from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent, TriedPlace
-from rsctl.stream.metrics import MetricSpec
+from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent
 
 Run = RunRecord
 
@@ -31,11 +30,6 @@ _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
     *("versions", "step_times", "predictions", "places"),
 )
-
-
-_COLUMNS = Run.__struct_fields__[: Run.__struct_fields__.index("first_failure")]
-_MORE = "plan, metrics_spec, settings, spec, first_failure"
-_SELECT = f"SELECT id, {', '.join(_COLUMNS[1:])}, {_MORE} FROM runs "  # noqa: S608
 
 
 class Store(Database):
@@ -226,70 +220,12 @@ class Store(Database):
     def _runs(self, which: str, value: object) -> list[Run]:
         runs = []
         with self._explaining():
-            for row in self._db.execute(_SELECT + which, (value,)).fetchall():
+            for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
                 try:
-                    runs.append(self._run(row))
+                    runs.append(run_of(row, self._db))
                 except (msgspec.MsgspecError, ValueError, TypeError) as problem:
                     self.damaged[str(row[0])] = str(problem)
         return runs
-
-    def _run(self, row: tuple[Any, ...]) -> Run:
-        *fields, plan, specs, settings, spec, failure = row
-        known = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), Run)
-        return replace(
-            known,
-            plan=msgspec.json.decode(plan),
-            metrics_spec=msgspec.json.decode(specs, type=dict[str, MetricSpec]),
-            settings=msgspec.json.decode(settings, type=list[str]),
-            spec=spec,
-            first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
-            attempts=self._attempts(known.run),
-            places=self._places(known),
-            replicas=self._replicas(known.run),
-            facts=self._facts(known.run),
-        )
-
-    def _facts(self, run: str) -> list[Fact]:
-        rows = self._db.execute("SELECT facts FROM collected WHERE run=?", (run,))
-        return [fact for (text,) in rows for fact in msgspec.json.decode(text, type=list[Fact])]
-
-    def _attempts(self, run: str) -> list[Attempt]:
-        query = "SELECT attempt, ended, reason, failure FROM attempts WHERE run=? ORDER BY attempt"
-        return [
-            Attempt(
-                attempt=number,
-                ended=ended,
-                reason=reason,
-                failure=msgspec.json.decode(failure, type=Failure) if failure else None,
-            )
-            for number, ended, reason, failure in self._db.execute(query, (run,))
-        ]
-
-    def _places(self, run: Run) -> list[TriedPlace]:
-        """The present one is in the state of the run itself."""
-        names = TriedPlace.__struct_fields__
-        query = f"SELECT {', '.join(names)} FROM places WHERE run=? ORDER BY number"  # noqa: S608
-        rows = (dict(zip(names, row, strict=True)) for row in self._db.execute(query, (run.run,)))
-        places = [msgspec.convert(row, TriedPlace) for row in rows]
-        begun = sum(place.began is not None for place in places)
-        if begun:
-            url = None if run.url == f"{run.target}://{run.run}" else run.url
-            present = {"state": run.state, "reason": run.reason, "ended": run.ended, "url": url}
-            places[begun - 1] = replace(places[begun - 1], **present)
-        return places
-
-    def _replicas(self, run: str) -> list[Replica]:
-        query = "SELECT replica, state, since, exit_code, reason FROM replicas WHERE run=?"
-        names = Replica.__struct_fields__
-        rows = (dict(zip(names, row, strict=True)) for row in self._db.execute(query, (run,)))
-        replicas = [msgspec.convert(row, Replica) for row in rows]
-        return sorted(replicas, key=lambda r: replica_order(r.replica))
-
-
-def replica_order(replica: str) -> tuple[bool, str, int]:
-    """Sort key: workers before reducers, each by number."""
-    role, _, index = replica.rpartition("-")
-    return role != "worker", role, int(index) if index.isdigit() else 0
 
 
 def _storable(value: float) -> float | str:

@@ -16,6 +16,7 @@ from rsctl.findings import Finding, error
 from rsctl.spec.inputs import Input, LocationPerTarget
 from rsctl.spec.job import Job, PerTarget
 from rsctl.spec.units import Location
+from rsctl.spec.values import value_on
 from rsctl.target_info import TargetInfo
 
 REGION = "{region}"
@@ -96,9 +97,7 @@ def _without_places(job: Job, info: TargetInfo) -> Iterator[Finding]:
     if isinstance(job.workers.machine, list) and _MACHINE not in info.unused:
         message = f"target {info.name} tries one machine type, and no others after it"
         yield error("unsupported", message, "name one", _MACHINE)
-    repository: Any = job.image.repository
-    if isinstance(repository, PerTarget):
-        repository = getattr(repository, info.name, None)
+    repository = value_on(job.image.repository, info.name)
     for path, name in (("image.uri", job.image.uri), ("image.repository", repository)):
         if name and REGION in name:
             message = f"target {info.name} has no regions, and the name has {REGION}"

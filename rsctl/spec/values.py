@@ -1,6 +1,6 @@
 """Types of values that several blocks of the spec have: names, arguments, one value per target."""
 
-from typing import Annotated, Optional, Union
+from typing import Annotated, Any, Optional, Union
 
 import msgspec
 from msgspec import Meta
@@ -24,6 +24,11 @@ class PerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sagemaker: Annotated[Optional[Text], Meta(description="The value on SageMaker.")] = None
     compose: Annotated[Optional[Text], Meta(description="The value on docker compose.")] = None
     process: Annotated[Optional[Text], Meta(description="The value on plain processes.")] = None
+
+
+def value_on(given: Any, target: str) -> Any:
+    """The value on a target of what may be one for all or one for each; None if it has none."""
+    return getattr(given, target, None) if isinstance(given, PerTarget) else given
 
 
 _Machines = Union[Text, Annotated[list[Text], Meta(min_length=1)]]

@@ -16,6 +16,7 @@ from rsctl.spec.inputs import (
     InputMode,
     LocationPerTarget,
     inputs_of,
+    variable_of,
     without_location,
 )
 from rsctl.spec.job import Job
@@ -64,9 +65,14 @@ def last_part(location: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def copied_path(given: GivenInput) -> str:
+    """Where rsctl-launch copies an input to on the clouds."""
+    return f"{COPIES}/{given.name}/{last_part(given.location)}"
+
+
 def input_env(inputs: Iterable[InputPlan]) -> dict[str, Optional[str]]:
     """The variables by which the script finds its inputs; rsctl-launch adds those of shards."""
-    return {f"RSCTL_INPUT_{each.name.upper()}": each.path for each in inputs}
+    return {variable_of(each.name): each.path for each in inputs}
 
 
 def planned(inputs: list[InputPlan]) -> Union[list[InputPlan], msgspec.UnsetType]:
@@ -142,7 +148,7 @@ def _unlaunched(job: Job, planned: InputPlan, path: str) -> Iterator[Finding]:
         message = f"rsctl-launch copies {planned.name} to the nodes, and {what} leaves it out"
         yield error("unsupported", message, f"{remedy}, or set mode: mount", f"{path}.mode")
     elif planned.shards is not None:
-        variable = f"RSCTL_INPUT_{planned.name.upper()}"
+        variable = variable_of(planned.name)
         message = f"{variable}_SHARDS comes from rsctl-launch, which {what} leaves out"
         remedy = f"the script finds all shards, as a range, in {variable}"
         yield note("inputs", message, remedy, path)

@@ -15,12 +15,8 @@ from msgspec.structs import replace
 from rsctl.runs.ids import new_run_id
 from rsctl.spec.roles import Role
 from rsctl.target_info import TargetInfo, has_target, target_info
-from rsctl.targets.base import (
-    Plan,
-    Submission,
-    Target,
-    capability_findings,
-)
+from rsctl.targets.base import Plan, Submission, Target
+from rsctl.targets.capabilities import capability_findings
 from rsctl.testing.suite import (
     COUNT,
     HIDDEN_VALUE,

@@ -7,10 +7,13 @@ import secrets
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, route
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 _TOKEN_SECONDS = 3600
 _SERVICES = {
@@ -22,15 +25,20 @@ _SERVICES = {
 }
 
 
+def new_key() -> RSAPrivateKey:
+    """The key of a service account."""
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 class GoogleAccess:
     """A service account and the access tokens that its key has obtained."""
 
     def __init__(self, project: str) -> None:
-        from cryptography.hazmat.primitives.asymmetric import rsa
-
         self.email = f"emulator@{project}.iam.gserviceaccount.com"
         self._project = project
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._key = new_key()
         self._tokens: dict[str, float] = {}
         self._signed: set[str] = set()
         self._expired: set[str] = set()

@@ -12,8 +12,8 @@ from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.targets.base import Unanswered
-from rsctl.targets.managed.known_errors import NO_ROOM
-from rsctl.targets.managed.service import NoRoom
+from rsctl.targets.managed.capacity import refused_creation
+from rsctl.targets.managed.service import NoCapacity
 from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
@@ -49,7 +49,7 @@ class VertexService:
                 return found.url
             try:
                 created = _create(google, parent, request["body"], run)
-            except NoRoom:
+            except NoCapacity:
                 if isinstance(problem, Unanswered):  # its own job may have the last machines
                     raise problem from None
                 raise
@@ -130,8 +130,7 @@ def _create(
     refused = refusal(answer, parent.region, roles_of(body))
     if is_transient(answer) and not is_quota(answer):
         return refused if answer.status_code == 429 else Unanswered(run, refused)
-    has_no_room = any(finding.code in NO_ROOM for finding in refused.findings)
-    raise NoRoom(refused.exit_code, *refused.findings) if has_no_room else refused
+    raise refused_creation(refused)
 
 
 def _find(google: Google, parent: ProjectRegion, identity: _Identity) -> JobAddress | None:

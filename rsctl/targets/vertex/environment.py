@@ -10,7 +10,7 @@ from rsctl.runtime.pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.runtime.roles import AWAITED_ROLES
 from rsctl.spec.inputs import GivenInput, inputs_of
 from rsctl.spec.job import Job
-from rsctl.targets.inputs import COPIES, InputPlan, input_env, last_part, shard_count
+from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 
 
@@ -64,7 +64,7 @@ def _input_plan(given: GivenInput) -> InputPlan:
             name=given.name,
             mode=mode,
             location=str(given.location),
-            path=f"{COPIES}/{given.name}/{last_part(given.location)}",
+            path=copied_path(given),
             by="rsctl-launch, from the bucket that Vertex AI mounts by Cloud Storage FUSE",
             source=location,
             shards=count,

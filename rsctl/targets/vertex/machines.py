@@ -10,6 +10,7 @@ from rsctl.findings import Finding, error, warning
 from rsctl.spec.job import Job, PerTarget
 from rsctl.spec.options_common import first_of
 from rsctl.spec.units import Accelerator
+from rsctl.spec.values import value_on
 from rsctl.spec.yaml_tree import quoted
 
 _MACHINE = "workers.machine"
@@ -32,7 +33,7 @@ def gpus_of(machine: Machine, accelerator: Accelerator) -> Gpu:
 
 def named_machine(given: str | list[str] | PerTarget | None) -> str | None:
     """The machine that a spec names for this target, first; None to have one chosen."""
-    name = first_of(given.vertex if isinstance(given, PerTarget) else given)
+    name = first_of(value_on(given, "vertex"))
     return None if name == "auto" else name
 
 

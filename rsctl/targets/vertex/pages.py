@@ -29,9 +29,9 @@ def pages_of(url: str, body: Mapping[str, Any]) -> dict[str, str]:
         "console": address.console,
         "logs": f"{logs};query={quote(query, '')}?project={project}",
     }
-    board = _TENSORBOARD.fullmatch(str((body.get("jobSpec") or {}).get("tensorboard") or ""))
-    if board:
-        experiment = f"{board[0]}/experiments/{address.id}".replace("/", "+")
-        host = f"{board['region']}.tensorboard.googleusercontent.com"
+    tensorboard = _TENSORBOARD.fullmatch(str((body.get("jobSpec") or {}).get("tensorboard") or ""))
+    if tensorboard:
+        experiment = f"{tensorboard[0]}/experiments/{address.id}".replace("/", "+")
+        host = f"{tensorboard['region']}.tensorboard.googleusercontent.com"
         pages["tensorboard"] = f"https://{host}/experiment/{quote(experiment, '+')}"
     return pages
