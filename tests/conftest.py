@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tests.kit import fork_server
 from tests.kit.botocore_data import share_botocore_data
+from tests.kit.google_keys import share_google_keys
+from tests.kit.polling import wait_until
+
+gc.disable()
+"""Until `pytest_collection_finish`."""
 
 settings.register_profile("rsctl", derandomize=True, deadline=None, database=None)
 settings.load_profile("rsctl")
@@ -51,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(item.path))
 
 
+def pytest_collection_finish() -> None:
+    """What collection has made stays to the end: nothing looks there for garbage."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """With TESTS_WAIT_FOR=FILE, as in .ci/run, what needs more begins once that file is there.
@@ -77,6 +92,12 @@ def botocore_data() -> None:
 
 
 @pytest.fixture(autouse=True)
+def google_keys() -> None:
+    """Emulators of Google Cloud and their clients share keys with those of other tests."""
+    share_google_keys()
+
+
+@pytest.fixture(autouse=True)
 def rsctl_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """RSCTL_HOME of this test; it does not exist yet."""
     home = tmp_path / "rsctl-home"
@@ -86,3 +107,22 @@ def rsctl_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CI", "NO_COLOR", "FORCE_COLOR", "RSCTL_DEBUG", "RSCTL_BASE"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture(scope="session")
+def torch_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Variables by which torchrun and scripts begin as copies of a process that has imported torch.
+
+    For jobs that are about what scripts do: a copy is not in its starter's process group, and has
+    its variables in no file of /proc.
+    """
+    folder = Path(fork_server.__file__).parent
+    path = str(tmp_path_factory.mktemp("forks") / "socket")
+    server = subprocess.Popen(
+        [sys.executable, str(folder / "fork_server.py"), path],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+    )
+    wait_until(lambda: os.path.exists(path), "the fork server")
+    yield {"TORCH_FORKS": path, "PYTHONPATH": str(folder / "forked")}
+    server.communicate()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def modules() -> dict[str, Path]:
     return {".".join(p.parts).removesuffix(".__init__"): path for path, p in paths.items()}
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """By module, the modules of rsctl that it imports, also in functions, but not for types."""
     known = modules()

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from botocore.loaders import Loader
-from google.cloud.aiplatform_v1.types import CustomJob
 
 from .test_reference import load
 
 
 def test_each_field_of_googles_protos_has_a_row() -> None:
+    from google.cloud.aiplatform_v1.types import CustomJob
+
     rows = [field.name for field in load("request_fields").request_fields("vertex")]
     assert sorted(rows) == sorted(_proto_fields(CustomJob.pb(CustomJob()).DESCRIPTOR, ""))
 

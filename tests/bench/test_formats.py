@@ -7,11 +7,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import junitparser
 import pytest
-import xmlschema
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from rsctl.bench.formats import junit
 from rsctl.bench.formats.github import annotation_lines, step_summary
@@ -21,6 +17,12 @@ from rsctl.bench.formats.trackers import bencher, github_benchmark
 from rsctl.bench.gate import Gate, evaluate
 from rsctl.bench.results import CellRuns, Results, Series
 from rsctl.bench.verdict import Floor
+from tests.kit.deferred import Deferred
+
+jsonschema = Deferred("jsonschema")
+junitparser = Deferred("junitparser")
+openmetrics_parser = Deferred("prometheus_client.openmetrics.parser")
+xmlschema = Deferred("xmlschema")
 
 REAL = Path(__file__).parents[1] / "fixtures" / "real"
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]
@@ -157,7 +159,7 @@ def test_markdown_is_text_only() -> None:
 def test_gitlab_metrics() -> None:
     results = measured({"a": 1.0, 'b"\\\n': 2.0, "c": None})
     results.series.append(Series(name="loss/total", goal="min", values=[0.5]))
-    families = list(text_string_to_metric_families(openmetrics(results)))
+    families = list(openmetrics_parser.text_string_to_metric_families(openmetrics(results)))
     assert [(family.name, family.type) for family in families] == [
         ("rsctl_throughput", "gauge"),
         ("rsctl_loss_total_value", "gauge"),
@@ -171,7 +173,7 @@ def test_gitlab_metrics() -> None:
 def test_gitlab_metrics_of_names_that_become_alike() -> None:
     results = measured({"a": 1.0}, name="a/b")
     results.series.append(Series(name="a.b", values=[2.0]))
-    families = list(text_string_to_metric_families(openmetrics(results)))
+    families = list(openmetrics_parser.text_string_to_metric_families(openmetrics(results)))
     assert [family.name for family in families] == ["rsctl_a_b", "rsctl_a_b_2"]
 
 

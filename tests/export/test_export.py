@@ -10,8 +10,6 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from rsctl.bench.records import Bench, Benches, Trial
@@ -23,6 +21,10 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
+from tests.kit.deferred import Deferred
+
+pa = Deferred("pyarrow")
+pq = Deferred("pyarrow.parquet")
 
 
 def at(second: float) -> str:

@@ -1,27 +1,35 @@
 """A server whose children begin as copies of one process that has imported torch.
 
-    python fork_server.py
+    python fork_server.py [SOCKET]
 
-Each line of stdin is a request, a JSON object, and is answered by a line of JSON on stdout:
+Without a socket, each line of stdin is a request, a JSON object, and is answered by a line of JSON
+on stdout:
 
     {"start": [SCRIPT, ARGUMENT...], "environ": {...}, "folder": ..., "out": FILE, "err": FILE}
     {"wait": PID, "seconds": S}
 
 The first is answered with the child's process id, the second with its exit code (as of a shell for
-one that was killed), or with null if it has not ended in that time. A child is set up as a fresh
-interpreter would be: its variables, its path, then what `import torch` does at its end (entry
-points of `torch.backends`). It saves the 2.5 s of processor that importing torch costs each rank.
+one that was killed), or with null if it has not ended in that time. With a socket, children take
+the place of interpreters that a job starts, see forked/sitecustomize.py.
+
+A child is set up as a fresh interpreter would be: its variables, its path, then what `import torch`
+does at its end (entry points of `torch.backends`). It saves the 2.5 s of processor that importing
+torch costs each rank.
 """
 
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import runpy
+import select
 import signal
+import socket
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 Request = dict[str, Any]
@@ -55,25 +63,99 @@ def _wait(pid: int, seconds: float) -> int | None:
         signal.sigtimedwait([signal.SIGCHLD], max(0.0, end - time.monotonic()))
 
 
+def listen(path: str) -> Request:
+    """Fork for each interpreter that connects; returns in each child, and ends with stdin.
+
+    An interpreter sends a request with its own stdin, stdout and stderr, gets the child's process
+    id and, when it has ended, its exit code, negative for a signal. If the interpreter is killed,
+    so is its child.
+    """
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen(64)
+    woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    children: dict[int, socket.socket] = {}
+    gone: set[int] = set()
+    while True:
+        alive = {client: pid for pid, client in children.items() if pid not in gone}
+        ready, _, _ = select.select([0, server, woken, *alive], [], [])
+        if 0 in ready:
+            for pid in children:
+                os.kill(pid, signal.SIGKILL)
+            sys.exit()
+        for client in set(ready) & set(alive):  # nothing comes of it but its end
+            os.kill(alive[client], signal.SIGKILL)
+            gone.add(alive[client])
+        if woken in ready:
+            os.read(woken, 4096)
+            gone -= _report_ends(children)
+        if server in ready:
+            client, _ = server.accept()
+            request = _receive(client)
+            pid = os.fork()
+            if pid == 0:
+                signal.set_wakeup_fd(-1)
+                for each in (server, client, *children.values()):
+                    each.close()
+                return request
+            for file in request["files"]:
+                os.close(file)
+            children[pid] = client
+            with suppress(OSError):
+                client.sendall(b"%d\n" % pid)
+
+
+def _receive(client: socket.socket) -> Request:
+    line, files, _, _ = socket.recv_fds(client, 65536, 3)
+    while not line.endswith(b"\n"):
+        line += client.recv(65536)
+    return {**json.loads(line), "files": files}
+
+
+def _report_ends(children: dict[int, socket.socket]) -> set[int]:
+    """Tell the interpreters whose children have ended; returns these."""
+    ended = set()
+    while children:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            break
+        with suppress(OSError), children.pop(pid) as client:
+            client.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+        ended.add(pid)
+    return ended
+
+
 def run(request: Request) -> None:
-    """Be the script that is asked for."""
+    """Be the script, or `-m` and a module, that is asked for."""
     import torch
 
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
     os.setsid()
-    for number, path in enumerate((os.devnull, request["out"], request["err"])):
-        flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        os.dup2(os.open(path, flags, 0o600), number)
+    for number, file in enumerate(request.get("files") or _open(request)):
+        os.dup2(file, number)
+    if isinstance(sys.stdout, io.TextIOWrapper) and "files" in request:
+        sys.stdout.reconfigure(line_buffering=True)  # ranks are started with -u
     os.environ.clear()
     os.environ.update(request["environ"])
     os.chdir(request["folder"])
     sys.argv = request["start"]
     script = sys.argv[0]
-    paths = request["environ"].get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *paths]
+    folder = request["folder"] if script == "-m" else os.path.dirname(os.path.abspath(script))
+    sys.path[:1] = [folder, *request["environ"].get("PYTHONPATH", "").split(os.pathsep)]
     torch._import_device_backends()
-    runpy.run_path(script, run_name="__main__")
+    if script == "-m":
+        runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(script, run_name="__main__")
+
+
+def _open(request: Request) -> list[int]:
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    outputs = [os.open(request[name], append, 0o600) for name in ("out", "err")]
+    return [os.open(os.devnull, os.O_RDONLY), *outputs]
 
 
 if __name__ == "__main__":
@@ -84,4 +166,4 @@ if __name__ == "__main__":
 
     gc.collect()
     gc.freeze()  # else each child's end would copy all of these pages, to look for garbage
-    run(serve())
+    run(listen(sys.argv[1]) if sys.argv[1:] else serve())

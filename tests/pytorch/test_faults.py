@@ -13,6 +13,7 @@ from torch.distributed import TCPStore
 
 from rsctl.transport.pytorch.backend import separate_attempts
 from tests.kit.polling import wait_until
+from tests.kit.processes import freeze
 
 Run = Callable[..., Any]
 
@@ -51,7 +52,7 @@ def break_a_reducer(launch: Run, tmp_path: Path) -> Run:
             **pool.environ,
         )
         wait_until(lambda: len(list(tmp_path.glob("ready-*"))) == 3)
-        victim.send_signal(signal.SIGSTOP)
+        freeze(victim.pid)
         go.touch()
         port = int(pool.environ["RSCTL_REDUCERS"].rpartition(":")[2])
         try:
@@ -60,7 +61,6 @@ def break_a_reducer(launch: Run, tmp_path: Path) -> Run:
             if killed:
                 victim.kill()
             ended = job.end()
-            print(ended.out, ended.err)  # what happened instead, if nothing came
         victim.send_signal(signal.SIGCONT)
         return ended
 

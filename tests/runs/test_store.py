@@ -13,7 +13,8 @@ import pytest
 from rsctl.findings import ExitCode, JobState, RsctlError, note
 from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
-from rsctl.runs.store import Fact, Replica, Store, StoreError, replica_order
+from rsctl.runs.records import replica_order
+from rsctl.runs.store import Fact, Replica, Store, StoreError
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
 
 from .conftest import a_run, at

@@ -1,4 +1,4 @@
-"""Prints what SDK version 2 sends for job.yaml: by rsctl's estimator, and in the SDK's own words.
+"""Prints what SDK version 2 sends for job.yaml: in the SDK's own words, and by rsctl's estimator.
 
 Run by the Python of an environment that has the SDK, see `.ci/estimators`. Nothing is sent.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 from typing import Any
 from unittest.mock import Mock
 
@@ -49,5 +48,5 @@ def request_of(trained: Any) -> Any:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    made = in_its_own_words() if sys.argv[1] == "sdk" else estimator("job.yaml", "t-aaaaaa")
-    print(json.dumps(request_of(made)))
+    print(json.dumps(request_of(in_its_own_words())))
+    print(json.dumps(request_of(estimator("job.yaml", "t-aaaaaa"))))

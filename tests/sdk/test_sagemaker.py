@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,11 @@ import pytest
 from rsctl.emulators.nodes import ANY_IMAGE, Program
 from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
+from tests.kit.preloaded import Preloaded
 
 from .conftest import SAGEMAKER, PlanOf
 
 SDK_PYTHON = os.environ.get("SDK_PYTHON", "")
-SCRIPT = str(Path(__file__).with_name("train_with_sdk.py"))
 OPTED_OUT = """
 SchemaVersion: "1.0"
 SageMaker: {PythonSDK: {Modules: {TelemetryOptOut: true}}}
@@ -30,6 +29,7 @@ run: {{command: [bash, -c, 'echo "$RSCTL_REPLICA of $RSCTL_RUN"'], launcher: onc
 reducers: {{count: 1}}
 {SAGEMAKER}
 """
+Train = Callable[..., dict[str, Any]]
 needs_sdk = pytest.mark.skipif(
     not SDK_PYTHON and os.environ.get("CI") != "true", reason="SDK_PYTHON: see .ci/sdks"
 )
@@ -44,35 +44,54 @@ def emulator(tmp_path: Path) -> Iterator[SageMakerEmulator]:
     runner.close()
 
 
-def train(emulator: SageMakerEmulator, folder: Path, way: str, text: str = JOB) -> dict[str, Any]:
-    """The job that the SDK has trained, as SageMaker describes it."""
-    (folder / "job.yaml").write_text(text)
+def environment(folder: Path) -> dict[str, str]:
+    """Of an SDK whose files are in a folder, and which reports to nobody."""
     (folder / "config.yaml").write_text(OPTED_OUT)
-    environment = {
+    return {
         **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-        **emulator.environment(),
         "HOME": str(folder),
         "SAGEMAKER_USER_CONFIG_OVERRIDE": str(folder / "config.yaml"),
     }
-    done = subprocess.run(
-        [SDK_PYTHON, SCRIPT, way], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """Runs programs without the time that importing the SDK takes."""
+    folder = tmp_path_factory.mktemp("sdk")
+    with Preloaded(
+        SDK_PYTHON, folder, "sagemaker.train.model_trainer", environ=environment(folder)
+    ) as started:
+        yield started
+
+
+@pytest.fixture
+def train(emulator: SageMakerEmulator, sdk: Preloaded, tmp_path: Path) -> Train:
+    """The job that the SDK has trained, as SageMaker describes it."""
+
+    def train(way: str, text: str = JOB) -> dict[str, Any]:
+        (tmp_path / "job.yaml").write_text(text)
+        environ = environment(tmp_path) | emulator.environment()
+        sdk.run("tests.sdk.train_with_sdk", way, environ=environ, folder=tmp_path)
+        return described(emulator)
+
+    return train
+
+
+def described(emulator: SageMakerEmulator) -> dict[str, Any]:
+    """The only job that there is."""
     access = emulator.environment()
     client = boto3.Session(
         access["AWS_ACCESS_KEY_ID"], access["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
     ).client("sagemaker", endpoint_url=emulator.url)
     (job,) = client.list_training_jobs()["TrainingJobSummaries"]
-    described: dict[str, Any] = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
-    return described
+    found: dict[str, Any] = client.describe_training_job(TrainingJobName=job["TrainingJobName"])
+    return found
 
 
 @needs_sdk
 @pytest.mark.parametrize("way", ["object", "code"])
-def test_a_job_with_a_reducer_group_trains(
-    emulator: SageMakerEmulator, tmp_path: Path, way: str
-) -> None:
-    job = train(emulator, tmp_path, way)
+def test_a_job_with_a_reducer_group_trains(train: Train, way: str) -> None:
+    job = train(way)
     assert job["TrainingJobStatus"] == "Completed"
     assert "ContainerArguments" not in job["AlgorithmSpecification"]
     groups = job["ResourceConfig"]["InstanceGroups"]
@@ -99,13 +118,11 @@ targets:
 
 
 @needs_sdk
-def test_source_in_an_image_of_aws_is_started_by_the_sdk(
-    emulator: SageMakerEmulator, tmp_path: Path
-) -> None:
+def test_source_in_an_image_of_aws_is_started_by_the_sdk(train: Train, tmp_path: Path) -> None:
     """It is not run here: the SDK's programs are for containers with /opt/ml."""
     (tmp_path / "source").mkdir()
     (tmp_path / "source" / "train.py").write_text("print('hello')")
-    job = train(emulator, tmp_path, "start", OF_AWS)
+    job = train("start", OF_AWS)
     assert job["AlgorithmSpecification"]["ContainerEntrypoint"] == ["/bin/bash"]
     channels = sorted(channel["ChannelName"] for channel in job["InputDataConfig"])
     assert channels == ["code", "sm_drivers"]
@@ -126,7 +143,7 @@ targets: {sagemaker: {region: us-east-1, role: "arn:aws:iam::123456789012:role/t
 
 @needs_sdk
 def test_a_package_in_a_bucket_is_the_plans_request(
-    emulator: SageMakerEmulator, tmp_path: Path, plan_of: PlanOf
+    train: Train, tmp_path: Path, plan_of: PlanOf
 ) -> None:
     """And it runs: the script ends with an error unless it is called as it should be."""
     bucket = tmp_path / "cloud" / "s3" / "code"
@@ -134,7 +151,7 @@ def test_a_package_in_a_bucket_is_the_plans_request(
     (tmp_path / "train.py").write_text("import sys\nassert sys.argv[1:] == ['--name', 'a b']\n")
     with tarfile.open(bucket / "sourcedir.tar.gz", "w:gz") as archive:
         archive.add(tmp_path / "train.py", "train.py")
-    job = train(emulator, tmp_path, "object", PACKAGED)
+    job = train("object", PACKAGED)
     assert job["TrainingJobStatus"] == "Completed"
     body = plan_of("sagemaker", PACKAGED.removeprefix("\nname: t\n")).plan.request["body"]
     name = {"sagemaker_job_name": '"t-aaaaaa"'}

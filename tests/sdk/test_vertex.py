@@ -10,14 +10,16 @@ from typing import Any
 import google.auth
 import pytest
 from google.auth.transport.requests import AuthorizedSession
-from google.cloud import aiplatform
 
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.sdk.vertex import code, custom_job
+from tests.kit.deferred import Deferred
 from tests.kit.loopback import keep_google_auth_here
 
 from ..emulators.vertex.conftest import FakeRunner
 from .conftest import RUN, VERTEX, PlanOf
+
+aiplatform = Deferred("google.cloud.aiplatform")
 
 FULL = VERTEX.replace("a@b.example", "a@b.example, web_access: true, experiment: e")
 RUN_BLOCK = """

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 import yaml
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rsctl.cli.app import run as run_command
 from rsctl.findings import ExitCode
@@ -53,6 +52,8 @@ def write_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WriteJob:
 
 
 def losses(folder: Path) -> list[float]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     return [event.value for event in EventAccumulator(str(folder)).Reload().Scalars("loss")]
 
 

@@ -18,35 +18,17 @@ from rsctl.findings import JobState
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.cursor import Cursor, CursorFile
 from tests.kit.polling import wait_until
+from tests.kit.preloaded import Preloaded
+from tests.tracking.clients import PYTHON, needs_trackers, send_by
 from tests.tracking.conftest import TrackedJob
 from tests.tracking.server import SilentServer, free_port
 
-PYTHON = os.environ.get("TRACKERS_PYTHON", "")
-"""The Python of `.ci/trackers`."""
+pytestmark = needs_trackers
 
-pytestmark = pytest.mark.skipif(
-    not PYTHON and os.environ.get("CI") != "true", reason="TRACKERS_PYTHON: see .ci/trackers"
-)
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
 
-READ = """
-import json, sys
-from mlflow import MlflowClient
-client = MlflowClient(sys.argv[1])
-found = []
-for run in client.search_runs([e.experiment_id for e in client.search_experiments()]):
-    data, metrics = run.data, {}
-    for name in data.metrics:
-        history = client.get_metric_history(run.info.run_id, name)
-        metrics[name] = [[m.step, m.timestamp, repr(m.value)] for m in history]
-    files = [file.path for file in client.list_artifacts(run.info.run_id)]
-    found.append({"files": files,
-        "name": run.info.run_name, "status": run.info.status, "params": data.params,
-        "metrics": metrics, "tags": data.tags, "start": run.info.start_time,
-        "end": run.info.end_time,
-        "experiment": client.get_experiment(run.info.experiment_id).name})
-print(json.dumps(found))
-"""
 Read = Callable[[], list[dict[str, Any]]]
+Send = Callable[..., Cursor]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +40,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         [PYTHON, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
          "--workers", "1", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
          "--artifacts-destination", str(folder / "artifacts")],
-        env={**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true",
+        # Without the processes that would evaluate models: each of them imports MLflow.
+        env={**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
              "PATH": f"{Path(PYTHON).parent}{os.pathsep}{os.environ['PATH']}"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -81,36 +64,50 @@ def _answers(url: str) -> bool:
         return False
 
 
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """Runs programs without the time that importing MLflow's client takes."""
+    modules = ("mlflow", "mlflow.entities", "matplotlib.figure")
+    folder = tmp_path_factory.mktemp("clients")
+    with Preloaded(PYTHON, folder, *modules, environ=os.environ | QUIET) as started:
+        yield started
+
+
 @pytest.fixture
-def read(server: str) -> Read:
+def read(server: str, clients: Preloaded) -> Read:
     """All runs of the server, by MLflow's client."""
 
     def call() -> list[dict[str, Any]]:
-        done = subprocess.run([PYTHON, "-c", READ, server], stdout=subprocess.PIPE, check=True)
-        found: list[dict[str, Any]] = json.loads(done.stdout)
+        printed = clients.run("tests.tracking.read_mlflow", server, environ=os.environ | QUIET)
+        found: list[dict[str, Any]] = json.loads(printed)
         return found
 
     return call
 
 
-def send(run: str, seconds: int = 100) -> Cursor:
+@pytest.fixture
+def send(clients: Preloaded) -> Send:
     """Send what there is of a run, as `rsctl track` does; how far it came."""
-    env = {
-        **os.environ,
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": f"{seconds}",
-    }
-    env["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    subprocess.run([PYTHON, "-m", "rsctl.tracking.process", run], env=env, check=True)
-    return CursorFile(run, 0).read()
+
+    def call(run: str, seconds: int = 100, *, by_a_fresh_interpreter: bool = False) -> Cursor:
+        environ = os.environ | QUIET
+        environ |= {
+            "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
+            "MLFLOW_HTTP_REQUEST_TIMEOUT": f"{seconds}",
+        }
+        return send_by(None if by_a_fresh_interpreter else clients, run, environ)
+
+    return call
 
 
-def test_parameters_metrics_and_the_result_are_there_once(server: str, read: Read) -> None:
+def test_parameters_metrics_and_the_result_are_there_once(
+    server: str, read: Read, send: Send
+) -> None:
     job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m1")
     job.log([4.0, 2.0], step=7)
     job.log([math.nan, math.inf])
     job.log([3.0], replica="worker-1")
-    assert send(job.run).problem is None
+    assert send(job.run, by_a_fresh_interpreter=True).problem is None
     before = CursorFile(job.run, 0).read()
     # Killed after it has sent more, and before that was written down.
     job.log([1.0], step=11)
@@ -136,7 +133,7 @@ def test_parameters_metrics_and_the_result_are_there_once(server: str, read: Rea
     assert [value for *_, value in run["metrics"]["run.time"]] == ["45.0"]
 
 
-def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read) -> None:
+def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read, send: Send) -> None:
     job = TrackedJob(PlannedTracker(kind="mlflow", location=server), "job-m2")
     job.log([1.0])
     job.end()
@@ -151,7 +148,7 @@ def test_a_server_that_is_down_or_silent_gets_it_later(server: str, read: Read) 
     assert run["status"] == "FINISHED"
 
 
-def test_a_token_is_not_sent_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_not_sent_in_clear(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
     job = TrackedJob(PlannedTracker(kind="mlflow", location="http://mlflow.example"))
     problem = send(job.run).problem or ""

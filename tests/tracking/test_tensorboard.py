@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rsctl.findings import JobState
 from rsctl.spec.tracking import PlannedTracker
@@ -17,15 +17,17 @@ from tests.tracking.conftest import SPEC, TrackedJob
 Values = list[tuple[int, float]]
 
 
-def read(folder: Path) -> EventAccumulator:
+def read(folder: Path) -> Any:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
     return EventAccumulator(str(folder)).Reload()
 
 
-def scalars(found: EventAccumulator, tag: str) -> Values:
+def scalars(found: Any, tag: str) -> Values:
     return [(event.step, event.value) for event in found.Scalars(tag)]
 
 
-def text(found: EventAccumulator, tag: str) -> str:
+def text(found: Any, tag: str) -> str:
     (event,) = found.Tensors(tag)
     return str(event.tensor_proto.string_val[0].decode())
 

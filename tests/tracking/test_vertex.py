@@ -9,7 +9,6 @@ from typing import Any
 
 import google.auth
 import pytest
-from google.cloud import aiplatform
 
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.vertex import VertexEmulator
@@ -35,6 +34,8 @@ def emulator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Vertex
 
 @pytest.fixture
 def sdk(emulator: VertexEmulator) -> Any:
+    from google.cloud import aiplatform
+
     credentials, _ = google.auth.default()
     aiplatform.init(
         project="rehearsal",

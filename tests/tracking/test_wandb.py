@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +15,17 @@ from rsctl.findings import JobState
 from rsctl.runs.home import home
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.cursor import Cursor, CursorFile
+from tests.kit.preloaded import Preloaded
+from tests.tracking.clients import PYTHON, needs_trackers, send_by
 from tests.tracking.conftest import PARAMETERS, SPEC, TrackedJob
 from tests.tracking.server import free_port
 from tests.tracking.wandb_server import WandbServer
 
-PYTHON = os.environ.get("TRACKERS_PYTHON", "")
-"""The Python of `.ci/trackers`."""
+Send = Callable[..., Cursor]
 
 KEY = "0123456789" * 4
 
-pytestmark = pytest.mark.skipif(
-    not PYTHON and os.environ.get("CI") != "true", reason="TRACKERS_PYTHON: see .ci/trackers"
-)
+pytestmark = needs_trackers
 
 
 @pytest.fixture
@@ -36,36 +34,50 @@ def server() -> Iterator[WandbServer]:
         yield started
 
 
-def send(run: str, folder: Path) -> Cursor:
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Preloaded]:
+    """Runs programs without the time that importing W&B's client takes."""
+    folder = tmp_path_factory.mktemp("clients")
+    with Preloaded(PYTHON, folder, "wandb", "matplotlib.figure") as started:
+        yield started
+
+
+@pytest.fixture
+def send(clients: Preloaded, tmp_path: Path) -> Send:
     """Send what there is of a run, as `rsctl track` does; how far it came."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("WANDB_")}
-    env |= {"WANDB_API_KEY": KEY, "WANDB_ERROR_REPORTING": "false", "HOME": str(folder)}
-    subprocess.run([PYTHON, "-m", "rsctl.tracking.process", run], env=env, check=True)
-    return CursorFile(run, 0).read()
+
+    def call(run: str, *, by_a_fresh_interpreter: bool = False) -> Cursor:
+        environ = {k: value for k, value in os.environ.items() if not k.startswith("WANDB_")}
+        environ |= {"WANDB_API_KEY": KEY, "WANDB_ERROR_REPORTING": "false", "HOME": str(tmp_path)}
+        return send_by(None if by_a_fresh_interpreter else clients, run, environ)
+
+    return call
 
 
 def job_for(url: str, run: str = "job-a") -> TrackedJob:
     return TrackedJob(PlannedTracker(kind="wandb", location=f"{url}/team/proj"), run)
 
 
-def test_all_is_there_once_and_the_key_nowhere(server: WandbServer, tmp_path: Path) -> None:
+def test_all_is_there_once_and_the_key_nowhere(
+    server: WandbServer, send: Send, tmp_path: Path
+) -> None:
     job = job_for(server.url)
     job.log([4.0, 2.0], step=7)
     job.log([math.nan])
     job.log([3.0], replica="worker-1")
-    assert send(job.run, tmp_path).problem is None
+    assert send(job.run, by_a_fresh_interpreter=True).problem is None
     stored = server.runs["job-a"]
     assert not stored.is_complete
     before = CursorFile(job.run, 0).read()
     # Killed after it has sent more, and before that was written down.
     job.log([1.0], step=11)
-    send(job.run, tmp_path)
+    send(job.run)
     CursorFile(job.run, 0).write(before)
     job.end(JobState.FAILED, reason="worker-1 failed")
-    assert send(job.run, tmp_path).is_complete
+    assert send(job.run).is_complete
     # And once more from the very beginning, as if the cursor were lost.
     CursorFile(job.run, 0).path.unlink()
-    assert send(job.run, tmp_path).is_complete
+    assert send(job.run).is_complete
 
     assert [row["_step"] for row in stored.history] == [0, 1, 2, 3, 4]
     assert [(row["loss"], row["rsctl/step"]) for row in stored.history if "loss" in row][:2] == [
@@ -88,26 +100,24 @@ def test_all_is_there_once_and_the_key_nowhere(server: WandbServer, tmp_path: Pa
     assert not [file for file in kept if file.is_file() and KEY.encode() in file.read_bytes()]
 
 
-def test_a_server_that_is_down_or_refuses_gets_it_later(
-    server: WandbServer, tmp_path: Path
-) -> None:
+def test_a_server_that_is_down_or_refuses_gets_it_later(server: WandbServer, send: Send) -> None:
     down = job_for(f"http://127.0.0.1:{free_port()}", "job-b")
     down.end()
-    assert send(down.run, tmp_path).problem
+    assert send(down.run).problem
     job = job_for(server.url)
     job.log([1.0])
     job.end()
     server.refuses = 403
-    assert send(job.run, tmp_path).problem == "the W&B server did not take the run's values"
+    assert send(job.run).problem == "the W&B server did not take the run's values"
     server.refuses = None
-    assert send(job.run, tmp_path).is_complete
+    assert send(job.run).is_complete
     stored = server.runs["job-a"]
     assert [row["loss"] for row in stored.history] == [1.0]
     assert (stored.is_complete, stored.exit_code) == (True, 0)
 
 
-def test_a_key_is_not_sent_in_clear(tmp_path: Path) -> None:
+def test_a_key_is_not_sent_in_clear(send: Send) -> None:
     job = job_for("http://wandb.example")
-    problem = send(job.run, tmp_path).problem or ""
+    problem = send(job.run).problem or ""
     assert "in clear" in problem
     assert KEY not in problem

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import google.auth
 import pytest
 from google.api_core import exceptions
 from google.api_core.client_options import ClientOptions
-from google.cloud import aiplatform, aiplatform_v1
-from google.cloud.aiplatform_v1.types import JobState
 
 from tests.emulators.vertex.conftest import IMAGE, Project
+from tests.kit.deferred import Deferred
 from tests.kit.polling import wait_until
+
+aiplatform = Deferred("google.cloud.aiplatform")
+aiplatform_v1 = Deferred("google.cloud.aiplatform_v1")
 
 PARENT = "projects/rehearsal/locations/us-central1"
 SPECS = [
@@ -32,7 +35,7 @@ SPECS = [
 
 
 @pytest.fixture
-def client(project: Project) -> aiplatform_v1.JobServiceClient:
+def client(project: Project) -> Any:
     credentials, _ = google.auth.default()
     return aiplatform_v1.JobServiceClient(
         transport="rest",
@@ -64,19 +67,19 @@ def test_custom_job_submit(project: Project) -> None:
     assert shown["jobSpec"]["workerPoolSpecs"][1] == {}
     assert shown["labels"] == {"team": "a"}
     project.wait(identity, "RUNNING")
-    assert job.state == JobState.JOB_STATE_RUNNING
+    assert job.state == aiplatform_v1.JobState.JOB_STATE_RUNNING
     nodes.exit("workerpool0-0", 1)
     project.error(identity)
-    assert job.state == JobState.JOB_STATE_FAILED
+    assert job.state == aiplatform_v1.JobState.JOB_STATE_FAILED
     assert (job.error.code, "non-zero status of 1" in job.error.message) == (3, True)
 
 
-def test_job_service(project: Project, client: aiplatform_v1.JobServiceClient) -> None:
+def test_job_service(project: Project, client: Any) -> None:
     job = aiplatform_v1.CustomJob(
         display_name="j", job_spec={"worker_pool_specs": SPECS}, labels={"rsctl-run": "r-1"}
     )
     created = client.create_custom_job(parent=PARENT, custom_job=job)
-    assert created.state == JobState.JOB_STATE_QUEUED
+    assert created.state == aiplatform_v1.JobState.JOB_STATE_QUEUED
     assert created.job_spec.worker_pool_specs[2].replica_count == 2
     listed = client.list_custom_jobs(
         aiplatform_v1.ListCustomJobsRequest(
@@ -89,13 +92,13 @@ def test_job_service(project: Project, client: aiplatform_v1.JobServiceClient) -
     project.wait(identity, "CANCELLED")
     project.error(identity)
     got = client.get_custom_job(name=created.name)
-    assert (got.state, got.error.code) == (JobState.JOB_STATE_CANCELLED, 1)
+    assert (got.state, got.error.code) == (aiplatform_v1.JobState.JOB_STATE_CANCELLED, 1)
     client.delete_custom_job(name=created.name).result()
     with pytest.raises(exceptions.NotFound):
         client.get_custom_job(name=created.name)
 
 
-def test_errors_are_googles(project: Project, client: aiplatform_v1.JobServiceClient) -> None:
+def test_errors_are_googles(project: Project, client: Any) -> None:
     pools = [
         {
             "machine_spec": {"machine_type": "n1-standard-4"},

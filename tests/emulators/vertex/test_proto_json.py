@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import requests
-from google.cloud.aiplatform_v1.types import custom_job, job_state
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -15,6 +14,9 @@ from rsctl.emulators.vertex import Behaviour
 from rsctl.targets.vertex.api_fields import ENUMS, MESSAGES
 from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
 from tests.emulators.vertex.conftest import IMAGE, REDUCER_IMAGE, Project, error, pool
+from tests.kit.deferred import Deferred
+
+types = Deferred("google.cloud.aiplatform_v1.types")
 
 _SCALARS = {
     FieldDescriptor.TYPE_STRING: "string",
@@ -40,7 +42,7 @@ def kind_of(field: Any) -> str:
 
 def test_the_fields_are_those_of_googles_proto() -> None:
     seen: dict[str, dict[str, str]] = {}
-    open_messages = [custom_job.CustomJob.pb().DESCRIPTOR]
+    open_messages = [types.CustomJob.pb().DESCRIPTOR]
     while open_messages:
         message = open_messages.pop()
         outputs = {n for n, kind in MESSAGES.get(message.name, {}).items() if kind == "output"}
@@ -56,7 +58,7 @@ def test_the_fields_are_those_of_googles_proto() -> None:
                 names = {value.name: value.number for value in field.enum_type.values}
                 assert ENUMS[kind_of(field)] == names
     assert seen == MESSAGES
-    assert ENUMS["JobState"] == {state.name: state.value for state in job_state.JobState}
+    assert ENUMS["JobState"] == {state.name: state.value for state in types.JobState}
 
 
 FULL = {
@@ -105,7 +107,7 @@ def test_a_whole_job_comes_back_as_it_was_sent(project: Project) -> None:
     assert {name: created[name] for name in FULL} == FULL
     assert created["name"].startswith("projects/123456789012/locations/us-central1/customJobs/")
     assert created["state"] == "JOB_STATE_QUEUED"
-    json_format.ParseDict(created, custom_job.CustomJob.pb()())
+    json_format.ParseDict(created, types.CustomJob.pb()())
     by_number = requests.get(
         f"{project.emulator.url}/v1/{created['name']}?%24alt=json%3Benum-encoding%3Dint",
         headers={"Authorization": f"Bearer {project.session.credentials.token}"},
@@ -116,7 +118,7 @@ def test_a_whole_job_comes_back_as_it_was_sent(project: Project) -> None:
     assert spec["workerPoolSpecs"][1] == {}
     affinity = spec["workerPoolSpecs"][0]["machineSpec"]["reservationAffinity"]
     assert affinity["reservationAffinityType"] == 3
-    json_format.ParseDict(by_number, custom_job.CustomJob.pb()())
+    json_format.ParseDict(by_number, types.CustomJob.pb()())
 
 
 def test_both_spellings_numbers_and_null_are_read() -> None:
@@ -182,7 +184,7 @@ def test_what_cannot_be_read(job: Any, message: str) -> None:
         read_job(job)
     assert str(caught.value) == message
     with pytest.raises(json_format.ParseError):
-        json_format.ParseDict(job, custom_job.CustomJob.pb()())
+        json_format.ParseDict(job, types.CustomJob.pb()())
 
 
 def test_other_places_and_names(project: Project) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from google.cloud.devtools.cloudbuild_v1.types import cloudbuild
 from google.protobuf import json_format
 
 from rsctl.clients.endpoints import Endpoints
@@ -86,6 +85,8 @@ def test_what_is_missing_is_named_at_once(
 
 
 def test_the_request_to_cloud_build_is_what_googles_proto_has() -> None:
+    from google.cloud.devtools.cloudbuild_v1.types import cloudbuild
+
     recipe = Tiny(digest="0123456789abcdef", labels={"k": "a$b"})
     options = VertexOptions(project="p", staging="gs://bucket/x", build_service_account="b@p.iam")
     request = cloudbuild_request.build_request(recipe, options, "x/object.zip", "17")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,14 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 """What each target needs to know beyond the templates."""
 
+SMALL: dict[str, tuple[str, ...]] = {
+    "ddp": ("--set", "run.args.epochs=2"),
+    "fsdp": ("--set", "run.args.steps=20", "--set", "run.args.checkpoint-every=10"),
+    "parameter-server": ("--set", "run.args.epochs=2", "--set", "run.args.batch-size=500"),
+    "single": ("--set", "run.args.epochs=2"),
+}
+"""As little of each template's training as shows all of it."""
+
 QUICKSTART = Path(__file__).parents[3] / "examples" / "quickstart" / "job.yaml"
 
 
@@ -42,47 +51,76 @@ def test_there_are_the_templates_that_init_names() -> None:
     ]
 
 
+@pytest.fixture
+def forked(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
+    """Its jobs do not spend their time on importing torch; those of the quickstart do."""
+    rsctl.env.update(torch_forks)
+
+
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("template", ["ddp", "fsdp", "parameter-server", "single"])
 def test_a_template_is_valid_planned_and_runs(rsctl: Rsctl, template: str) -> None:
     assert rsctl("init", template, "mine").exit_code == 0
-    assert rsctl("validate", "mine/job.yaml").stderr.count("error") == 0
+    assert rsctl.look("validate", "mine/job.yaml").stderr.count("error") == 0
     for target, options in OPTIONS.items():
         plan = json.loads(
-            rsctl("plan", "mine/job.yaml", "-t", target, *options, "-o", "json").stdout
+            rsctl.look("plan", "mine/job.yaml", "-t", target, *options, "-o", "json").stdout
         )
         assert plan["target"] == target
         assert plan["world_size"] == 2
         assert [f for f in plan["findings"] if f["severity"] != "note"] == []
-    done = rsctl("submit", "mine/job.yaml", "-o", "json")
+    done = rsctl("submit", "mine/job.yaml", "-o", "json", *SMALL[template])
     assert done.exit_code == 0, done.stderr
     assert done.result["metrics"]["loss"]["count"] > 1
 
 
 def test_the_quickstart_learns(rsctl: Rsctl) -> None:
-    done = rsctl("submit", str(QUICKSTART), "-o", "json")
+    few = ("--set", "workers.count=2", "--set", "run.args.epochs=5")  # the rest shows no more
+    done = rsctl("submit", str(QUICKSTART), "-o", "json", *few)
     assert done.exit_code == 0, done.stderr
     assert done.result["metrics"]["accuracy"]["best"] > 0.95
     outputs = rsctl.home / "runs" / done.result["run"] / "outputs"
     assert [path.name for path in outputs.iterdir()] == ["model.pt"]
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("job", "settings", "cells"),
     [
-        ("job", ["run.args.width=64", "matrix.workers.count=[2]", "matrix.reducers.count=[1]"], 1),
-        ("buckets", ["matrix.comm.bucket_mb=[1]", "matrix.run.args.accumulate=[4]"], 1),
-        ("parallel", ["run.args.width=64"], 3),
-        ("data", ["run.args.samples=40", "run.args.shard-samples=10", "run.args.epochs=3"], 3),
+        (
+            "job",
+            ["matrix.workers.count=[2]", "matrix.reducers.count=[1]"],
+            [{"workers.count": 2, "reducers.count": 1}],
+        ),
+        (
+            "buckets",
+            ["matrix.comm.bucket_mb=[1]", "matrix.run.args.accumulate=[4]"],
+            [{"comm.bucket_mb": 1, "run.args.accumulate": 4}],
+        ),
+        (
+            "parallel",
+            [],
+            [
+                {"run.args.parallel": "ddp"},
+                {"run.args.parallel": "fsdp"},
+                {"run.args.parallel": "dp", "workers.processes": 1, "run.args.batch-size": 64},
+            ],
+        ),
+        (
+            "data",
+            ["run.args.samples=40", "run.args.shard-samples=10", "run.args.epochs=3"],
+            [{"run.args.read": read} for read in ("files", "shards", "copied")],
+        ),
     ],
 )
 def test_a_bench_of_the_template_runs(
-    rsctl: Rsctl, job: str, settings: list[str], cells: int
+    rsctl: Rsctl, job: str, settings: list[str], cells: list[dict[str, Any]]
 ) -> None:
     assert rsctl("init", "bench", "mine").exit_code == 0
-    small = [] if job == "data" else ["run.args.steps=8"]
+    small = [] if job == "data" else ["run.args.width=64", "run.args.steps=8"]
     words = [word for setting in [*settings, *small] for word in ("--set", setting)]
     done = rsctl("bench", "run", f"mine/{job}.yaml", "-o", "json", *words)
     assert done.exit_code == 0, done.stderr
-    assert len(done.result["cells"]) == cells
+    assert [cell["values"] for cell in done.result["cells"]] == cells
     for cell in done.result["cells"]:
         assert cell["metrics"]["samples_per_second"]["values"][0] > 0

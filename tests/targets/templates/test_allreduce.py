@@ -25,6 +25,12 @@ runpy.run_path("bench.py", run_name="__main__")
 SMALL = ("--set", "run.args.sizes=64K,1M", "--set", "run.args.iters=2")
 
 
+@pytest.fixture(autouse=True)
+def forked(rsctl: Rsctl, torch_forks: dict[str, str]) -> None:
+    """Its jobs do not spend their time on importing torch."""
+    rsctl.env.update(torch_forks)
+
+
 def submit(rsctl: Rsctl, workers: int, reducers: int | str, *more: str) -> Done:
     counts = ("--set", f"workers.count={workers}", "--set", f"reducers.count={reducers}")
     return rsctl("submit", "allreduce/job.yaml", "-o", "json", *counts, *SMALL, *more)

@@ -8,7 +8,10 @@ from tests.kit.docker import BASE, needs_docker
 
 from ..conftest import Done, Rsctl
 
-SMALL = ("--set", "run.args.epochs=1", "--set", "run.args.batch-size=500")
+SMALL = (
+    *("--set", "run.args.epochs=1", "--set", "run.args.batch-size=500"),
+    *("--set", "run.launcher=once"),  # agents of torchrun import torch too
+)
 
 
 def logged(done: Done, replica: str) -> str:
@@ -39,7 +42,7 @@ def test_a_killed_server_is_the_jobs_first_failure(rsctl: Rsctl) -> None:
     text = server.read_text()
     dies = "        os._exit(9) if updates == 3 else None\n        part.grad ="
     server.write_text(text.replace("        part.grad =", dies))
-    done = rsctl("submit", "mine/job.yaml", "-o", "json", *SMALL)
+    done = rsctl("submit", "mine/job.yaml", "-o", "json", "--set", "workers.count=1", *SMALL)
     assert done.exit_code == 1
     first = done.result["first_failure"]
     assert (first["replica"], first["exit_code"]) == ("ps-0", 9)

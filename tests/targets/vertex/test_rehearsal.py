@@ -14,13 +14,15 @@ from typing import Any
 import google.auth
 import pytest
 from google.auth.transport.requests import AuthorizedSession
-from google.cloud import aiplatform_v1
 
+from tests.kit.deferred import Deferred
 from tests.kit.docker import needs_docker
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.polling import wait_until
 
 from ..conftest import Rsctl
+
+aiplatform_v1 = Deferred("google.cloud.aiplatform_v1")
 
 REPOSITORY = Path(__file__).parents[3]
 QUICKSTART = str(REPOSITORY / "examples" / "quickstart" / "job.yaml")
@@ -35,7 +37,7 @@ def end_of(run: dict[str, Any]) -> list[tuple[str, str, int | None]]:
 
 def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
     reducers = "reducers={count: 2, disk: 100GB, env: {A: b}}"
-    settings = ("workers.count=2", reducers, "run.args.epochs=5")
+    settings = ("workers.count=2", reducers, "run.args.epochs=5", "run.launcher=once")
     small = [word for setting in settings for word in ("--set", setting)]
     done = rsctl("submit", QUICKSTART, *REHEARSE, *small, "-o", "json")
     assert done.exit_code == 0, done.stderr

@@ -1,0 +1,39 @@
+"""Every interpreter with this folder in PYTHONPATH imports this first: see `fork_server.listen`.
+
+One that is to be torchrun or a script has a copy of the server be that in its place. It lives on
+for whoever started it: it passes signals on, and ends as the copy has ended.
+"""
+
+import os
+import sys
+
+_WORDS = [word for word in getattr(sys, "orig_argv", [])[1:] if word != "-u"]  # from 3.10 on
+
+
+def _be_forked(path: str) -> None:
+    import json
+    import signal
+    import socket
+
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(path)
+    request = {"start": _WORDS, "environ": dict(os.environ), "folder": os.getcwd()}
+    line = json.dumps(request).encode() + b"\n"
+    sent = socket.send_fds(server, [line], [0, 1, 2])
+    server.sendall(line[sent:])
+    answers = server.makefile()
+    pid = int(answers.readline())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda received, _: os.kill(pid, received))
+    code = int(answers.readline() or 1)  # nothing comes from a server that has ended
+    if code < 0:
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if "TORCH_FORKS" in os.environ and (
+    _WORDS[:2] == ["-m", "rsctl.runtime.torchrun"] or (_WORDS and _WORDS[0].endswith(".py"))
+):
+    _be_forked(os.environ["TORCH_FORKS"])
