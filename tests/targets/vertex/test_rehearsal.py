@@ -85,8 +85,10 @@ def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
 def test_googles_reducers_are_stood_in_for_and_a_failure_is_found(rsctl: Rsctl) -> None:
     job = rsctl.write_job(
         image={"base": "rsctl-test-base:1"},
-        bash='echo "$RSCTL_REPLICA of $RSCTL_TARGET"; [ $RSCTL_REPLICA != worker-1 ] || exit 3;'
-        " sleep 600",
+        bash='echo "$RSCTL_REPLICA of $RSCTL_TARGET"\n'
+        "[ $RSCTL_REPLICA = worker-1 ] || exec python -m http.server 9000\n"
+        "until (: < /dev/tcp/$MASTER_ADDR/9000) 2>/dev/null; do sleep 0.1; done\n"  # worker-0 is up
+        "exit 3",
         workers={"count": 2, "accelerator": "t4:1"},
         reducers={"count": 1},
     )
