@@ -12,8 +12,20 @@ import rsctl
 
 PACKAGE = Path(rsctl.__file__).parent
 ROOMS = (
-    *("cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report", "export", "prune"),
-    *("bench", "rehearsal", "plan", "emulators", "targets", "fetch", "costs", "image", "runs"),
+    *("__main__", "cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report"),
+    *(
+        "export",
+        "prune",
+        "bench",
+        "rehearsal",
+        "plan",
+        "emulators",
+        "targets",
+        "fetch",
+        "costs",
+        "image",
+        "runs",
+    ),
     *("stream", "clients", "advise", "catalog", "spec", "target_info", "known_errors"),
     *("atomic_file", "findings", "installation", "data"),
     *("runtime", "transport"),

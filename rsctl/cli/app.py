@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -16,6 +17,7 @@ from rsctl.cli.output import reset_output
 
 PROGRAM = "rsctl"
 COMPLETION_VARIABLE = "_RSCTL_COMPLETE"
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # more than a plan makes: looking for cycles costs it 3 %
 PANELS = {
     "Jobs": {
         "init": "Start a job from a template.",
@@ -100,9 +102,11 @@ def make_program(is_completing: bool = False) -> Any:
 
 def main() -> None:
     """Run the command line and exit; problems are findings on stderr, never tracebacks."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _prepare_output()
     code = run(sys.argv[1:])
     _settle_output()
+    gc.disable()  # nor at exit
     sys.exit(code)
 
 
@@ -143,7 +147,3 @@ def _settle_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         except ValueError:  # whoever wrote to it has closed it, as that reader had gone
             continue
-
-
-if __name__ == "__main__":
-    main()

@@ -27,7 +27,7 @@ def detach_bench(
     """Start a driver that outlives this command. Raises RsctlError if it does not begin."""
     record = bench.record
     bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-    arguments = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", record.file]
+    arguments = [sys.executable, "-m", "rsctl", "bench", "run", record.file]
     arguments += ["--detach-on-interrupt", "--repeat", str(record.repeat)]
     arguments += [part for setting in record.settings for part in ("--set", setting)]
     arguments += ["--target", target] if target else []

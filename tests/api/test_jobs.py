@@ -59,7 +59,7 @@ def test_a_target_adds_its_findings_to_those_of_the_file(write_job: Write) -> No
 def test_a_plan_is_what_the_command_line_prints(write_job: Write) -> None:
     path = write_job(workers={"count": 2})
     plan = rsctl.api.plan(path, run_id="job-a")
-    command = [sys.executable, "-m", "rsctl.cli.app", "plan", path, "--run-id", "job-a", "-o"]
+    command = [sys.executable, "-m", "rsctl", "plan", path, "--run-id", "job-a", "-o"]
     done = subprocess.run([*command, "json"], capture_output=True, check=True)
     assert msgspec.json.decode(done.stdout) == msgspec.to_builtins(plan)
 

@@ -37,7 +37,7 @@ FACTOR = 0.02
 
 def start(job: Path) -> subprocess.Popen[bytes]:
     """Two repetitions of each cell, three runs at a time."""
-    words = [sys.executable, "-m", "rsctl.cli.app", "bench", "run", str(job), "-r", "2", "-p", "3"]
+    words = [sys.executable, "-m", "rsctl", "bench", "run", str(job), "-r", "2", "-p", "3"]
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

@@ -37,7 +37,7 @@ class Cli:
         return Done(code, said.out, said.err)
 
     def argv(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "rsctl.cli.app", *arguments]
+        return [sys.executable, "-m", "rsctl", *arguments]
 
     def process(self, *arguments: str, stdin: str = "", **env: str) -> Done:
         done = subprocess.run(
@@ -52,7 +52,7 @@ class Cli:
 
     def shell(self, line: str) -> Done:
         """A line of bash in which `rsctl` is this one."""
-        script = f'set -o pipefail; rsctl() {{ "{sys.executable}" -m rsctl.cli.app "$@"; }}; {line}'
+        script = f'set -o pipefail; rsctl() {{ "{sys.executable}" -m rsctl "$@"; }}; {line}'
         done = subprocess.run(
             ["bash", "-c", script], capture_output=True, text=True, timeout=DEADLINE
         )

@@ -13,7 +13,7 @@ import pytest
 
 def doctor(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rsctl.cli.app", "doctor", *arguments],
+        [sys.executable, "-m", "rsctl", "doctor", *arguments],
         env={**os.environ, **env},
         cwd=folder,
         capture_output=True,

@@ -33,7 +33,7 @@ class Checkout:
         self.path = folder / "clone"
         tools = folder / "tools"
         tools.mkdir()
-        rsctl = f'#!/bin/sh\nexec "{sys.executable}" -m rsctl.cli.app "$@"\n'
+        rsctl = f'#!/bin/sh\nexec "{sys.executable}" -m rsctl "$@"\n'
         for name, text in {"rsctl": rsctl, "gh": GH, "gcloud": GCLOUD}.items():
             (tools / name).write_text(text)
             (tools / name).chmod(0o755)

@@ -74,7 +74,7 @@ class Workshop:
         return self.rsctl("build-image", "job.yaml", *("-t", "compose", *arguments))
 
     def rsctl(self, *arguments: str) -> Build:
-        argv = [sys.executable, "-m", "rsctl.cli.app", *arguments]
+        argv = [sys.executable, "-m", "rsctl", *arguments]
         done = subprocess.run(argv, cwd=self.folder, env=self.env, capture_output=True, text=True)
         return Build(done.returncode, done.stdout, done.stderr)
 

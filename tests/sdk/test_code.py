@@ -301,7 +301,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "local.yaml").write_text(job)
 
     def plan(*arguments: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "rsctl.cli.app", "plan", *arguments]
+        argv = [sys.executable, "-m", "rsctl", "plan", *arguments]
         return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, env=os.environ)
 
     done = plan("job.yaml", "-t", "vertex", "-o", "python", "--run-id", "t-bbbbbb")

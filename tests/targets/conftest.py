@@ -62,7 +62,7 @@ class Rsctl:
 
     def start(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "rsctl.cli.app", *arguments],
+            [sys.executable, "-m", "rsctl", *arguments],
             env={**self.env, **env},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,

@@ -52,7 +52,7 @@ class Installed:
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "rsctl.cli.app", *arguments],
+            [sys.executable, "-m", "rsctl", *arguments],
             cwd=self.folder,
             env=self.env,
             capture_output=True,

@@ -29,7 +29,7 @@ def build(tmp_path: Path) -> Callable[..., Any]:
         image = {"base": base, "source": "source", "repository": repository}
         job = {"name": "tiny", "run": {"command": ["x"], "launcher": "none"}, "image": image}
         (tmp_path / "job.yaml").write_text(json.dumps(job))
-        command = [sys.executable, "-m", "rsctl.cli.app", "build-image", "job.yaml"]
+        command = [sys.executable, "-m", "rsctl", "build-image", "job.yaml"]
         env = {**os.environ, "RSCTL_HOME": str(tmp_path / "rsctl")}
         done = subprocess.run(
             [*command, "-t", "compose", "--push", "-o", "json"],
