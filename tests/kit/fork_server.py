@@ -94,6 +94,9 @@ def listen(path: str) -> Request:
         if server in ready:
             client, _ = server.accept()
             request = _receive(client)
+            if request is None:
+                client.close()
+                continue
             pid = os.fork()
             if pid == 0:
                 signal.set_wakeup_fd(-1)
@@ -107,10 +110,16 @@ def listen(path: str) -> Request:
                 client.sendall(b"%d\n" % pid)
 
 
-def _receive(client: socket.socket) -> Request:
+def _receive(client: socket.socket) -> Request | None:
+    """An interpreter's request, None if it was killed as it sent it."""
     line, files, _, _ = socket.recv_fds(client, 65536, 3)
     while not line.endswith(b"\n"):
-        line += client.recv(65536)
+        more = client.recv(65536)
+        if not more:
+            for file in files:
+                os.close(file)
+            return None
+        line += more
     return {**json.loads(line), "files": files}
 
 

@@ -11,7 +11,6 @@ import pytest
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.store import Store
-from rsctl.targets.local.ports import ReservedPort
 
 from .conftest import a_run
 
@@ -53,11 +52,6 @@ def test_a_runs_folder(rsctl_home: Path) -> None:
     RunFolder("t-aaaaaa").create(
         RunDescription(run="t-aaaaaa", target="process", request={}, replicas=["worker-0"])
     )
-    assert open_to_others(rsctl_home) == []
-
-
-def test_the_ports(rsctl_home: Path) -> None:
-    ReservedPort(rsctl_home / "ports").release()
     assert open_to_others(rsctl_home) == []
 
 

@@ -162,9 +162,9 @@ _nets = itertools.count()
 
 @pytest.fixture
 def free_port() -> int:
-    """A port that nobody listens at now, below those that the kernel gives to connections."""
+    """A port that nobody listens at now, below those of jobs on this machine and of the kernel."""
     while True:
-        port = 10_000 + (os.getpid() * 64 + next(_ports)) % 19_000
+        port = 10_000 + (os.getpid() * 64 + next(_ports)) % 10_000
         with contextlib.suppress(OSError), socket.create_server(("", port)):
             return port
 

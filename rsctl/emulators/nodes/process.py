@@ -22,7 +22,6 @@ from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.root import Root
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.home import home
 from rsctl.runtime.process_tree import tree
 from rsctl.targets.local.ports import MOST, ReservedPort
 
@@ -124,7 +123,7 @@ class ProcessNodes:
         """
         with self._lock:
             if (name, wanted) not in self._ports:
-                self._ports[name, wanted] = ReservedPort(home() / "ports", MOST)
+                self._ports[name, wanted] = ReservedPort(MOST)
             return self._ports[name, wanted].number
 
     def start(self, node: Node) -> None:

@@ -91,7 +91,7 @@ class ProcessBackend:
         self._oom_kills = oom_kills()  # of the memory group that this process and replicas share
         self._release_ports()
         for _ in range(1 + self._reducers + len(self._with_address[1:])):
-            self._ports.append(ReservedPort(self._folder.path.parent.parent / "ports"))
+            self._ports.append(ReservedPort())
 
     def command(self, replica: str, attempt: int) -> Command:
         """The request's command, its environment completed by what only this machine knows."""

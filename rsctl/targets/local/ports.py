@@ -1,47 +1,38 @@
-"""Rendezvous ports for runs on this machine: two runs at once never get the same."""
+"""Ports for the services of jobs on this machine: two jobs at once never get the same."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import random
 import socket
-from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.folder import unwritable
-from rsctl.runs.home import private_folder
 
 MOST = 2
 """How many ports in a row can be had."""
 
-_RANGE = range(20000, 30000, MOST)  # below the ports that the kernel hands out by itself
-_TRIES = 200
+_RANGE = range(20000, 30000, MOST + 1)  # below the ports that the kernel gives by itself
 
 
 class ReservedPort:
-    """A free TCP port, reserved among all runs of this user by a locked file while it lives.
+    """A free TCP port that no other job on this machine gets while it lives.
 
-    `span` ports from it on, `MOST` at the most, are free and reserved with it.
+    `span` ports from it on, `MOST` at the most, are free and reserved with it. The one after those
+    is the mark: it is bound, which one process alone can do, whoever it belongs to, and nobody
+    listens there. A process that ends has no reservations.
     """
 
-    def __init__(self, directory: Path, span: int = 1) -> None:
-        try:
-            private_folder(directory)
-        except OSError as problem:
-            raise unwritable(directory, problem) from None
-        for number in random.sample(_RANGE, _TRIES):
-            lock = _open(directory / str(number))
+    def __init__(self, span: int = 1) -> None:
+        for number in random.sample(_RANGE, len(_RANGE)):
+            mark = socket.socket()
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                mark.bind(("127.0.0.1", number + MOST))
                 for port in range(number, number + span):
                     _bind(port)
             except OSError:
-                os.close(lock)
+                mark.close()
                 continue
             self.number = number
-            self._lock = lock
-            self._path = directory / str(number)
+            self._mark = mark
             return
         raise RsctlError(
             ExitCode.ENVIRONMENT,
@@ -50,16 +41,7 @@ class ReservedPort:
 
     def release(self) -> None:
         """Give the port back."""
-        self._path.unlink(missing_ok=True)
-        os.close(self._lock)
-
-
-def _open(path: Path) -> int:
-    """Raises RsctlError."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as problem:
-        raise unwritable(path, problem) from None
+        self._mark.close()
 
 
 def _bind(number: int) -> None:
