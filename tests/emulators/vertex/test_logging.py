@@ -228,7 +228,7 @@ def test_all_disorder_at_once_loses_nothing(
     lines = [str(number) for number in range(300)]
     for number, line in enumerate(lines):
         nodes.say("workerpool0-0", line, at=at(number))
-    entries = wait_until(lambda: _all(project, identity, lines), seconds=30)
+    entries = wait_until(lambda: _all(project, identity, lines))
     assert len(entries) > len(lines)  # some came twice
     assert texts(entries) != sorted(texts(entries), key=int)
     once = {(entry["timestamp"], entry["insertId"]): entry["textPayload"] for entry in entries}

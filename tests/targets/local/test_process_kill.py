@@ -77,7 +77,7 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     assert cli.stdout is not None
     cli.stdout.readline()
     cli.send_signal(signal.SIGINT)
-    _, stderr = cli.communicate(timeout=30)
+    _, stderr = cli.communicate(timeout=100)
     assert cli.returncode == 130
     run = rsctl.status("@last")
     assert run["state"] == "running"
@@ -93,7 +93,7 @@ def test_in_ci_an_interrupt_cancels(rsctl: Rsctl, number: signal.Signals) -> Non
     assert cli.stdout is not None
     cli.stdout.readline()
     cli.send_signal(number)
-    cli.communicate(timeout=30)
+    cli.communicate(timeout=100)
     assert cli.returncode == 5
     run = rsctl.status("@last")
     assert run["state"] == "cancelled"
@@ -110,7 +110,7 @@ def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     while "cancelling" not in cli.stderr.readline():
         pass
     cli.send_signal(signal.SIGINT)
-    _, reported = cli.communicate(timeout=30)
+    _, reported = cli.communicate(timeout=100)
     assert cli.returncode == 130
     run = rsctl.status("@last")["run"]
     assert reported.splitlines()[-1] == (
@@ -126,7 +126,7 @@ def test_a_reader_that_has_seen_enough(rsctl: Rsctl) -> None:
     assert cli.stdout.readline() == "worker-0 | line\n"
     cli.stdout.close()
     stderr = cli.stderr.read()
-    assert cli.wait(timeout=30) == 130
+    assert cli.wait(timeout=100) == 130
     assert "Traceback" not in stderr
     assert "goes on" in stderr
     assert rsctl.status("@last")["state"] == "running"
