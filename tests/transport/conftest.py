@@ -53,7 +53,7 @@ class Pool:
         """One worker's settings."""
         addresses = (*(reducer.address for reducer in self.reducers), *self.others)
         core = self.engine == "core"
-        known = Settings("run", TOKEN, rank, world, addresses, core=core, patience=5)
+        known = Settings("run", TOKEN, rank, world, addresses, core=core, patience=30)
         if "tls" not in changes:
             changes["tls"] = self.tls()
         return replace(known, **changes)
