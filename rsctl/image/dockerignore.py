@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.image.exclusions import CREDENTIALS, EXCLUDED_NAMES
 
 _GIVEN = "named in .dockerignore"
+_ANY_FOLDER = "(?:.*/)?"
 _PART = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
 _SUFFIX = re.compile(r"\*\*([^/*?\[\]\\][^*?\[\]\\]*)")
 
@@ -28,7 +29,7 @@ class Dockerignore:
         self._rules: list[tuple[str | None, re.Pattern[str]]] = []
         for reason, names in groupby(EXCLUDED_NAMES, key=EXCLUDED_NAMES.__getitem__):
             case = re.IGNORECASE if reason == CREDENTIALS else 0
-            self._rules.append((reason, _compiled("|".join(map(_translated, names)), case)))
+            self._rules.append((reason, _compiled(_any_of(names), case)))
         for number, line in enumerate(lines, start=1):
             try:
                 self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
@@ -77,6 +78,16 @@ def _compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(rf"(?:{expression})(?:/.*)?\Z", re.DOTALL | flags)
 
 
+def _any_of(patterns: Iterable[str]) -> str:
+    """What any of them matches; the folders before a name are looked for once for all names."""
+    by_depth: dict[str, list[str]] = {"": [], _ANY_FOLDER: []}
+    for pattern in patterns:
+        expression = _translated(pattern)
+        folder = _ANY_FOLDER if expression.startswith(_ANY_FOLDER) else ""
+        by_depth[folder].append(expression.removeprefix(folder))
+    return "|".join(f"{folder}(?:{'|'.join(each)})" for folder, each in by_depth.items() if each)
+
+
 def _translated(pattern: str) -> str:
     """Go's filepath.Match, with `**` for any number of folders; `**.x` is whatever ends in `.x`."""
     suffix = _SUFFIX.fullmatch(pattern)
@@ -88,7 +99,7 @@ def _translated(pattern: str) -> str:
 
 def _expression(part: str, is_last: bool) -> str:
     if part.startswith("**"):
-        return ".*" if is_last else "(?:.*/)?"
+        return ".*" if is_last else _ANY_FOLDER
     if part in "*?":
         return "[^/]*" if part == "*" else "[^/]"
     if part.startswith("["):
