@@ -24,11 +24,12 @@ import time
 
 TYPE_CHECKING = False  # importing typing would cost as much as starting the interpreter
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
     from typing import NoReturn
 
     from rsctl.runtime.stderr_tail import StderrTail
+    from rsctl.runtime.whole_lines import WholeLines
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """The signals that stop a job. torchrun passes on the same four."""
@@ -232,22 +233,28 @@ def main(arguments: list[str]) -> int:
 def _main_of_mpi(command: list[str]) -> int:
     """As `_main`, with a rank of mpirun's, whose output it passes on in whole lines."""
     _take_rank_from_mpi()
-    lines = _load_beside("whole_lines").WholeLines()
-    code = _main(command, lines.begin)
-    lines.end()
-    return code
+    whole_lines = _load_beside("whole_lines")
+    return _main(command, [whole_lines.WholeLines(number) for number in (1, 2)])
 
 
-def _main(command: list[str], begin: Callable[[], None] = lambda: None) -> int:
-    """Run the command; `begin` is called when it has been started."""
+def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
+    """Run the command, whose output comes by these streams. If it fails, report that, also to a
+    file for the platform if it reads one.
+    """
     _take_shards()
-    if os.environ.get(FAILURE_FILE):
-        return _main_with_failure_file(command, os.environ[FAILURE_FILE], begin)
-    child = start(command, os.environ)
-    begin()
+    failure_file = os.environ.get(FAILURE_FILE)
+    tail = _load_beside("stderr_tail").StderrTail() if failure_file else None
+    child = start(command, os.environ, tail)
+    for stream in streams:
+        stream.begin()
     status = wait(child)
+    stderr = tail.end() if tail else ""
+    for stream in streams:
+        stream.end()
     if status.is_failure:
         _report_own_failure(status)
+        if failure_file:
+            _write_failure_file(failure_file, status, stderr)
     return status.code
 
 
@@ -275,20 +282,10 @@ def _report_own_failure(status: ExitStatus) -> None:
     report.report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]), replica)
 
 
-def _main_with_failure_file(command: list[str], path: str, begin: Callable[[], None]) -> int:
-    """As `_main`, and write why the rank failed to a file for the platform."""
+def _write_failure_file(path: str, status: ExitStatus, stderr: str) -> None:
     stderr_tail = _load_beside("stderr_tail")
-    tail = stderr_tail.StderrTail()
-    child = start(command, os.environ, tail)
-    begin()
-    status = wait(child)
-    stderr = tail.end()
-    if status.is_failure:
-        _report_own_failure(status)
-        who = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
-        failure = stderr_tail.format_failure(status, who)
-        stderr_tail.write_failure_file(path, failure, stderr)
-    return status.code
+    who = f"{os.environ.get('RSCTL_REPLICA', 'this node')}, rank {os.environ['RANK']},"
+    stderr_tail.write_failure_file(path, stderr_tail.format_failure(status, who), stderr)
 
 
 if __name__ == "__main__":

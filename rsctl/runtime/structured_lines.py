@@ -18,8 +18,11 @@ LINE_BYTES = 4096
 """The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
 
 
-def emit(kind: str, fields: Mapping[str, object]) -> None:
-    """Write one structured line to stdout, whole, its longest texts cut if it would be too long."""
+def emit(kind: str, fields: Mapping[str, object], stream: int = 1) -> None:
+    """Write one structured line to stdout, whole, its longest texts cut if it would be too long.
+
+    `stream` is 2 for stderr.
+    """
     shortened = dict(fields)
     while len(line(kind, shortened)) > LINE_BYTES:
         texts = {name: text for name, text in shortened.items() if isinstance(text, str)}
@@ -28,7 +31,7 @@ def emit(kind: str, fields: Mapping[str, object]) -> None:
             break
         shortened[longest] = texts[longest][: len(texts[longest]) // 2] + "..."
     try:
-        os.write(1, line(kind, shortened))
+        os.write(stream, line(kind, shortened))
     except OSError:
         return  # Nobody reads any more; that must not change the exit code.
 
@@ -45,7 +48,8 @@ def report_failure(
 ) -> None:
     """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
 
-    `replica` is given where the line comes into another replica's log.
+    `replica` is given where the line comes into another replica's log, by mpirun. That brings
+    stdout and stderr separately, and the traceback, which is on stderr, must come before the line.
     """
     seconds, nanoseconds = divmod(status.time, 10**9)
     moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
@@ -60,4 +64,5 @@ def report_failure(
             **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
             **({"replica": replica} if replica else {}),
         },
+        stream=2 if replica else 1,
     )

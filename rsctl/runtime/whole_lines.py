@@ -1,4 +1,4 @@
-"""Passes on what a rank writes to stdout in whole lines, where its launcher mixes ranks' output.
+"""Passes on what a rank writes in whole lines, where its launcher mixes ranks' output.
 
 mpirun passes on whatever a rank has written so far, so that the beginning of one rank's line would
 be followed by another's. `rank.py` loads this file by its path, without a package: it stands alone.
@@ -14,18 +14,19 @@ _DRAIN_SECONDS = 1.0
 
 
 class WholeLines:
-    """Stands between this process's stdout and the pipe that was its stdout until now.
+    """Stands between this process's stdout or stderr and the pipe that it was until now.
 
-    Make it before the command is started, which inherits the new stdout; `begin` afterwards, with
-    the stop signals blocked; `end` when the command has ended.
+    `stream` is its number. Make it before the command is started, which inherits the new one;
+    `begin` afterwards, with the stop signals blocked; `end` when the command has ended.
     """
 
-    def __init__(self) -> None:
-        self._out = os.dup(1)
+    def __init__(self, stream: int) -> None:
+        self._stream, self._out = stream, os.dup(stream)
         self._reader, writer = os.pipe()
-        os.dup2(writer, 1)
+        os.dup2(writer, stream)
         os.close(writer)
         self._done = _thread.allocate_lock()
+        self._is_at_line_start = True
 
     def begin(self) -> None:
         """Pass on from now on, from a thread."""
@@ -33,9 +34,13 @@ class WholeLines:
         _thread.start_new_thread(self._pass_on, ())
 
     def end(self) -> None:
-        """Pass on the rest; waits only shortly for descendants that hold the pipe."""
-        os.dup2(self._out, 1)
+        """Pass on the rest, and end its last line; waits only shortly for descendants that hold
+        the pipe.
+        """
+        os.dup2(self._out, self._stream)
         self._done.acquire(timeout=_DRAIN_SECONDS)
+        if not self._is_at_line_start:
+            self._write(b"\n")
 
     def _pass_on(self) -> None:
         held = b""
@@ -45,10 +50,12 @@ class WholeLines:
             if whole or len(held) > _MOST_BYTES:
                 self._write(held[: whole or None])
                 held = held[whole:] if whole else b""
-        self._write(held)
+        if held:
+            self._write(held)
         self._done.release()
 
     def _write(self, data: bytes) -> None:
+        self._is_at_line_start = data.endswith(b"\n")
         try:
             while data:
                 data = data[os.write(self._out, data) :]

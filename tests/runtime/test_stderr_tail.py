@@ -51,6 +51,14 @@ def test_noise_is_left_out(failure_file: FailureFile) -> None:
     assert failure_file(stderr) == f"worker-1 failed\n[rank1]: {TRACEBACK}[rank1]: OSError: 5"
 
 
+def test_lines_of_the_runtime_are_left_out(failure_file: FailureFile) -> None:
+    """Those of mpirun's ranks come on stderr."""
+    report = '{"rsctl": "exit", "rank": 1, "code": 1}'
+    assert failure_file(f"{TRACEBACK}KeyError: 1\n{report}\n") == (
+        f"worker-1 failed\n{TRACEBACK}KeyError: 1"
+    )
+
+
 def test_it_fits_by_whole_lines_of_the_end(failure_file: FailureFile) -> None:
     text = failure_file(TRACEBACK + "".join(f"{number:04} {'é' * 95}\n" for number in range(50)))
     assert text is not None

@@ -16,6 +16,7 @@ GRACE_SECONDS = 5.0
 """How long a replica may take to end when it is asked to, before it is made to."""
 
 _CHUNK = 256 * 1024
+_REPORT = b'{"rsctl": "exit"'
 
 
 class Replica:
@@ -53,16 +54,28 @@ class Replica:
 
     def read(self, stream: Stream, pipe: int) -> bytes:
         """Take what is in a pipe into the log; returns the whole lines of it."""
-        try:
-            data = os.read(pipe, _CHUNK)
-        except BlockingIOError:
+        data = _read(pipe)
+        if data == b"":
+            self._close_pipe(stream)
+        if not data:
             return b""
-        if data:
-            lines = self.journal.feed(stream, data)
-            self._progress_bar.keep(self.journal.unfinished)
-            return lines
-        self._close_pipe(stream)
-        return b""
+        if stream == "stdout" and _REPORT in data:
+            return self._take_report(data)
+        return self._take(stream, data)
+
+    def _take_report(self, stdout: bytes) -> bytes:
+        """What a rank wrote to stderr was written before its report, and may still be unread."""
+        start = stdout.index(_REPORT)
+        lines = [self._take("stdout", stdout[:start])]
+        if self.process.stderr and not self.process.stderr.closed:
+            lines.append(self._take("stderr", _read(self.process.stderr.fileno()) or b""))
+        lines.append(self._take("stdout", stdout[start:]))
+        return b"\n".join(lines)
+
+    def _take(self, stream: Stream, data: bytes) -> bytes:
+        lines = self.journal.feed(stream, data)
+        self._progress_bar.keep(self.journal.unfinished)
+        return lines
 
     def close(self) -> bytes:
         """Stop reading; returns the last line if it had no end."""
@@ -77,3 +90,11 @@ class Replica:
             self._selector.unregister(pipe)
             pipe.close()
             self.open_pipes -= 1
+
+
+def _read(pipe: int) -> bytes | None:
+    """What is in a pipe: nothing if it has ended, None if more may come."""
+    try:
+        return os.read(pipe, _CHUNK)
+    except BlockingIOError:
+        return None

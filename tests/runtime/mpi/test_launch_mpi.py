@@ -5,6 +5,7 @@ tests/targets/local/test_compose_mpi.py has the real one.
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Callable
@@ -89,9 +90,13 @@ def test_ranks_run_on_all_nodes_with_the_variables_that_torchrun_sets(start: Sta
 
 
 def test_a_failed_rank_is_reported_with_its_own_replica(start: Start) -> None:
-    other, chief = start("exit $((RANK * 7))", RSCTL_TARGET="compose")
+    """After what it wrote to stderr, on the same stream, since mpirun brings each on its own."""
+    failing = "[ $RANK = 0 ] || { echo Traceback >&2; printf 'step  9%%' >&2; exit 7; }"
+    other, chief = start(failing, RSCTL_TARGET="compose")
     assert chief.wait() == 7, chief.err
-    [failure] = chief.lines("exit")
+    *before, report = chief.err.splitlines()
+    assert before == ["Traceback", "step  9%"]
+    failure = json.loads(report)
     del failure["time"]
     assert failure == {
         **{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 7, "signal": None},
