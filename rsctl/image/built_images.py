@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from subprocess import CompletedProcess
 from typing import Optional
 
 import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.commands import last_line, run_checked, run_command
+from rsctl.image.commands import command_failed, last_line, run_checked, run_command
 from rsctl.image.labels import LABEL
 
 _LOCAL = "localhost/"  # what podman puts before a name without a registry
+_GONE = ("no such image", "image not known")  # docker, podman
 
 
 class BuiltImage(msgspec.Struct):
@@ -60,9 +62,11 @@ def built_images(program: str) -> list[BuiltImage]:
     ids = list(dict.fromkeys(run_checked([*listing, "--format", "{{.ID}}"]).split()))
     if not ids:
         return []
-    text = run_checked([program, "image", "inspect", *ids])
+    inspected = run_command([program, "image", "inspect", *ids])
+    if inspected.returncode and not _is_gone(inspected):
+        raise command_failed(inspected)
     try:
-        found = msgspec.json.decode(text, type=list[_Inspected])
+        found = msgspec.json.decode(inspected.stdout, type=list[_Inspected])
     except (msgspec.DecodeError, RecursionError) as problem:
         message = f"{program} image inspect: {problem}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("engine", message)) from None
@@ -77,9 +81,15 @@ def remove_image(program: str, image: BuiltImage) -> str | None:
     """Remove an image with all its names; why it stays, if it does, such as for its containers."""
     for name in _removable(image):
         done = run_command([program, "image", "rm", name])
-        if done.returncode and "no such image" not in done.stderr.lower():
+        if done.returncode and not _is_gone(done):
             return last_line(done)
     return None
+
+
+def _is_gone(done: CompletedProcess[str]) -> bool:
+    """Whether a command has failed for no more than images that somebody else has removed."""
+    lines = done.stderr.lower().splitlines()
+    return bool(lines) and all(any(gone in line for gone in _GONE) for line in lines)
 
 
 def _removable(image: BuiltImage) -> Iterable[str]:

@@ -54,10 +54,14 @@ def run_checked(argv: list[str]) -> str:
     """The standard output of a command that must succeed. Raises RsctlError with its last line."""
     done = run_command(argv)
     if done.returncode:
-        raise RsctlError(
-            ExitCode.ENVIRONMENT, error(argv[0], f"{' '.join(argv[:3])}: {last_line(done)}")
-        )
+        raise command_failed(done)
     return done.stdout
+
+
+def command_failed(done: subprocess.CompletedProcess[str]) -> RsctlError:
+    """The error of a command that should have succeeded."""
+    message = f"{' '.join(done.args[:3])}: {last_line(done)}"
+    return RsctlError(ExitCode.ENVIRONMENT, error(done.args[0], message))
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:
