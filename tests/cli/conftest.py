@@ -18,6 +18,7 @@ from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
+from rsctl.targets.local import compose, process
 from tests.kit.commands import Done
 
 DEADLINE = 90.0
@@ -165,8 +166,13 @@ class MadeRun:
 
 
 @pytest.fixture
-def make_run(rsctl: Cli) -> Callable[..., MadeRun]:
-    """Makes a run that has started: `make_run("job-aaaaaa", workers=2)`."""
+def make_run(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> Callable[..., MadeRun]:
+    """Makes a run that has started: `make_run("job-aaaaaa", workers=2)`.
+
+    Targets know nothing of one of the same id that an earlier test has cancelled.
+    """
+    for target in (process.TARGET, compose.TARGET):
+        monkeypatch.setattr(target, "_cancelled", {})
 
     def make(run: str = "job-aaaaaa", workers: int = 2, second: float = 0, **how: str) -> MadeRun:
         made = MadeRun(run, workers, second, **how)
