@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
-import threading
+import time
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -16,10 +15,12 @@ from rsctl.api import EmulatedCloud, Fault, emulate, emulated_clouds
 from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import make_command
+from rsctl.cli.interrupts import Interrupts
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
 
 _FAULT_FIELDS = ("times", "path", "delay", "status", "code", "message", "cut")
+_POLL_SECONDS = 0.1
 
 
 def _parse_cloud(name: str) -> str:
@@ -117,7 +118,7 @@ def command(
     """
     wanted = parse_behaviour(behaviour)
     to_come = [parse_fault(text) for text in faults]
-    with emulate(
+    emulating = emulate(
         cloud,
         port=port,
         runner=runner,
@@ -126,15 +127,17 @@ def command(
         pace=pace,
         behaviour=wanted,
         faults=to_come,
-    ) as emulated:
-        _serve(emulated, output)
+    )
+    interrupts = Interrupts()
+    with interrupts.listening(), emulating as emulated:
+        interrupts.hold()
+        _show(emulated, output)
+        while not interrupts.count:
+            time.sleep(_POLL_SECONDS)
     return int(ExitCode.SUCCEEDED)
 
 
-def _serve(cloud: EmulatedCloud, output: str) -> None:
-    interrupted = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: interrupted.set())
+def _show(cloud: EmulatedCloud, output: str) -> None:
     if output == "json":
         about = {"cloud": cloud.cloud, "url": cloud.url, "runner": cloud.runner}
         shown = {**about, "folder": str(cloud.folder), **cloud.options}
@@ -148,7 +151,6 @@ def _serve(cloud: EmulatedCloud, output: str) -> None:
     names = " and ".join(f"{key} {name}" for key, name in cloud.options.items())
     print_message(f"Requests are for {names}; any other is refused.")
     print_message("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
-    interrupted.wait()
 
 
 def parse_fault(text: str) -> Fault:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 from time import monotonic
 
@@ -18,15 +17,14 @@ from rsctl.findings import ExitCode
 from rsctl.rehearsal.settings import PACE, EmulatorSettings, emulator_settings
 from rsctl.runs.home import home, private_folder, run_directory
 from rsctl.runs.locks import try_lock, write_holder
+from rsctl.transport.stop_signals import StopSignals
 
 _POLL_SECONDS = 0.5
 
 
 def main() -> int:
     """Serve the run named on the command line until SIGTERM, or until it has been idle for long."""
-    stop_requested = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: stop_requested.set())
+    stop = StopSignals(signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     folder, rehearsal = run_directory(sys.argv[1]), emulator_settings(sys.argv[1])
     if rehearsal is None:
         print("rehearsal.json is not there", file=sys.stderr)
@@ -36,15 +34,13 @@ def main() -> int:
     images = (rehearsal.image, *rehearsal.more_images)
     runner = make_runner(rehearsal.runner, dict.fromkeys(images, program))
     try:
-        _serve(rehearsal, runner, folder, stop_requested)
+        _serve(rehearsal, runner, folder, stop)
     finally:
         runner.close()
     return 0
 
 
-def _serve(
-    rehearsal: EmulatorSettings, runner: Runner, folder: Path, stop_requested: threading.Event
-) -> None:
+def _serve(rehearsal: EmulatorSettings, runner: Runner, folder: Path, stop: StopSignals) -> None:
     behaviour = rehearsal.behaviour
     emulator = make_emulator(
         rehearsal.emulator, _emulator_folder(folder), runner, rehearsal.options, behaviour
@@ -54,12 +50,12 @@ def _serve(
         _write_for_owner(folder / "emulator.json", msgspec.json.encode(environment))
         os.write(1, b"ready\n")
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        _wait(emulator, rehearsal.idle_seconds, stop_requested)
+        _wait(emulator, rehearsal.idle_seconds, stop)
 
 
-def _wait(emulator: CloudEmulator, idle_seconds: float, stop_requested: threading.Event) -> None:
+def _wait(emulator: CloudEmulator, idle_seconds: float, stop: StopSignals) -> None:
     busy = monotonic()
-    while monotonic() - busy < idle_seconds and not stop_requested.wait(_POLL_SECONDS):
+    while monotonic() - busy < idle_seconds and not stop.wait(_POLL_SECONDS):
         if not emulator.is_idle:
             busy = monotonic()
 

@@ -14,7 +14,6 @@ import signal
 import socket
 import struct
 import sys
-import threading
 import time
 from collections.abc import Mapping
 
@@ -23,6 +22,7 @@ from rsctl.transport.engines import engine_name, reducer_engine
 from rsctl.transport.errors import TransportError, format_os_error
 from rsctl.transport.server import DEFAULT_MEMORY, Reducer
 from rsctl.transport.settings import DEFAULT_PORT, format_address, read_run, read_tls, read_token
+from rsctl.transport.stop_signals import StopSignals
 
 _USAGE = 2
 _ENVIRONMENT = 3
@@ -34,9 +34,7 @@ _SIOCGIFADDR = 0x8915
 def main(arguments: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; 2 for wrong settings, 3 if the address cannot be bound."""
     options = _parse(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = StopSignals(signal.SIGTERM, signal.SIGINT)
     core = os.environ.get("RSCTL_TRANSPORT_CORE", "on") != "off"
     try:
         host = options.bind or interface_address(options.interface)
@@ -106,7 +104,7 @@ def interface_address(name: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
-def _serve(reducer: Reducer, stop: threading.Event, interval: float, once: bool) -> None:
+def _serve(reducer: Reducer, stop: StopSignals, interval: float, once: bool) -> None:
     report = Report(reducer)
     next_report = time.monotonic() + interval
     while not stop.wait(_POLL_SECONDS):

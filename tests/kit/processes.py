@@ -16,9 +16,12 @@ def freeze(pid: int) -> None:
     go on, which on a busy machine is long enough for what must not happen any more.
     """
     os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: set(_thread_states(pid)) == {"T"}, f"process {pid} to stop")
+    wait_until(lambda: _have_threads_stopped(pid), f"process {pid} to stop")
 
 
-def _thread_states(pid: int) -> list[str]:
-    tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [(task / "stat").read_text().rpartition(")")[2].split()[0] for task in tasks]
+def _have_threads_stopped(pid: int) -> bool:
+    try:
+        stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:  # one that was there has ended
+        return False
+    return all(stat.rpartition(")")[2].split()[0] == "T" for stat in stats)
