@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from itertools import chain
 
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -22,7 +23,8 @@ class ReservedPort:
     """
 
     def __init__(self, span: int = 1) -> None:
-        for number in random.sample(_RANGE, len(_RANGE)):
+        first = random.randrange(len(_RANGE))  # noqa: S311
+        for number in chain(_RANGE[first:], _RANGE[:first]):
             mark = socket.socket()
             try:
                 mark.bind(("127.0.0.1", number + MOST))

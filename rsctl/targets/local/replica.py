@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rsctl.stream.events import Stream
 from rsctl.stream.journal import JournalWriter
+from rsctl.stream.metrics import STRUCTURED
 from rsctl.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import Command
 
@@ -16,7 +17,7 @@ GRACE_SECONDS = 5.0
 """How long a replica may take to end when it is asked to, before it is made to."""
 
 _CHUNK = 256 * 1024
-_REPORT = b'{"rsctl": "exit"'
+_REPORT = f'{STRUCTURED}exit"'.encode()
 
 
 class Replica:
