@@ -5,34 +5,43 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from random import Random
-from statistics import fmean
+from statistics import NormalDist, median
 from typing import Optional
 
 import msgspec
 
 from rsctl.bench.results import Results
-from rsctl.bench.stats import Stratum, noise
-from rsctl.bench.verdict import ALPHA, Floor, Verdict, adjusted, decide, weigh, worst
+from rsctl.bench.stats import OUTLYING, CellSides, mean, noise, smallest_p
+from rsctl.bench.verdict import ALPHA, Floor, weigh
 
 TARGET = 0.9
 """An unchanged program passes in so many of all cases at the floor that is proposed."""
 
+CONFIDENCE = 0.9
+"""The proposed floor keeps `TARGET` in so many of all calibrations: few runs may look calm."""
+
+LARGEST = 0.2
+"""A floor beyond this hides what a gate is for, and is not proposed."""
+
 _TRIALS = 200
 _STEP = 0.005
-_LARGEST = 0.9
+_HALVINGS = 10
 _SEED = 1
 
 
 class Calibration(msgspec.Struct, kw_only=True):
     """The noise of one metric and the floor for it; None where `reason` says why not.
 
-    `runs` is the least number of runs in a cell. At `floor`, `passes` is the part of unchanged
-    programs that the gate passes with `repeat` runs a side.
+    `runs` is the least number of runs in a cell. `measured` is the floor at which an unchanged
+    program passes in 90 % of cases, if the noise is what these runs show. `floor` is larger: with
+    so few runs the noise may be larger too, and 9 of 10 such floors keep that promise. `passes`
+    is how often these runs, drawn with replacement, pass at `floor` with `repeat` runs a side.
     """
 
     metric: str
     runs: int
     noise: Optional[float] = None
+    measured: Optional[float] = None
     floor: Optional[float] = None
     passes: Optional[float] = None
     repeat: int = 0
@@ -64,48 +73,94 @@ def _calibrate(results: Results, name: str, repeat: int) -> Calibration:
         reasons = [reason for series in lacking for reason in series.reasons]
         found.reason = "; ".join(["some runs have no data", *reasons[:3]])
         return found
-    found.noise = noise([series.known for series in cells])
+    values = [series.known for series in cells]
+    found.noise = noise(values)
     if found.noise is None or runs < 3:
         found.reason = "the noise cannot be known from fewer than 3 runs a cell, nor of zeros"
         return found
-    floors = (round(_STEP * i, 6) for i in range(1, round(_LARGEST / _STEP)))
-    deviations = _deviations([series.known for series in cells])
-    for floor in floors:
-        passes = _passes(deviations, len(cells), repeat, floor)
-        if passes >= TARGET:
-            found.floor, found.passes = floor, passes
-            return found
-    found.reason = f"no floor passes with {repeat} runs a side: repeat more often"
+    if smallest_p((repeat, repeat)) > ALPHA:
+        found.reason = f"no floor passes with {repeat} runs a side: repeat more often"
+        return found
+    _propose(found, values)
     return found
+
+
+def _propose(found: Calibration, cells: Sequence[Sequence[float]]) -> None:
+    """Set the floor, or say why there is none."""
+    floors = _smallest_floors(_deviations(cells), len(cells), found.repeat)
+    measured = floors[math.ceil(TARGET * len(floors)) - 1]
+    found.measured = _round_up(measured)
+    floor = _round_up(measured * _margin(sum(len(values) - 1 for values in cells)))
+    if floor > LARGEST:
+        found.reason = (
+            f"it would take a floor of {100 * floor:g} %, and beyond {100 * LARGEST:g} % a gate "
+            f"finds little: {_noise_in_words(cells)}; remove the cause, or repeat more often"
+        )
+        return
+    found.floor = floor
+    found.passes = sum(one <= floor for one in floors) / len(floors)
+
+
+def _noise_in_words(cells: Sequence[Sequence[float]]) -> str:
+    """What is seen of the noise: outliers, or its size."""
+    outliers = [value for values in cells for value in _outliers(values)]
+    total = sum(map(len, cells))
+    if outliers:
+        values = ", ".join(f"{value:.4g}" for value in outliers[:3])
+        return f"{len(outliers)} of {total} runs are outliers ({values})"
+    return f"the noise is {100 * (noise(cells) or 0):.2g} % of a run in all {total} runs"
+
+
+def _outliers(values: Sequence[float]) -> list[float]:
+    middle = median(values)
+    usual = median(abs(value - middle) for value in values)
+    return [value for value in values if usual and abs(value - middle) > OUTLYING * usual]
+
+
+def _margin(degrees: int) -> float:
+    """By how much the noise may be larger than measured, at the level `CONFIDENCE`.
+
+    sqrt(degrees / chi-squared quantile), by Wilson and Hilferty's approximation (1931).
+    """
+    part = 2 / (9 * degrees)
+    quantile = (1 - part + NormalDist().inv_cdf(1 - CONFIDENCE) * math.sqrt(part)) ** 3
+    return 1 / math.sqrt(quantile)
 
 
 def _deviations(cells: Sequence[Sequence[float]]) -> list[float]:
     """Relative deviations of the runs from their cell's mean, widened for their small number."""
     return [
-        (value / fmean(values) - 1) * math.sqrt(len(values) / (len(values) - 1))
+        (value / mean(values) - 1) * math.sqrt(len(values) / (len(values) - 1))
         for values in cells
-        if fmean(values)
+        if mean(values)
         for value in values
     ]
 
 
-def _passes(deviations: Sequence[float], cells: int, repeat: int, floor: float) -> float:
-    """How often a gate of unchanged cells passes, with noise drawn from the deviations."""
+def _smallest_floors(deviations: Sequence[float], cells: int, repeat: int) -> list[float]:
+    """Sorted: the smallest floor at which a gate of unchanged cells passes, draw by draw."""
     random = Random(_SEED)  # noqa: S311 - statistics
-    passed = sum(_trial(deviations, cells, repeat, Floor(floor), random) for _ in range(_TRIALS))
-    return passed / _TRIALS
 
-
-def _trial(
-    deviations: Sequence[float], cells: int, repeat: int, floor: Floor, random: Random
-) -> bool:
     def side() -> list[float]:
         return [1 + deviation for deviation in random.choices(deviations, k=repeat)]
 
-    strata = [Stratum(side(), side()) for _ in range(cells)]
-    evidence = [weigh([stratum], floor) for stratum in strata]
-    levels, _ = adjusted([found.p for found in evidence], [])
-    verdicts = [
-        decide(found, level, floor, ALPHA) for found, level in zip(evidence, levels, strict=True)
-    ]
-    return worst(verdicts) is Verdict.PASS
+    return sorted(
+        max(_smallest_floor(CellSides(side(), side())) for _ in range(cells))
+        for _ in range(_TRIALS)
+    )
+
+
+def _smallest_floor(cell: CellSides) -> float:
+    """By halving the range: a larger floor passes where a smaller one does."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if weigh([cell], Floor(middle)).p_excluded <= ALPHA:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _round_up(floor: float) -> float:
+    return round(math.ceil(round(floor / _STEP, 6)) * _STEP, 6) or _STEP

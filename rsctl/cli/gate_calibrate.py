@@ -58,7 +58,7 @@ def command(
 ) -> int:
     """Measure the noise of a job, and which regression its gate may allow.
 
-    That is the smallest at which an unchanged program passes in 90 % of cases.
+    That is one at which an unchanged program passes in 90 % of cases, larger the fewer the runs.
 
     Exit code: 0, or 8 if a metric's noise cannot be known.
     """
@@ -83,13 +83,14 @@ def command(
 
 def _print(found: list[Calibration], floors: dict[str, str]) -> None:
     for metric in found:
-        if metric.floor is None or metric.noise is None or metric.passes is None:
+        if metric.floor is None or metric.noise is None or metric.measured is None:
             print_message(f"{metric.metric}: {metric.reason}")
             continue
         print_message(
             f"{metric.metric}: noise {100 * metric.noise:.2g} % of a run ({metric.runs} runs a "
-            f"cell); with {metric.repeat}+{metric.repeat} runs an unchanged program passes a "
-            f"floor of {metric.allowed} in {100 * metric.passes:.0f} % of cases"
+            f"cell); with {metric.repeat}+{metric.repeat} runs an unchanged program passes at "
+            f"{100 * metric.measured:g} % in 90 % of cases, if these runs are typical; "
+            f"{metric.allowed} allows for their small number"
         )
     if not found:
         print_message("no metric has a goal: set metrics.NAME.goal to max or min")

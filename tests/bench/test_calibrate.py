@@ -1,0 +1,80 @@
+"""Calibration: the floor that a job's noise allows, and whether it keeps what it promises."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from benchmarks.gate import NOISES
+from rsctl.bench.calibrate import Calibration, calibrate
+from rsctl.bench.results import Results, Series
+from rsctl.bench.stats import CellSides
+from rsctl.bench.verdict import Floor, Verdict, decide, weigh
+
+
+def calibrated(*cells: list[float], repeat: int = 5) -> Calibration:
+    """The calibration of one metric by the runs of its cells."""
+    series = [
+        Series(name="throughput", goal="max", cell={"n": n}, values=list(values))
+        for n, values in enumerate(cells)
+    ]
+    return calibrate(Results(label="bench", kind="bench", series=series), ["throughput"], repeat)[0]
+
+
+def test_steady_runs() -> None:
+    found = calibrated([100.0, 101.0, 99.0, 100.5, 99.5])
+    assert found == Calibration(
+        metric="throughput",
+        runs=5,
+        noise=pytest.approx(0.0079, abs=1e-4),
+        measured=0.02,
+        floor=0.035,
+        passes=1.0,
+        repeat=5,
+    )
+
+
+def test_equal_runs_get_the_smallest_floor() -> None:
+    assert calibrated([100.0] * 5).allowed == "0.5%"
+
+
+@pytest.mark.parametrize(
+    ("draw", "size"), [("normal", 0.03), ("lognormal", 0.08), ("bimodal", 0.05)]
+)
+def test_the_floor_keeps_its_promise_in_nine_of_ten_calibrations(draw: str, size: float) -> None:
+    random = Random(1)
+    noise = NOISES[draw](size)
+    pairs = [CellSides(noise(random, 5), noise(random, 5)) for _ in range(300)]
+
+    def passes(floor: float) -> float:
+        evidence = [weigh([pair], Floor(floor)) for pair in pairs]
+        verdicts = [decide(e, e.p, Floor(floor)) for e in evidence]
+        return verdicts.count(Verdict.PASS) / len(verdicts)
+
+    floors = [calibrated(noise(random, 10)).floor for _ in range(30)]
+    kept = [floor is None or passes(floor) >= 0.88 for floor in floors]
+    assert sum(kept) >= 26
+
+
+def test_outliers_get_no_floor() -> None:
+    found = calibrated([100.0, 101.0, 99.0, 33.0, 100.5, 99.5, 98.0, 34.0, 100.2, 99.9])
+    assert (found.floor, found.allowed) == (None, None)
+    assert found.reason is not None
+    assert found.reason.endswith(
+        "% a gate finds little: 2 of 10 runs are outliers (33, 34); remove the cause, or repeat "
+        "more often"
+    )
+
+
+def test_large_noise_gets_no_floor() -> None:
+    found = calibrated([100.0, 60.0, 140.0, 80.0, 120.0])
+    assert found.floor is None
+    assert found.reason is not None
+    assert "the noise is 32 % of a run in all 5 runs" in found.reason
+
+
+def test_two_runs_a_side_can_pass_at_no_floor() -> None:
+    assert calibrated([100.0, 101.0, 99.0], repeat=2).reason == (
+        "no floor passes with 2 runs a side: repeat more often"
+    )
