@@ -22,7 +22,7 @@ _KEPT = ("run.time", "run.cost")
 
 
 class BaselineMetric(msgspec.Struct, kw_only=True):
-    """One metric of one cell, one value a run."""
+    """One metric of one cell, one value per repetition, None where its run has no data."""
 
     name: str
     unit: Optional[str] = None
@@ -94,7 +94,7 @@ def make_baseline(results: Results, required: Sequence[str] = ()) -> Baseline:
             unit=series.unit,
             goal=_goal(series.goal),
             cell=series.cell,
-            values=list(series.known),
+            values=series.finite,
         )
         for series in results.series
         if series.known and (series.name in _KEPT or not series.name.startswith("run."))

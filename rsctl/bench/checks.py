@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Optional
 
 import msgspec
 
 from rsctl.bench.fingerprint import Cell, refusals
 from rsctl.bench.results import Results, Series, cell_label
-from rsctl.bench.stats import Stratum, bootstrap_interval, detectable, smallest_p
+from rsctl.bench.stats import (
+    CellSides,
+    combine,
+    detectable,
+    interval,
+    mean,
+    smallest_p,
+    spread,
+)
 from rsctl.bench.verdict import (
     NO_EVIDENCE,
     Evidence,
     Floor,
     Verdict,
     oriented,
-    spread,
     weigh,
 )
 
@@ -25,11 +31,13 @@ from rsctl.bench.verdict import (
 class Check(msgspec.Struct, kw_only=True):
     """One metric of one cell; `cell` is None for the check across all cells.
 
-    `effect` and its 90 % `interval` are of the value, as a part of the baseline (`is_relative`) or
-    in the metric's unit, as `floor` is. `p` is one-sided, `p_adjusted` the same for the number of
-    checks. `detectable` is the smallest true regression that these runs find in 80 % of cases.
-    `runs` are the numbers of runs of baseline and candidate. `suspected` is whether the effect is
-    beyond the floor, `confirmed` whether fresh runs were taken into account.
+    `effect` is the median of all differences of two runs, with its 90 % `interval`, as a part of
+    the baseline's median (`is_relative`) or in the metric's unit, as `floor` is. `baseline` and
+    `value` are means. `p` is one-sided, `p_adjusted` the same for the number of checks.
+    `detectable` is the smallest true regression that these runs find in 80 % of cases. `runs` are
+    the numbers of runs of baseline and candidate; across all cells, of repetitions with data in
+    every cell. `suspected` is whether the effect is beyond the floor, `confirmed` whether fresh
+    runs were taken into account.
     """
 
     metric: str
@@ -59,11 +67,11 @@ class Check(msgspec.Struct, kw_only=True):
 
 
 class Case(msgspec.Struct):
-    """A check before it is decided: its strata if it can be."""
+    """A check before it is decided: the values of its cells if it can be, a better one higher."""
 
     check: Check
     floor: Floor
-    strata: list[Stratum] = []
+    cells: list[CellSides] = []
     lost: list[str] = []
 
     @property
@@ -72,8 +80,14 @@ class Case(msgspec.Struct):
         return self.check.goal or "max"
 
     def weigh(self) -> Evidence:
-        """The evidence of its strata."""
-        return weigh(self.strata, self.floor) if self.strata else NO_EVIDENCE
+        """The evidence of its cells."""
+        return weigh(self.cells, self.floor) if self.cells else NO_EVIDENCE
+
+    @property
+    def runs(self) -> tuple[int, int]:
+        """How many values the test has of the baseline and of the candidate."""
+        sides = combine(self.cells, None)
+        return len(sides.baseline), len(sides.candidate)
 
 
 def make_cases(baseline: Results, candidate: Results, floors: Mapping[str, Floor]) -> list[Case]:
@@ -104,10 +118,10 @@ def _case(baseline: Results, candidate: Results, name: str, floor: Floor, cell: 
     check.reason = _why_not(baseline, candidate, name, cell)
     if check.reason is not None or before is None or after is None:
         return Case(check, floor)
-    strata = [Stratum(*(oriented(s.known, check.goal or "max") for s in (before, after)))]
-    check.baseline, check.value = fmean(before.known), fmean(after.known)
+    cells = [CellSides(*(oriented(s.finite, check.goal or "max") for s in (before, after)))]
+    check.baseline, check.value = mean(before.known), mean(after.known)
     check.runs = (len(before.known), len(after.known))
-    return Case(check, floor, strata, _lost(after))
+    return Case(check, floor, cells, _lost(after))
 
 
 def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> str | None:
@@ -137,11 +151,10 @@ def _lost(series: Series) -> list[str]:
 
 def _across(name: str, floor: Floor, cases: Sequence[Case]) -> Case | None:
     """The check across all cells of a metric that have data, if they are several."""
-    mine = [case for case in cases if case.check.metric == name and case.strata]
+    mine = [case for case in cases if case.check.metric == name and case.cells]
     if len(mine) < 2:
         return None
     like = mine[0].check
-    counts = [sum(case.check.runs[side] for case in mine) for side in (0, 1)]
     check = Check(
         metric=name,
         cell=None,
@@ -150,29 +163,28 @@ def _across(name: str, floor: Floor, cases: Sequence[Case]) -> Case | None:
         is_relative=floor.is_relative,
         unit=like.unit,
         goal=like.goal,
-        runs=(counts[0], counts[1]),
     )
-    return Case(check, floor, [stratum for case in mine for stratum in case.strata])
+    case = Case(check, floor, [cell for other in mine for cell in other.cells])
+    check.runs = case.runs
+    if not all(case.runs):
+        check.reason, case.cells = "no repetition has data in all cells", []
+    return case
 
 
 def fill(case: Case, evidence: Evidence, level: float, alpha: float) -> None:
     """The figures of a check."""
     check, sign = case.check, 1 if case.goal == "max" else -1
-    check.effect = None if evidence.effect is None else sign * evidence.effect
-    interval = (
-        bootstrap_interval(case.strata, case.floor.change) if evidence.effect is not None else None
-    )
-    if interval is not None:
-        low, high = sorted((sign * interval[0], sign * interval[1]))
-        check.interval = (low, high)
     check.p, check.p_adjusted = evidence.p, level
-    noise = spread(case.strata, case.floor)
+    if evidence.effect is None:
+        return
+    check.effect = sign * evidence.effect
+    ends = interval(case.cells, case.floor.is_relative)
+    if ends is not None:
+        low, high = sorted((sign * ends[0], sign * ends[1]))
+        check.interval = (low, high)
+    noise = spread(case.cells, case.floor.is_relative)
     if noise is not None:
-        check.detectable = detectable(noise, _runs(case.strata), case.floor.amount, alpha)
-
-
-def _runs(strata: Sequence[Stratum]) -> tuple[int, int]:
-    return min(len(s.baseline) for s in strata), min(len(s.candidate) for s in strata)
+        check.detectable = detectable(noise, case.runs, case.floor.amount, alpha)
 
 
 def conclude(case: Case, verdict: Verdict, evidence: Evidence, alpha: float) -> None:
@@ -188,11 +200,10 @@ def conclude(case: Case, verdict: Verdict, evidence: Evidence, alpha: float) -> 
 
 
 def _why_inconclusive(case: Case, evidence: Evidence, alpha: float) -> str:
-    counts = [(len(s.baseline), len(s.candidate)) for s in case.strata]
-    runs = "+".join(map(str, _runs(case.strata)))
+    runs = "+".join(map(str, case.runs))
     if evidence.effect is None:
         return "the baseline is zero, of which there is no percentage: allow an amount instead"
-    if smallest_p(counts) > alpha:
+    if smallest_p(case.runs) > alpha:
         return f"{runs} runs can show nothing, whatever they measure: repeat more often"
     if evidence.is_beyond(case.floor):
         return f"beyond the floor, but {runs} runs may differ as much by chance"

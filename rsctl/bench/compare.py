@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
 from typing import Optional
 
 import msgspec
@@ -17,7 +16,7 @@ from rsctl.bench.fingerprint import (
     shown_differences,
 )
 from rsctl.bench.results import Results, Series, cell_label
-from rsctl.bench.stats import Stratum, bootstrap_interval, effect, p_two_sided
+from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, mean, p_two_sided
 from rsctl.stream.sanitize import sanitize_line
 
 _ONE_RUN = "with one run a side nothing can be concluded"
@@ -34,8 +33,10 @@ class Side(msgspec.Struct, kw_only=True):
 class Compared(msgspec.Struct, kw_only=True):
     """One metric of one cell (None: across all cells).
 
-    `effect`, its 90 % `interval` and the two-sided `p` are of the last side against the first, as
-    a part of the first's mean. `remark` says why something of it is lacking.
+    `effect` (the median of all differences of two runs), its 90 % `interval` and the two-sided `p`
+    are of the last side against the first, as a part of the first's median. Across all cells a
+    side's `n` counts the repetitions that have data in every cell. `remark` says why a value is
+    missing.
     """
 
     name: str
@@ -92,23 +93,23 @@ def compare(sides: Sequence[Results], names: Sequence[str] = ()) -> Comparison:
 
 def _metric(sides: Sequence[Results], name: str) -> list[Compared]:
     """The metric in every cell and, where there are several, across them."""
-    found, strata = [], []
+    found, pairs = [], []
     for cell in _cells(sides):
         series = [side.find(name, cell) for side in sides]
         if not any(s is not None and s.values for s in series):
             continue
-        compared, stratum = _cell(series, name, cell, sides)
+        compared, pair = _cell(series, name, cell, sides)
         found.append(compared)
-        strata.append(stratum)
-    whole = [stratum for stratum in strata if stratum is not None]
-    if len(whole) > 1 and len(whole) == len(strata):
+        pairs.append(pair)
+    whole = [pair for pair in pairs if pair is not None]
+    if len(whole) > 1 and len(whole) == len(pairs) and all(combine(whole, None)):
         found.append(_across(found[0], whole))
     return found
 
 
 def _cell(
     series: Sequence[Series | None], name: str, cell: Cell, sides: Sequence[Results]
-) -> tuple[Compared, Stratum | None]:
+) -> tuple[Compared, CellSides | None]:
     known = next(s for s in series if s is not None)
     compared = Compared(
         name=name, unit=known.unit, goal=known.goal, cell=cell, sides=[_side(s) for s in series]
@@ -122,36 +123,35 @@ def _cell(
         compared.remark = f"no data in {', '.join(lacking)}: {why}"
         return compared, None
     differ = definition_differences(sides[0].fingerprint, sides[-1].fingerprint, name)
-    stratum = Stratum(first.known, last.known)
-    _judge(compared, [stratum])
+    pair = CellSides(first.finite, last.finite)
+    _judge(compared, [pair])
     if differ:
         compared.remark = "not measured alike: " + "; ".join(map(str, differ))
         compared.effect = compared.interval = compared.p = None
         return compared, None
-    return compared, stratum
+    return compared, pair
 
 
-def _judge(compared: Compared, strata: list[Stratum]) -> None:
-    compared.effect = effect(strata)
-    if any(min(len(s.baseline), len(s.candidate)) < 2 for s in strata):
+def _judge(compared: Compared, cells: list[CellSides]) -> None:
+    compared.effect = effect(cells)
+    if any(len(side) < 2 for side in combine(cells, None)):
         compared.remark = _ONE_RUN
     else:
-        compared.interval = bootstrap_interval(strata)
-        compared.p = p_two_sided(strata)
+        compared.interval = interval(cells) if compared.effect is not None else None
+        compared.p = p_two_sided(combine(cells, by_both))
     if compared.effect is None:
-        compared.remark = "the first side's mean is zero: there is no percentage of it"
+        compared.remark = "the first side's median is zero: there is no percentage of it"
 
 
-def _across(like: Compared, strata: list[Stratum]) -> Compared:
-    counts = [sum(map(len, side)) for side in zip(*strata, strict=True)]
+def _across(like: Compared, cells: list[CellSides]) -> Compared:
     compared = Compared(
         name=like.name,
         unit=like.unit,
         goal=like.goal,
         cell=None,
-        sides=[Side(n=count, value=None, values=[]) for count in counts],
+        sides=[Side(n=len(side), value=None, values=[]) for side in combine(cells, None)],
     )
-    _judge(compared, strata)
+    _judge(compared, cells)
     return compared
 
 
@@ -164,7 +164,7 @@ def _side(series: Series | None) -> Side:
     if series is None:
         return Side(n=0, value=None, values=[])
     known = series.known
-    return Side(n=len(known), value=fmean(known) if known else None, values=series.values)
+    return Side(n=len(known), value=mean(known) if known else None, values=series.values)
 
 
 def _cells(sides: Sequence[Results]) -> list[Cell]:

@@ -33,6 +33,7 @@ class Forecast(NamedTuple):
     passes: Optional[float]
     least: int
     confirm: int = 0
+    cells: int = 1
 
     def in_words(self) -> str:
         """One sentence."""
@@ -40,7 +41,9 @@ class Forecast(NamedTuple):
         if self.runs[1] + self.confirm < self.least:
             again = f" and {self.confirm} to confirm" if self.confirm else ""
             least = self.least - self.confirm
-            return f"{runs}{again} can show no regression, however large: --repeat {least} could"
+            cell = " of a single cell" if self.cells > 1 else ""
+            cannot = f"can show no regression{cell}, however large"
+            return f"{runs}{again} {cannot}: --repeat {least} could"
         if self.noise is None or self.detectable is None or self.passes is None:
             return f"{runs}, {self.floor} allowed; the noise is not known, nor what they detect"
         text = (
@@ -64,9 +67,9 @@ def forecast(
     alpha: float = ALPHA,
 ) -> list[Forecast]:
     """Of each metric what `repeat` runs of each of the candidate's cells can tell."""
-    single, _ = shares(len(cells) * len(floors), len(floors) if cells[1:] else 0, alpha)
+    checks = len(cells) * len(floors), len(floors) if cells[1:] else 0
     return [
-        _of_metric(baseline, name, floor, cells, (repeat, confirm), single)
+        _of_metric(baseline, name, floor, cells, (repeat, confirm), checks, alpha)
         for name, floor in floors.items()
     ]
 
@@ -92,6 +95,7 @@ def _of_metric(
     floor: Floor,
     cells: Sequence[Cell],
     planned: tuple[int, int],
+    checks: tuple[int, int],
     alpha: float,
 ) -> Forecast:
     repeat, confirm = planned
@@ -99,23 +103,30 @@ def _of_metric(
     before = min((len(s.known) for s in series), default=0)
     spread = noise([s.known for s in series]) if floor.is_relative else None
     runs = (before, repeat)
+    smallest = smallest_p((before or repeat, repeat))
+    share = shares(*checks, smallest, alpha)[0] or alpha / checks[0]
     known = spread is not None and before > 0
     return Forecast(
         metric=name,
         runs=runs,
         floor=floor,
         noise=spread,
-        detectable=detectable(spread, runs, floor.amount, alpha) if known and spread else None,
-        passes=excludable(spread, runs, alpha) if known and spread else None,
-        least=_least(before or repeat, alpha * CONFIRMED if confirm else alpha),
+        detectable=detectable(spread, runs, floor.amount, share) if known and spread else None,
+        passes=excludable(spread, runs, share) if known and spread else None,
+        least=_least(before or repeat, checks, alpha * CONFIRMED if confirm else alpha),
         confirm=confirm,
+        cells=len(cells),
     )
 
 
-def _least(before: int, alpha: float) -> int:
-    """How many runs a candidate must have to reach alpha beside so many of the baseline."""
-    reached = (n for n in range(1, _MOST_RUNS) if smallest_p([(before, n)]) <= alpha)
-    return next(reached, _MOST_RUNS)
+def _least(before: int, checks: tuple[int, int], alpha: float) -> int:
+    """How many runs a candidate must have to reach alpha in one cell, beside the baseline's."""
+
+    def can_reach(runs: int) -> bool:
+        smallest = smallest_p((before, runs))
+        return smallest <= shares(*checks, smallest, alpha)[0]
+
+    return next((runs for runs in range(1, _MOST_RUNS) if can_reach(runs)), _MOST_RUNS)
 
 
 def _total(baseline: Results, name: str, cells: Sequence[Cell], repeat: int) -> float | None:

@@ -12,9 +12,12 @@ import msgspec
 
 from rsctl.bench.checks import Case, Check, conclude, fill, make_cases
 from rsctl.bench.fingerprint import Difference, refusals, shown_differences
-from rsctl.bench.results import Results, cell_label
+from rsctl.bench.records import worst_exit_code
+from rsctl.bench.results import CellRuns, Results, cell_label
+from rsctl.bench.stats import smallest_p
 from rsctl.bench.verdict import (
     ALPHA,
+    CONFIRMED,
     NO_EVIDENCE,
     WORST_FIRST,
     Evidence,
@@ -39,7 +42,8 @@ _HEADLINES = {
 
 class Gate(msgspec.Struct, kw_only=True):
     """The outcome. `refused` says in what a baseline was measured otherwise, so that it was not
-    taken; `differences` is what the change under test may have changed.
+    taken; `differences` is what the change under test may have changed. `failures` are the exit
+    codes of the candidate's runs that have failed.
     """
 
     verdict: Verdict
@@ -49,6 +53,7 @@ class Gate(msgspec.Struct, kw_only=True):
     checks: list[Check]
     refused: list[Difference] = []
     differences: list[Difference] = []
+    failures: list[int] = []
 
     @property
     def suspects(self) -> list[Check]:
@@ -65,6 +70,14 @@ class Gate(msgspec.Struct, kw_only=True):
         return sorted(self.checks, key=lambda c: (WORST_FIRST.index(c.verdict), size(c)))
 
     @property
+    def is_tolerable(self) -> bool:
+        """Whether it lacks a verdict for want of runs or data only: no run has failed, and the
+        baseline measured the same thing.
+        """
+        is_decided = self.verdict in (Verdict.PASS, Verdict.REGRESSED)
+        return not (is_decided or self.refused or self.failures)
+
+    @property
     def headline(self) -> str:
         """The verdict in one line, for people."""
         counts = [
@@ -74,6 +87,8 @@ class Gate(msgspec.Struct, kw_only=True):
         ]
         counted = f" ({', '.join(counts)})" if len(self.checks) > 1 else ""
         found = f"{self.candidate} against {self.baseline}: {_HEADLINES[self.verdict]}{counted}"
+        if self.failures:
+            found += f"; runs of the candidate failed: {len(self.failures)}"
         return sanitize_line(found)
 
 
@@ -94,9 +109,9 @@ def evaluate(
     require_goals(floors, baseline, candidate)
     cases = make_cases(baseline, candidate, floors)
     evidence = [case.weigh() for case in cases]
-    levels = _levels(cases, evidence)
+    levels = _levels(cases, evidence, alpha)
     for case, found, level in zip(cases, evidence, levels, strict=True):
-        if not case.strata:
+        if not case.cells:
             continue
         fill(case, found, level, _share(case, cases, alpha))
         verdict = decide(found, level, case.floor, alpha)
@@ -119,14 +134,15 @@ def confirm(
     suspects = {_key(check) for check in first.suspects}
     kept = {_key(check): check for check in first.checks}
     evidence = [c.weigh() if _key(c.check) in suspects else NO_EVIDENCE for c in cases]
-    levels = _levels(cases, evidence)
+    levels = _levels(cases, evidence, alpha * CONFIRMED)
     for case, pooled, level in zip(cases, evidence, levels, strict=True):
         key = _key(case.check)
         if key in suspects:
-            _confirm(case, alone.get(key), pooled, level, _share(case, cases, alpha), alpha)
+            share = _share(case, cases, alpha * CONFIRMED)
+            _confirm(case, alone.get(key), pooled, level, share, alpha)
         else:
             case.check = kept.get(key, case.check)
-    return _gate(baseline, candidate, cases)
+    return _gate(baseline, candidate, cases, fresh)
 
 
 def _confirm(
@@ -135,7 +151,7 @@ def _confirm(
     """Decide a suspected check; `alone` is the same of the fresh runs only."""
     check = case.check
     check.suspected = check.confirmed = True
-    if alone is None or not alone.strata or not case.strata:
+    if alone is None or not alone.cells or not case.cells:
         why = alone.check.reason if alone else None
         check.verdict = Verdict.NO_DATA
         check.reason = f"suspected, and the fresh runs cannot confirm it: {why or 'no data'}"
@@ -148,11 +164,13 @@ def _confirm(
         check.reason = "suspected, and not confirmed by fresh runs"
 
 
-def _levels(cases: Sequence[Case], evidence: Sequence[Evidence]) -> list[float]:
+def _levels(cases: Sequence[Case], evidence: Sequence[Evidence], alpha: float) -> list[float]:
     """The p of each case, adjusted for the number of cases."""
     is_across = [case.check.cell is None for case in cases]
     pairs = list(zip(evidence, is_across, strict=True))
-    single, across = adjusted([e.p for e, a in pairs if not a], [e.p for e, a in pairs if a])
+    single, across = adjusted(
+        [e.p for e, a in pairs if not a], [e.p for e, a in pairs if a], _smallest(cases), alpha
+    )
     one, all_of = iter(single), iter(across)
     return [next(all_of) if a else next(one) for a in is_across]
 
@@ -160,12 +178,20 @@ def _levels(cases: Sequence[Case], evidence: Sequence[Evidence]) -> list[float]:
 def _share(case: Case, cases: Sequence[Case], alpha: float) -> float:
     """The alpha that a case has for itself, were it the most significant."""
     across = sum(c.check.cell is None for c in cases)
-    single, whole = shares(len(cases) - across, across, alpha)
+    single, whole = shares(len(cases) - across, across, _smallest(cases), alpha)
     return whole if case.check.cell is None else single
 
 
-def _gate(baseline: Results, candidate: Results, cases: Sequence[Case]) -> Gate:
+def _smallest(cases: Sequence[Case]) -> float:
+    """The least p that the case with the most runs can reach."""
+    return min((smallest_p(case.check.runs) for case in cases), default=1.0)
+
+
+def _gate(
+    baseline: Results, candidate: Results, cases: Sequence[Case], fresh: Results | None = None
+) -> Gate:
     checks = [case.check for case in cases]
+    runs = [*candidate.cells, *(fresh.cells if fresh else [])]
     verdict = worst([check.verdict for check in checks])
     refused = [
         difference
@@ -177,20 +203,25 @@ def _gate(baseline: Results, candidate: Results, cases: Sequence[Case]) -> Gate:
     ]
     return Gate(
         verdict=verdict,
-        exit_code=int(exit_code(verdict)),
+        exit_code=int(exit_code(verdict, runs)),
         baseline=baseline.label,
         candidate=candidate.label,
         checks=checks,
         refused=list(dict.fromkeys(refused)),
         differences=shown_differences(baseline.fingerprint, candidate.fingerprint),
+        failures=[code for cell in runs for code in cell.failures],
     )
 
 
-def exit_code(verdict: Verdict) -> ExitCode:
-    """What a gate ends with."""
-    if verdict is Verdict.PASS:
-        return ExitCode.SUCCEEDED
-    return ExitCode.GATE_FAILED if verdict is Verdict.REGRESSED else ExitCode.INCONCLUSIVE
+def exit_code(verdict: Verdict, cells: Sequence[CellRuns] = ()) -> ExitCode:
+    """What a gate ends with: where all runs of a cell have failed, as the bench itself ends."""
+    if verdict is Verdict.REGRESSED:
+        return ExitCode.GATE_FAILED
+    broken = [code for cell in cells if cell.has_failed for code in cell.failures]
+    worst_failure = worst_exit_code(broken)
+    if worst_failure is not None:
+        return worst_failure
+    return ExitCode.SUCCEEDED if verdict is Verdict.PASS else ExitCode.INCONCLUSIVE
 
 
 def _together(first: Results, again: Results) -> Results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import Any, Optional
 
 import msgspec
@@ -21,6 +22,12 @@ _WORST = (
     ExitCode.TIMED_OUT,
     ExitCode.CANCELLED,
 )
+
+
+def worst_exit_code(codes: Iterable[Optional[int]]) -> ExitCode | None:
+    """The exit code of a failure that a bench ends with; None if no run has failed."""
+    known = set(codes)
+    return next((code for code in _WORST if int(code) in known), None)
 
 
 class Trial(msgspec.Struct, kw_only=True):
@@ -98,8 +105,7 @@ class BenchRecord(msgspec.Struct, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """That of its worst run; while some are missing, that of a bench which was interrupted."""
-        codes = {trial.exit_code for trial in self.latest().values()}
-        worst = next((code for code in _WORST if int(code) in codes), None)
+        worst = worst_exit_code(trial.exit_code for trial in self.latest().values())
         if worst is not None:
             return worst
         return ExitCode.SUCCEEDED if self.is_complete else ExitCode.INTERRUPTED

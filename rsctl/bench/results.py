@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
@@ -26,7 +26,7 @@ Kind = Literal["run", "bench", "baseline"]
 
 
 class Series(msgspec.Struct, kw_only=True):
-    """One metric of one cell: one value a run, None where a run has no data.
+    """One metric of one cell: one value per repetition, None where its run has no data.
 
     `reasons` say why values are lacking, each once.
     """
@@ -41,16 +41,30 @@ class Series(msgspec.Struct, kw_only=True):
     @property
     def known(self) -> list[float]:
         """The values that there are."""
-        return [value for value in self.values if value is not None and math.isfinite(value)]
+        return [value for value in self.finite if value is not None]
+
+    @property
+    def finite(self) -> list[Optional[float]]:
+        """The values by repetition, None where one is not finite."""
+        return [v if v is not None and math.isfinite(v) else None for v in self.values]
 
 
 class CellRuns(msgspec.Struct, kw_only=True):
-    """The runs of a cell, as many as were wanted, and what became of those that have no figures."""
+    """The runs of a cell, as many as were wanted, and what became of those that have no figures.
+
+    `failures` are the exit codes of the runs that have failed.
+    """
 
     cell: Cell = {}
     runs: list[str] = []
     wanted: int = 1
     lost: list[str] = []
+    failures: list[int] = []
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether every run of the cell has failed."""
+        return bool(self.failures) and len(self.failures) == len(self.runs)
 
 
 class Results(msgspec.Struct, kw_only=True):
@@ -117,7 +131,7 @@ def run_results(store: Store, run: Run) -> Results:
         kind="run",
         fingerprint=Fingerprint([CellPrint({}, fixed)], definitions(run.metrics_spec), shown),
         series=[_series(name, {}, [found.get(name)], lost, run) for name in names],
-        cells=[CellRuns(runs=[run.run], lost=lost)],
+        cells=[CellRuns(runs=[run.run], lost=lost, failures=_failures([run]))],
         made=run.created,
     )
 
@@ -130,7 +144,7 @@ def bench_results(
     results = Results(label=label or bench.bench, kind="bench", made=bench.created)
     shown: list[dict[str, Any]] = []
     for index, cell in enumerate(bench.cells):
-        _add_cell(results, shown, store, _trials(bench, index, wanted), cell, len(wanted))
+        _add_cell(results, shown, store, _trials(bench, index, wanted), cell)
     if bench.images:
         shown.append({"image": ", ".join(sorted(bench.images.values()))})
         shown = [{n: v for n, v in s.items() if n != "image"} for s in shown[:-1]] + shown[-1:]
@@ -142,16 +156,17 @@ def _add_cell(
     results: Results,
     shown: list[dict[str, Any]],
     store: Store,
-    trials: list[Trial],
+    trials: list[Optional[Trial]],
     cell: Cell,
-    wanted: int,
 ) -> None:
     found: list[dict[str, Figure] | None] = []
-    prints, lost, runs = [], [], []
+    prints, lost = [], []
     spec: Run | None = None
     for trial in trials:
+        if trial is None:
+            found.append(None)
+            continue
         run = store.get(trial.run)
-        runs.append(trial.run)
         spec = run or spec
         if run is not None:
             fixed, may_differ = run_print(store, run)
@@ -162,13 +177,21 @@ def _add_cell(
             lost.append(_why(trial))
             continue
         found.append(figures(store, run))
-    missing = wanted - len(trials)
-    if missing > 0:
-        lost.append(f"{missing} of {wanted} repetitions have not run")
-        found += [None] * missing
+    begun = [trial for trial in trials if trial is not None]
+    missing = len(trials) - len(begun)
+    if missing:
+        lost.append(f"{missing} of {len(trials)} repetitions have not run")
     known = [figure for figure in found if figure]
     names = dict.fromkeys([*(spec.metrics_spec if spec else {}), *(n for f in known for n in f)])
-    results.cells.append(CellRuns(cell=cell, runs=runs, wanted=wanted, lost=lost))
+    results.cells.append(
+        CellRuns(
+            cell=cell,
+            runs=[trial.run for trial in begun],
+            wanted=len(trials),
+            lost=lost,
+            failures=_failures(begun),
+        )
+    )
     results.fingerprint.cells.append(CellPrint(cell, merged(prints)))
     if spec is not None:
         results.fingerprint.metrics |= definitions(spec.metrics_spec)
@@ -178,9 +201,19 @@ def _add_cell(
     ]
 
 
-def _trials(bench: Bench, cell: int, repetitions: range) -> list[Trial]:
+def _trials(bench: Bench, cell: int, repetitions: range) -> list[Optional[Trial]]:
+    """The latest trial of each repetition; None where none has been made."""
     latest = bench.latest()
-    return [latest[cell, r] for r in repetitions if (cell, r) in latest]
+    return [latest.get((cell, repetition)) for repetition in repetitions]
+
+
+def _failures(ended: Iterable[Run | Trial]) -> list[int]:
+    """The exit codes of those that have ended otherwise than with success."""
+    return [
+        int(one.state.exit_code if one.exit_code is None else one.exit_code)
+        for one in ended
+        if one.state.is_final and one.state is not JobState.SUCCEEDED
+    ]
 
 
 def _series(

@@ -1,9 +1,9 @@
-"""Exact permutation tests, bootstrap intervals and what a number of runs can detect.
+"""Exact tests, intervals and effects of two sides, and what a number of runs can detect.
 
-The unit is a run: one value a run, never one a step, since the steps of a run correlate. A stratum
-is one cell of a matrix, with the values of a baseline and of a candidate; runs are exchanged
-within a stratum only. Everything here is pure and, for the same values, gives the same result:
-where something has to be drawn, the generator is seeded.
+The unit is a run: one value per run, never one per step, since the steps of a run correlate. A
+matrix has several cells; the cells of one repetition share the disturbances of their hour, so that
+`combine` makes one value per repetition of them. Everything here is pure and, for the same
+values, gives the same result: draws come from a seeded generator.
 """
 
 from __future__ import annotations
@@ -11,94 +11,167 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from functools import lru_cache
+from itertools import combinations, zip_longest
 from random import Random
-from statistics import NormalDist, fmean, median, quantiles, stdev
-from typing import NamedTuple
+from statistics import NormalDist, median
+from statistics import fmean as _fmean
+from statistics import stdev as _stdev
+from typing import NamedTuple, Optional
 
-RESAMPLES = 2000
 LEVEL = 0.90
 """The level of intervals: each of their ends is a one-sided bound of 95 %."""
 
-_LARGEST_HALF = 18  # values, of which all subsets are listed: 2^18 sums
-_LARGEST_LIST = 100_000
+OUTLYING = 4.0
+"""How many times farther than usual from the median of both sides a run is an outlier.
+
+Chosen by simulation (`python -m benchmarks.gate`): from 3 to 5 little changes.
+"""
+
+_LARGEST_HALF = 15  # values, of which all subsets are listed: 2^15 sums
 _DRAWS = 20_000
 _SEED = 20_260_101
 _TOLERANCE = 1e-9
 _NORMAL = NormalDist()
 
 
-class Stratum(NamedTuple):
-    """The runs of one cell: finite values, one a run."""
+class Sides(NamedTuple):
+    """The finite values of a baseline and of a candidate, one per run."""
 
     baseline: Sequence[float]
     candidate: Sequence[float]
 
 
-def relative_change(baseline: Sequence[float], candidate: Sequence[float]) -> float | None:
-    """Difference of the means as a part of the baseline's; None where that is zero.
+class CellSides(NamedTuple):
+    """One cell of a matrix: one value per repetition, None where the run has no data."""
 
-    A fall is negative whatever the sign of the values.
+    baseline: Sequence[Optional[float]]
+    candidate: Sequence[Optional[float]]
+
+    @property
+    def known(self) -> Sides:
+        """The values that exist."""
+        return Sides(*([value for value in side if value is not None] for side in self))
+
+
+def mean(values: Sequence[float]) -> float:
+    """The mean; also of values whose sum a float cannot hold."""
+    size = _size(values)
+    return _fmean(value / size for value in values) * size
+
+
+def combine(cells: Sequence[CellSides], scale: Callable[[Sides], float] | None) -> Sides:
+    """One value per repetition: the mean over the cells, each divided by its own `scale`.
+
+    Only repetitions in which every cell has a value count, unless there is one cell only. The
+    value is not finite where a scale is zero.
     """
-    mean = fmean(baseline)
-    change = (fmean(candidate) - mean) / abs(mean) if mean else math.inf
-    return change if math.isfinite(change) else None
+    if len(cells) == 1:
+        return _scaled(cells[0].known, scale)
+    scales = [scale(cell.known) if scale else 1.0 for cell in cells]
+    sides = []
+    for side in (0, 1):
+        rows = zip_longest(*(cell[side] for cell in cells))
+        sides.append([_mean_of_row(row, scales) for row in rows if None not in row])
+    return Sides(*sides)
 
 
-def absolute_change(baseline: Sequence[float], candidate: Sequence[float]) -> float:
-    """Difference of the means."""
-    return fmean(candidate) - fmean(baseline)
+def by_baseline(sides: Sides) -> float:
+    """A scale for effects: the size of the baseline's median."""
+    return abs(median(sides.baseline))
 
 
-Change = Callable[[Sequence[float], Sequence[float]], "float | None"]
-"""How an effect is measured: `relative_change` or `absolute_change`."""
+def by_both(sides: Sides) -> float:
+    """A scale for tests: the size of the mean of both sides together; 1 where that is zero.
 
-
-def typical_relative_change(baseline: Sequence[float], candidate: Sequence[float]) -> float | None:
-    """As `relative_change`, by the median of all differences of two runs (Hodges-Lehmann).
-
-    One run that is out of line moves the mean, but not this.
+    A scale that knew which side is which would favour one exchange over the others.
     """
-    mean = fmean(baseline)
-    change = typical_absolute_change(baseline, candidate) / abs(mean) if mean else math.inf
-    return change if math.isfinite(change) else None
+    return abs(mean([*sides.baseline, *sides.candidate])) or 1.0
 
 
-def typical_absolute_change(baseline: Sequence[float], candidate: Sequence[float]) -> float:
-    """The median of all differences of two runs (Hodges-Lehmann)."""
-    return median(after - before for after in candidate for before in baseline)
+def change(sides: Sides) -> float | None:
+    """The median of all differences of two runs, one of each side (Hodges and Lehmann 1963).
+
+    Negative if the candidate is lower. An outlier moves it less than it moves the mean. None
+    without values, or where it is not finite.
+    """
+    differences = _differences(sides)
+    if not differences:
+        return None
+    found = median(differences)
+    return found if math.isfinite(found) else None
 
 
-def effect(strata: Sequence[Stratum], change: Change = relative_change) -> float | None:
-    """The mean of the strata's changes; None if one has none."""
-    changes = [change(stratum.baseline, stratum.candidate) for stratum in strata]
-    known = [value for value in changes if value is not None]
-    return fmean(known) if known and len(known) == len(changes) else None
+def effect(cells: Sequence[CellSides], is_relative: bool = True) -> float | None:
+    """The change over all cells, relative to the medians of the baselines or as an amount.
+
+    A fall is negative whatever the sign of the values. None where a median is zero.
+    """
+    return change(_for_effect(cells, is_relative))
 
 
-def p_lower(strata: Sequence[Stratum]) -> float:
+def interval(cells: Sequence[CellSides], is_relative: bool = True) -> tuple[float, float] | None:
+    """The 90 % interval of `effect`; None where the number of runs cannot give one.
+
+    Its ends are two of the ordered differences of two runs, chosen by the exact distribution of
+    Mann and Whitney's U, so that it covers at least 90 % whatever the noise, if the sides differ
+    by a shift. 3+3 runs are the fewest of equal numbers.
+    """
+    sides = _for_effect(cells, is_relative)
+    differences = sorted(_differences(sides))
+    left_out = _left_out(len(sides.baseline), len(sides.candidate))
+    if left_out is None or not all(map(math.isfinite, differences)):
+        return None
+    return differences[left_out], differences[-1 - left_out]
+
+
+def winsorised(sides: Sides) -> Sides:
+    """Both sides, with each outlier replaced by the nearest value that is not an outlier.
+
+    The usual distance from the common median is one that more runs reach than the smaller side
+    has, so that a side which differs as a whole is never taken for outliers. Nothing here depends
+    on which run is of which side: a test that exchanges runs stays exact. Without it one run that
+    takes three times as long hides a difference that all other runs show.
+    """
+    pool = [*sides.baseline, *sides.candidate]
+    middle = median(pool)
+    distances = [abs(value - middle) for value in pool]
+    usual = sorted(distances)[-min(map(len, sides))]
+    limit = OUTLYING * usual * (1 + _TOLERANCE)
+    if not limit:
+        return sides
+    inside = [v for v, distance in zip(pool, distances, strict=True) if distance <= limit]
+    low, high = min(inside), max(inside)
+    return Sides(*([min(max(value, low), high) for value in side] for side in sides))
+
+
+def p_lower(sides: Sides) -> float:
     """One-sided p of the candidate being lower: the part of all exchanges that is as low or lower.
 
-    An exact permutation test of the difference of means. With several strata each counts relative
-    to the size of its mean. Beyond 36 values, or about 10^10 exchanges of several
-    strata, 20,000 seeded draws stand for all; that p is valid too, never below 1/20,001.
+    An exact permutation test of the difference of winsorised means. Beyond 30 values 20,000
+    seeded draws stand for all; that p is valid too, never below 1/20,001. 1 without values.
     """
-    if len(strata) == 1:
-        return _p_of_one(strata[0])
-    return _p_of_many([_weighted(stratum) for stratum in strata])
+    if not sides.baseline or not sides.candidate:
+        return 1.0
+    pool = [*sides.baseline, *sides.candidate]
+    size = _size(pool)
+    kept = winsorised(Sides(*([value / size for value in side] for side in sides)))
+    scores, chosen = [*kept.baseline, *kept.candidate], len(kept.candidate)
+    limit = math.fsum(kept.candidate) + _TOLERANCE * math.fsum(map(abs, scores))
+    if len(scores) - len(scores) // 2 > _LARGEST_HALF:
+        return _p_by_draws(scores, chosen, limit)
+    return _p_by_counting(scores, chosen, limit)
 
 
-def p_two_sided(strata: Sequence[Stratum]) -> float:
+def p_two_sided(sides: Sides) -> float:
     """Twice the smaller of the two one-sided p, at most 1."""
-    flipped = [
-        Stratum([-value for value in s.baseline], [-value for value in s.candidate]) for s in strata
-    ]
-    return min(1.0, 2 * min(p_lower(strata), p_lower(flipped)))
+    flipped = Sides(*([-value for value in side] for side in sides))
+    return min(1.0, 2 * min(p_lower(sides), p_lower(flipped)))
 
 
-def smallest_p(sizes: Sequence[tuple[int, int]]) -> float:
-    """The least one-sided p that numbers of runs can reach: one exchange out of all."""
-    return 1 / math.prod(math.comb(before + after, after) for before, after in sizes)
+def smallest_p(runs: tuple[int, int]) -> float:
+    """The least one-sided p that a number of runs can reach: one exchange out of all."""
+    return 1 / math.comb(sum(runs), runs[1])
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -110,41 +183,28 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def bootstrap_interval(
-    strata: Sequence[Stratum], change: Change = relative_change, level: float = LEVEL
-) -> tuple[float, float] | None:
-    """Interval of the effect from runs drawn anew within each side; None with one run a side.
-
-    Percentiles, widened for few runs: deviations by sqrt(n / (n - 1)), tails by Student's t
-    (Hesterberg 2014, "What teachers should know about the bootstrap", expanded percentiles).
-    """
-    if any(min(len(s.baseline), len(s.candidate)) < 2 for s in strata):
-        return None
-    random = Random(_SEED)  # noqa: S311 - statistics
-    sides = [(_widened(s.baseline), _widened(s.candidate)) for s in strata]
-    drawn = []
-    for _ in range(RESAMPLES):
-        again = [
-            Stratum(random.choices(before, k=len(before)), random.choices(after, k=len(after)))
-            for before, after in sides
-        ]
-        value = effect(again, change)
-        if value is None:
-            return None
-        drawn.append(value)
-    tail = _NORMAL.cdf(-student_t(1 - (1 - level) / 2, _degrees(strata)))
-    cuts = quantiles(drawn, n=1000, method="inclusive")
-    low = max(0, round(1000 * tail) - 1)
-    return cuts[low], cuts[-1 - low]
-
-
 def noise(groups: Sequence[Sequence[float]]) -> float | None:
     """Relative standard deviation of a run, pooled over groups of like runs; None if unknown."""
-    usable = [group for group in groups if len(group) > 1 and fmean(group)]
+    usable = [group for group in groups if len(group) > 1 and mean(group)]
     if not usable:
         return None
-    squares = sum((stdev(g) / fmean(g)) ** 2 * (len(g) - 1) for g in usable)
-    return math.sqrt(squares / sum(len(g) - 1 for g in usable))
+    degrees = sum(len(g) - 1 for g in usable)
+    return math.hypot(*(stdev(g) / mean(g) * math.sqrt((len(g) - 1) / degrees) for g in usable))
+
+
+def spread(cells: Sequence[CellSides], is_relative: bool) -> float | None:
+    """Standard deviation of one value of `combine`, in the unit of `effect`; None if unknown."""
+    groups = [side for side in _for_effect(cells, is_relative) if len(side) > 1]
+    degrees = sum(len(group) - 1 for group in groups)
+    if not degrees or not all(math.isfinite(value) for group in groups for value in group):
+        return None
+    return math.hypot(*(stdev(g) * math.sqrt((len(g) - 1) / degrees) for g in groups))
+
+
+def stdev(values: Sequence[float]) -> float:
+    """The standard deviation of a sample; also of values whose squares a float cannot hold."""
+    size = _size(values)
+    return _stdev([value / size for value in values]) * size
 
 
 def detectable(
@@ -155,7 +215,7 @@ def detectable(
     `spread` is the standard deviation of a run in the unit of `floor`, `runs` their number in the
     baseline and the candidate. None if so few can never reach `alpha`.
     """
-    if min(runs) < 1 or smallest_p([runs]) > alpha:
+    if min(runs) < 1 or smallest_p(runs) > alpha:
         return None
     error = standard_error(spread, runs)
     bound = student_t(1 - alpha, sum(runs) - 2) * error
@@ -187,30 +247,69 @@ def student_t(probability: float, degrees: int) -> float:
     )
 
 
-def _degrees(strata: Sequence[Stratum]) -> int:
-    return sum(len(s.baseline) + len(s.candidate) - 2 for s in strata)
+def _for_effect(cells: Sequence[CellSides], is_relative: bool) -> Sides:
+    return combine(cells, by_baseline if is_relative else None)
 
 
-def _widened(values: Sequence[float]) -> list[float]:
-    mean, factor = fmean(values), math.sqrt(len(values) / (len(values) - 1))
-    return [mean + (value - mean) * factor for value in values]
+def _scaled(sides: Sides, scale: Callable[[Sides], float] | None) -> Sides:
+    if scale is None or not all(sides):
+        return sides
+    size = scale(sides)
+    return Sides(*([_divide(value, size) for value in side] for side in sides))
 
 
-def _p_of_one(stratum: Stratum) -> float:
-    """Counts the subsets whose sum is at most the candidate's, from the sums of two halves."""
-    values, chosen = [*stratum.baseline, *stratum.candidate], len(stratum.candidate)
-    half = len(values) // 2
-    if len(values) - half > _LARGEST_HALF:
-        return _p_by_draws([stratum])
-    limit = sum(stratum.candidate) + _slack(values)
-    left, right = _subset_sums(values[:half]), _subset_sums(values[half:])
+def _mean_of_row(row: Sequence[Optional[float]], scales: Sequence[float]) -> float:
+    pairs = zip(row, scales, strict=True)
+    values = [_divide(value, scale) for value, scale in pairs if value is not None]
+    return mean(values) if all(map(math.isfinite, values)) else math.inf
+
+
+def _divide(value: float, by: float) -> float:
+    return value / by if by else math.inf
+
+
+def _differences(sides: Sides) -> list[float]:
+    return [after - before for after in sides.candidate for before in sides.baseline]
+
+
+def _size(values: Sequence[float]) -> float:
+    """The largest absolute value: what is divided by it can be summed without overflow."""
+    return max(map(abs, values)) or 1.0
+
+
+@lru_cache(maxsize=256)
+def _left_out(before: int, after: int) -> int | None:
+    """How many differences an interval leaves out at each end; None if it cannot reach `LEVEL`.
+
+    The number of exchanges with U = u is the coefficient of x^u in the Gaussian binomial, which
+    is multiplied out here factor by factor.
+    """
+    most = before * after
+    counts = [1] + [0] * most
+    for i in range(1, after + 1):
+        for u in range(most, before + i - 1, -1):
+            counts[u] -= counts[u - before - i]
+        for u in range(i, most + 1):
+            counts[u] += counts[u - i]
+    allowed = (1 - LEVEL) / 2 * math.comb(before + after, after) * (1 + _TOLERANCE)
+    total, left_out = 0, -1
+    while total + counts[left_out + 1] <= allowed:
+        left_out += 1
+        total += counts[left_out]
+    return left_out if left_out >= 0 else None
+
+
+def _p_by_counting(scores: Sequence[float], chosen: int, limit: float) -> float:
+    """Counts the subsets whose sum is at most `limit`, from the sums of two halves."""
+    half = len(scores) // 2
+    left, right = _subset_sums(scores[:half]), _subset_sums(scores[half:])
     as_low = sum(
         bisect_right(right[chosen - size], limit - part)
         for size, sums in enumerate(left)
         if 0 <= chosen - size < len(right)
         for part in sums
     )
-    return min(1.0, as_low / math.comb(len(values), chosen))
+    return min(1.0, as_low / math.comb(len(scores), chosen))
 
 
 def _subset_sums(values: Sequence[float]) -> list[list[float]]:
@@ -219,58 +318,7 @@ def _subset_sums(values: Sequence[float]) -> list[list[float]]:
     return [sorted(math.fsum(subset) for subset in combinations(values, size)) for size in sizes]
 
 
-def _p_of_many(strata: Sequence[Stratum]) -> float:
-    counts = [math.comb(len(s.baseline) + len(s.candidate), len(s.candidate)) for s in strata]
-    middle = _balanced_cut(counts)
-    if max(math.prod(counts[:middle]), math.prod(counts[middle:])) > _LARGEST_LIST:
-        return _p_by_draws(strata)
-    left, right = _all_sums(strata[:middle]), sorted(_all_sums(strata[middle:]))
-    limit = _observed(strata) + _slack([value for s in strata for side in s for value in side])
-    as_low = sum(bisect_right(right, limit - part) for part in left)
-    return min(1.0, as_low / math.prod(counts))
-
-
-def _balanced_cut(counts: Sequence[int]) -> int:
-    cuts = range(1, len(counts))
-    return min(cuts, key=lambda cut: max(math.prod(counts[:cut]), math.prod(counts[cut:])))
-
-
-def _all_sums(strata: Sequence[Stratum]) -> list[float]:
-    """The candidate's mean, summed over strata, for every exchange of runs."""
-    sums = [0.0]
-    for before, after in strata:
-        means = [fmean(chosen) for chosen in combinations([*before, *after], len(after))]
-        sums = [total + mean for total in sums for mean in means]
-    return sums
-
-
-def _p_by_draws(strata: Sequence[Stratum]) -> float:
+def _p_by_draws(scores: Sequence[float], chosen: int, limit: float) -> float:
     random = Random(_SEED)  # noqa: S311 - statistics
-    limit = _observed(strata) + _slack([value for s in strata for side in s for value in side])
-    sums = [0.0] * _DRAWS
-    for stratum in strata:
-        sums = [total + mean for total, mean in zip(sums, _draws(stratum, random), strict=True)]
-    return (sum(total <= limit for total in sums) + 1) / (_DRAWS + 1)
-
-
-def _draws(stratum: Stratum, random: Random) -> list[float]:
-    """The candidate's mean for drawn exchanges of runs."""
-    pool, chosen = [*stratum.baseline, *stratum.candidate], len(stratum.candidate)
-    if math.comb(len(pool), chosen) <= _LARGEST_LIST:
-        return random.choices(_all_sums([stratum]), k=_DRAWS)
-    return [fmean(random.sample(pool, chosen)) for _ in range(_DRAWS)]
-
-
-def _observed(strata: Sequence[Stratum]) -> float:
-    return math.fsum(fmean(stratum.candidate) for stratum in strata)
-
-
-def _weighted(stratum: Stratum) -> Stratum:
-    # Of both sides together: a scale that knew which side is which would favour one exchange.
-    scale = abs(fmean([*stratum.baseline, *stratum.candidate])) or 1.0
-    return Stratum([v / scale for v in stratum.baseline], [v / scale for v in stratum.candidate])
-
-
-def _slack(values: Sequence[float]) -> float:
-    """Sums of the same numbers in another order are equal up to this."""
-    return _TOLERANCE * math.fsum(abs(value) for value in values)
+    as_low = sum(math.fsum(random.sample(scores, chosen)) <= limit for _ in range(_DRAWS))
+    return (as_low + 1) / (_DRAWS + 1)

@@ -115,7 +115,8 @@ def command(
         typer.Option(
             "--allow-inconclusive",
             rich_help_panel=_DECISION,
-            help="Exit with 0 where there is no verdict, but not for a baseline of something else.",
+            help="Exit with 0 where there is no verdict, but not if a run failed or the baseline "
+            "is of something else.",
         ),
     ] = False,
     update_baseline: Annotated[
@@ -131,7 +132,8 @@ def command(
 ) -> int:
     """Decide a benchmark job against its baseline.
 
-    Exit code: 0 pass, 7 regressed, 8 inconclusive or no data.
+    Exit code: 0 pass, 7 regressed, 8 inconclusive or no data; where all runs of a cell failed,
+    that of `bench run`.
     """
     candidate = open_source(bench, target, settings, new)
     rules = candidate.rules(baseline, max_regression, repeat, confirm_by)
@@ -145,10 +147,9 @@ def command(
     results = prepared.measure(run)
     gate = _decide(prepared, results, run)
     print_gate(gate, output)
-    tolerant = allow_inconclusive
-    write_reports(reports, candidate.name, results, gate, allow_inconclusive=tolerant)
+    write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)
-    return exit_code(gate, tolerant)
+    return exit_code(gate, allow_inconclusive)
 
 
 def _decide(prepared: PreparedGate, results: Results, run: Runner) -> Gate:

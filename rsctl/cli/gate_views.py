@@ -6,7 +6,7 @@ import os
 
 import typer
 
-from rsctl.api import Gate, Verdict, append_github_summary, gate_table, github_annotations
+from rsctl.api import Gate, append_github_summary, gate_table, github_annotations
 from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
@@ -42,8 +42,5 @@ def annotate_github(gate: Gate, file: str | None) -> None:
 
 
 def exit_code(gate: Gate, is_tolerant: bool) -> int:
-    """What the gate ends with; a baseline of something else is never tolerated."""
-    can_tell = gate.verdict in (Verdict.PASS, Verdict.REGRESSED)
-    if is_tolerant and not can_tell and not gate.refused:
-        return int(ExitCode.SUCCEEDED)
-    return gate.exit_code
+    """What the gate ends with, where `--allow-inconclusive` is given or not."""
+    return int(ExitCode.SUCCEEDED) if is_tolerant and gate.is_tolerable else gate.exit_code

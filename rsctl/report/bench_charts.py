@@ -7,7 +7,7 @@ from itertools import product
 
 from rsctl.bench.figures import Figure, quantile
 from rsctl.bench.records import Bench, Cell
-from rsctl.bench.stats import Stratum, bootstrap_interval, effect
+from rsctl.bench.stats import CellSides, effect, interval
 from rsctl.bench.summary import CellFigure, cell_figures, format_cell, format_value
 from rsctl.report.charts import (
     Bar,
@@ -134,14 +134,14 @@ def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
             continue
         bars = []
         for cell, values in zip(data.bench.cells[1:], others, strict=True):
-            stratum = [Stratum(first, values)] if values else []
-            change = effect(stratum) if stratum else None
-            ends = bootstrap_interval(stratum) if stratum and change is not None else None
+            pair = [CellSides(first, values)]
+            change = effect(pair) if values else None
+            ends = interval(pair) if change is not None else None
             low, high = (100 * ends[0], 100 * ends[1]) if ends else (None, None)
             bars.append(Bar(format_cell(cell), None if change is None else 100 * change, low, high))
         yield IntervalChart(
             f"{name} against {format_cell(data.bench.cells[0])}",
-            "% of the first cell's mean, 90 % interval",
+            "% of the first cell's median, 90 % interval",
             bars,
         )
 

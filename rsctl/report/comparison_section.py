@@ -30,8 +30,8 @@ def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Fl
         "Comparison",
         paragraph(
             f"{last.kind} {last.label} against {first.kind} {first.label}. The effect is the "
-            "difference of the means as a part of the first's, with a 90 % bootstrap interval over "
-            "runs and a two-sided exact permutation test.",
+            "median of all differences of two runs as a part of the first side's median, with a "
+            "90 % interval and a two-sided exact permutation test.",
             class_="faint",
         ),
         *_differences(comparison),

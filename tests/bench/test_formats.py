@@ -94,7 +94,7 @@ def test_junit_of_a_gate(junit_schema: Any) -> None:
         "job.gate throughput (run.args.mode=a)": [],
         "job.gate throughput (run.args.mode=b)": ["Failure"],
         "job.gate throughput (run.args.mode=c)": ["Error"],
-        "job.gate throughput (all cells)": ["Error"],
+        "job.gate throughput (all cells)": ["Failure"],
     }
 
 

@@ -210,12 +210,71 @@ def test_one_cell_that_regressed_among_others() -> None:
 
 def test_a_regression_of_all_cells_that_no_single_one_shows() -> None:
     noisy = [92.0, 108.0, 97.0, 103.0, 100.0]
-    cells = {str(n): noisy for n in range(2, 14)}
+    cells = {str(n): noisy[n % 5 :] + noisy[: n % 5] for n in range(2, 13)}
     gate = evaluate(
         results(cells), results({n: scaled(0.93, v) for n, v in cells.items()}), FIVE_PERCENT
     )
     assert set(verdicts(gate)[:-1]) == {"inconclusive"}
     assert (gate.checks[-1].cell, gate.checks[-1].verdict.value) == (None, "regressed")
+
+
+def test_one_disturbance_of_all_cells_is_no_regression_of_all() -> None:
+    noisy = [92.0, 108.0, 97.0, 103.0, 100.0]
+    cells = {str(n): noisy for n in range(2, 14)}
+    gate = evaluate(
+        results(cells), results({n: scaled(0.93, v) for n, v in cells.items()}), FIVE_PERCENT
+    )
+    assert set(verdicts(gate)) == {"inconclusive"}
+    assert gate.checks[-1].runs == (5, 5)
+
+
+def failed(*codes: int, runs: int = 5) -> CellRuns:
+    """Runs of which the first have failed, with these exit codes."""
+    return CellRuns(runs=[f"job-{n}" for n in range(runs)], failures=list(codes))
+
+
+@pytest.mark.parametrize(
+    ("values", "cell", "verdict", "exit_code", "tolerant"),
+    [
+        (STEADY, failed(), "pass", 0, 0),
+        ([None] * 5, failed(1, 1, 1, 1, 1), "no-data", 1, 1),
+        ([None] * 5, failed(6, 6, 6, 6, 6), "no-data", 6, 6),
+        ([None] * 5, failed(4, 4, 4, 4, 4), "no-data", 4, 4),
+        ([None] * 5, failed(3, 3, 3, 3, 3), "no-data", 3, 3),
+        ([None] * 5, failed(6, 1, 6, 6, 6), "no-data", 1, 1),
+        ([None], failed(5, runs=1), "no-data", 5, 5),
+        ([None, *STEADY[1:]], failed(1), "no-data", 8, 8),
+        ([None, *scaled(0.9)[1:]], failed(1), "regressed", 7, 7),
+        ([None] * 5, failed(), "no-data", 8, 0),
+        (scaled(0.9), failed(), "regressed", 7, 7),
+        ([80.0, 120.0, 95.0, 105.0, 100.0], failed(), "inconclusive", 8, 0),
+    ],
+)
+def test_exit_codes(
+    values: list[float | None], cell: CellRuns, verdict: str, exit_code: int, tolerant: int
+) -> None:
+    candidate = results(values)
+    candidate.cells = [cell]
+    gate = evaluate(results(STEADY), candidate, FIVE_PERCENT)
+    assert (gate.verdict.value, gate.exit_code) == (verdict, exit_code)
+    assert (0 if gate.is_tolerable else gate.exit_code) == tolerant
+
+
+def test_a_cell_that_failed_beside_one_that_did_not() -> None:
+    candidate = results({"2": STEADY, "4": [None] * 5})
+    candidate.cells[1].runs, candidate.cells[1].failures = ["a", "b"], [1, 1]
+    gate = evaluate(results({"2": STEADY, "4": STEADY}), candidate, FIVE_PERCENT)
+    assert (verdicts(gate), gate.exit_code) == (["pass", "no-data"], 1)
+    assert gate.headline.endswith("; runs of the candidate failed: 2")
+
+
+def test_a_confirmation_of_which_all_runs_fail() -> None:
+    baseline, candidate = results(STEADY), results(scaled(0.9))
+    first = evaluate(baseline, candidate, FIVE_PERCENT)
+    crashed = results([None] * 5)
+    crashed.cells = [failed(1, 1, 1, 1, 1)]
+    gate = confirm(first, baseline, candidate, crashed, FIVE_PERCENT)
+    assert (gate.verdict.value, gate.exit_code) == ("no-data", 1)
 
 
 def test_zero_baseline() -> None:

@@ -5,24 +5,30 @@ from __future__ import annotations
 import math
 from itertools import combinations
 from random import Random
-from statistics import fmean
 
 import pytest
 
-from benchmarks.gate import Design, rates
+from benchmarks.gate import Design, coverage, rates
 from rsctl.bench.stats import (
-    Stratum,
-    bootstrap_interval,
+    CellSides,
+    Sides,
+    by_both,
+    change,
+    combine,
     detectable,
     effect,
     holm,
+    interval,
+    mean,
     noise,
     p_lower,
     p_two_sided,
     smallest_p,
+    spread,
     student_t,
+    winsorised,
 )
-from rsctl.bench.verdict import Verdict
+from rsctl.bench.verdict import Floor, Verdict, shares
 
 
 def by_hand(before: list[float], after: list[float]) -> float:
@@ -37,53 +43,109 @@ def test_the_permutation_test_is_exact(before: int, after: int) -> None:
     for _ in range(20):
         one = [random.gauss(1, 0.1) for _ in range(before)]
         two = [random.gauss(0.95, 0.1) for _ in range(after)]
-        assert p_lower([Stratum(one, two)]) == pytest.approx(by_hand(one, two))
+        kept = winsorised(Sides(one, two))
+        assert p_lower(Sides(one, two)) == pytest.approx(by_hand(*map(list, kept)))
 
 
 def test_smallest_p() -> None:
     """3+3 runs reach 0.05, 4+4 0.014, 5+5 0.004."""
-    assert [smallest_p([(n, n)]) for n in (3, 4, 5)] == [1 / 20, 1 / 70, 1 / 252]
-    assert p_lower([Stratum([5, 6, 7, 8, 9], [0, 1, 2, 3, 4])]) == 1 / 252
+    assert [smallest_p((n, n)) for n in (3, 4, 5)] == [1 / 20, 1 / 70, 1 / 252]
+    assert p_lower(Sides([5, 6, 7, 8, 9], [0, 1, 2, 3, 4])) == 1 / 252
 
 
 def test_equal_runs_show_nothing() -> None:
-    assert p_lower([Stratum([0.1] * 5, [0.1] * 5)]) == 1.0
+    assert p_lower(Sides([0.1] * 5, [0.1] * 5)) == 1.0
 
 
-def test_two_strata_are_exact() -> None:
-    one, two = Stratum([1.0, 1.1, 1.2], [0.8, 0.9, 1.05]), Stratum([2.0, 2.2], [2.1, 1.7, 1.8])
-    found = p_lower([one, two])
-    scaled = [
-        [value / fmean([*s.baseline, *s.candidate]) for value in [*s.baseline, *s.candidate]]
-        for s in (one, two)
-    ]
-    sums = [
-        fmean(a) + fmean(b) for a in combinations(scaled[0], 3) for b in combinations(scaled[1], 3)
-    ]
-    observed = fmean(scaled[0][3:]) + fmean(scaled[1][2:])
-    assert found == pytest.approx(sum(s <= observed + 1e-9 for s in sums) / len(sums))
+def test_zeros_show_nothing() -> None:
+    zeros = CellSides([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    assert p_lower(combine([zeros], by_both)) == p_lower(combine([zeros] * 2, by_both)) == 1.0
+    assert effect([zeros]) is None
 
 
-def test_many_strata_are_drawn_and_the_same_every_time() -> None:
-    random = Random(1)
-    strata = [
-        Stratum(
-            [random.gauss(1, 0.05) for _ in range(5)], [random.gauss(0.95, 0.05) for _ in range(5)]
-        )
-        for _ in range(12)
-    ]
-    assert p_lower(strata) == p_lower(strata)
-    assert 1 / 20_001 <= p_lower(strata) < 0.001
-
-
-def test_large_samples_are_drawn() -> None:
-    many = [float(n) for n in range(40)]
-    assert p_lower([Stratum(many, many)]) == pytest.approx(0.5, abs=0.02)
+def test_large_samples_are_drawn_and_the_same_every_time() -> None:
+    many = Sides([float(n) for n in range(40)], [float(n) for n in range(40)])
+    assert p_lower(many) == p_lower(many) == pytest.approx(0.5, abs=0.02)
 
 
 def test_two_sided() -> None:
     low, high = [1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]
-    assert p_two_sided([Stratum(low, high)]) == p_two_sided([Stratum(high, low)]) == 2 / 70
+    assert p_two_sided(Sides(low, high)) == p_two_sided(Sides(high, low)) == 2 / 70
+
+
+def test_an_outlier_counts_as_the_nearest_other_run() -> None:
+    sides = Sides([100.0, 101.0, 99.0, 33.0, 100.5], [90.0, 91.0, 89.0, 90.5, 300.0])
+    assert winsorised(sides) == ([100.0, 101.0, 99.0, 89.0, 100.5], [90.0, 91.0, 89.0, 90.5, 101.0])
+
+
+@pytest.mark.parametrize("candidates", [1, 3, 5, 10, 30])
+def test_a_side_that_differs_as_a_whole_is_not_made_of_outliers(candidates: int) -> None:
+    before = [100.0, 101.0, 99.0, 100.5, 99.5]
+    sides = Sides(before, [50.0 + 0.1 * n for n in range(candidates)])
+    assert winsorised(sides) == sides
+    assert p_lower(sides) == pytest.approx(smallest_p((5, candidates)), abs=5e-5)
+
+
+def test_values_that_are_all_alike_but_one() -> None:
+    sides = Sides([100.0] * 5, [100.0, 100.0, 100.0, 100.0, 50.0])
+    assert winsorised(sides) == sides
+
+
+def test_a_repetition_is_one_value_of_all_its_cells() -> None:
+    cells = [CellSides([1.0, 2.0, None], [3.0, 5.0]), CellSides([10.0, 20.0, 30.0], [30.0, 10.0])]
+    assert combine(cells, None) == ([5.5, 11.0], [16.5, 7.5])
+    assert combine(cells, by_both) == (
+        [pytest.approx((1 / 2.75 + 10 / 20) / 2), pytest.approx((2 / 2.75 + 20 / 20) / 2)],
+        [pytest.approx((3 / 2.75 + 30 / 20) / 2), pytest.approx((5 / 2.75 + 10 / 20) / 2)],
+    )
+
+
+def test_cells_that_share_each_disturbance_show_no_more_than_one_of_them() -> None:
+    one = CellSides([0.99, 1.02, 1.0, 1.03], [0.97, 0.98, 1.01, 0.96])
+    assert p_lower(combine([one] * 6, by_both)) == p_lower(one.known)
+
+
+def test_no_repetition_with_all_cells() -> None:
+    cells = [CellSides([1.0, None], [1.0]), CellSides([None, 1.0], [1.0])]
+    assert combine(cells, None) == ([], [1.0])
+    assert (effect(cells), interval(cells), p_lower(combine(cells, None))) == (None, None, 1.0)
+
+
+def test_the_effect_is_the_median_of_all_pairs_of_runs() -> None:
+    assert change(Sides([10.0, 20.0, 30.0], [11.0, 22.0, 300.0])) == 2.0
+    assert effect([CellSides([10.0, 20.0, 30.0], [11.0, 22.0, 300.0])]) == pytest.approx(0.1)
+
+
+def test_the_interval_has_two_differences_as_its_ends() -> None:
+    """For 5+5 runs the fifth smallest and the fifth largest: P(U <= 4) is 12/252."""
+    cell = CellSides([1.0, 2.0, 3.0, 4.0, 5.0], [1.1, 2.2, 3.3, 4.4, 5.5])
+    differences = sorted(after - before for after in cell[1] for before in cell[0])
+    assert interval([cell], is_relative=False) == (differences[4], differences[-5])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "can_be_told"),
+    [(1, 1, False), (1, 9, False), (2, 2, False), (2, 4, False), (2, 5, True), (3, 3, True)],
+)
+def test_an_interval_needs_runs(before: int, after: int, can_be_told: bool) -> None:
+    cell = CellSides([1.0 + n for n in range(before)], [1.5 + n for n in range(after)])
+    assert (interval([cell]) is not None) is can_be_told
+
+
+@pytest.mark.parametrize("draw", ["normal", "lognormal", "one run in five three times slow"])
+@pytest.mark.parametrize("runs", [3, 5])
+def test_the_interval_has_the_true_effect_in_nine_of_ten_cases(draw: str, runs: int) -> None:
+    assert coverage(Design(0.03, 0.0, runs=runs, draw=draw), 2000, seed=1) >= 0.88
+
+
+def test_values_at_the_ends_of_what_a_float_can_hold() -> None:
+    cell = CellSides([1e308, 1.01e308, 0.99e308], [0.9e308, 0.91e308, 0.89e308])
+    assert effect([cell]) == pytest.approx(-0.1)
+    assert p_lower(cell.known) == 1 / 20
+    assert mean(cell.known.baseline) == pytest.approx(1e308)
+    assert noise([cell.known.baseline]) == pytest.approx(0.01)
+    assert spread([cell], is_relative=False) == pytest.approx(1e306)
+    assert change(Sides([-1.7e308], [1.7e308])) is None
 
 
 def test_holm() -> None:
@@ -93,9 +155,9 @@ def test_holm() -> None:
 
 
 def test_effect_of_negative_and_zero_values() -> None:
-    assert effect([Stratum([-100.0], [-110.0])]) == pytest.approx(-0.1)
-    assert effect([Stratum([0.0], [1.0])]) is None
-    assert effect([Stratum([5e-324], [1e308])]) is None
+    assert effect([CellSides([-100.0], [-110.0])]) == pytest.approx(-0.1)
+    assert effect([CellSides([0.0], [1.0])]) is None
+    assert effect([CellSides([5e-324], [1e308])]) is None
 
 
 def test_noise_is_pooled_over_cells() -> None:
@@ -107,10 +169,6 @@ def test_student_t() -> None:
     """Tables of Student's t."""
     found = [student_t(0.95, n) for n in (2, 4, 8, 30)]
     assert found == pytest.approx([2.920, 2.132, 1.860, 1.697], rel=0.015)
-
-
-def test_no_interval_of_one_run() -> None:
-    assert bootstrap_interval([Stratum([1.0], [1.0, 2.0])]) is None
 
 
 def test_what_few_runs_cannot_detect() -> None:
@@ -135,3 +193,45 @@ def test_planted_effects(
     assert least_found <= found[Verdict.REGRESSED] <= most_failed
     if change:
         assert found[Verdict.PASS] == 0
+
+
+def test_with_outliers_more_runs_find_more() -> None:
+    """One run in five takes three times as long."""
+    found = [
+        rates(Design(0.02, -0.10, runs=runs, draw="one run in five three times slow"), 500, seed=1)[
+            Verdict.REGRESSED
+        ]
+        for runs in (3, 5, 10)
+    ]
+    assert found == sorted(found)
+    assert found[1] > 0.65
+    assert found[2] > 0.9
+
+
+@pytest.mark.parametrize(
+    "draw", ["normal", "lognormal", "bimodal", "stragglers", "one run in five three times slow"]
+)
+@pytest.mark.parametrize("confirm", [False, True])
+def test_unchanged_programs_are_seldom_blamed(draw: str, confirm: bool) -> None:
+    design = Design(0.08, 0.0, runs=4, draw=draw, confirm=confirm, floor=Floor(0.005))
+    assert rates(design, 1000, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
+
+
+@pytest.mark.parametrize("confirm", [False, True])
+def test_cells_that_share_their_noise_are_seldom_blamed(confirm: bool) -> None:
+    design = Design(0.01, 0.0, cells=6, shared=0.03, floor=Floor(0.01), confirm=confirm)
+    assert rates(design, 500, seed=1)[Verdict.REGRESSED] <= (0.02 if confirm else 0.065)
+
+
+@pytest.mark.parametrize(
+    ("cells", "runs", "expected"),
+    [
+        (6, 5, (0.9 * 0.05 / 6, 0.1 * 0.05)),  # both can reach their share
+        (3, 4, (0.05 / 3, 0.0)),  # only the cells can
+        (6, 3, (0.0, 0.05)),  # only all of them together can
+    ],
+)
+def test_the_shares_of_cells_and_of_all_of_them(
+    cells: int, runs: int, expected: tuple[float, float]
+) -> None:
+    assert shares(cells, 1, smallest_p((runs, runs))) == pytest.approx(expected)

@@ -48,6 +48,7 @@ def after(name: str, cells: Sequence[CellRuns], gate: Gate | None, tolerant: boo
     """
     suites = [("runs", [_runs(cell) for cell in cells])]
     if gate is not None:
+        tolerant = tolerant and not (gate.refused or gate.failures)
         suites.append(("gate", [_check(check, tolerant) for check in gate.checks]))
         if not gate.checks:
             suites.append(("gate", [Case("gate", "error", gate.headline)]))
