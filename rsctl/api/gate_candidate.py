@@ -17,6 +17,7 @@ from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import Rules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.suggestions import close_match
 
 REPEAT = 5
 """How often a cell of a job file is run for a gate, unless somebody sets it."""
@@ -83,6 +84,18 @@ class Candidate:
             max_regression = [f"{name}={floor}" for name, floor in max_regression.items()]
         block = self._record.spec.get("gate") or {}
         return rules_of(block, baseline, list(max_regression), repeat, confirm)
+
+    def require_known(self, floors: Mapping[str, Floor], baseline: Results) -> None:
+        """Raise RsctlError if neither the job file nor the baseline has a metric of that name."""
+        declared = self._record.spec.get("metrics") or {}
+        known = list(dict.fromkeys([*declared, *(series.name for series in baseline.series)]))
+        unknown = next((name for name in floors if name not in known), None)
+        if unknown is None:
+            return
+        near = close_match(unknown, known)
+        remedy = f"did you mean {near}?" if near else f"metrics: {', '.join(known) or 'none'}"
+        message = f"neither the job file nor the baseline has a metric {unknown!r}"
+        raise RsctlError(ExitCode.USAGE, error("gate", message, remedy))
 
     def require_goals(self, floors: Mapping[str, Floor], baseline: Results) -> None:
         """Raise RsctlError, before anything runs, if a metric has no goal on either side."""

@@ -78,6 +78,7 @@ def prepare_gate(
         raise RsctlError(ExitCode.USAGE, finding)
     folder = candidate.folder if rules.is_from_file else "."
     baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)
+    candidate.require_known(rules.floors, baseline)
     candidate.require_goals(rules.floors, baseline)
     return PreparedGate(candidate, baseline, rules)
 

@@ -27,6 +27,9 @@ from rsctl.bench.verdict import (
     weigh,
 )
 
+_FINEST = 1e-8
+"""The part of a value's size below which an exact test takes values for equal, with room."""
+
 
 class Check(msgspec.Struct, kw_only=True):
     """One metric of one cell; `cell` is None for the check across all cells.
@@ -199,12 +202,18 @@ def conclude(case: Case, verdict: Verdict, evidence: Evidence, alpha: float) -> 
         check.reason = _why_inconclusive(case, evidence, alpha)
 
 
+def _values(case: Case) -> list[float]:
+    return [value for cell in case.cells for side in cell.known for value in side]
+
+
 def _why_inconclusive(case: Case, evidence: Evidence, alpha: float) -> str:
     runs = "+".join(map(str, case.runs))
     if evidence.effect is None:
         return "the baseline is zero, of which there is no percentage: allow an amount instead"
     if smallest_p(case.runs) > alpha:
         return f"{runs} runs can show nothing, whatever they measure: repeat more often"
+    if not case.floor.is_relative and case.floor.amount < _FINEST * max(map(abs, _values(case))):
+        return f"a floor of {case.floor} is too small to be measured beside values of this size"
     if evidence.is_beyond(case.floor):
         return f"beyond the floor, but {runs} runs may differ as much by chance"
     return f"{runs} runs do not exclude a regression beyond {case.floor}"

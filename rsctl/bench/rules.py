@@ -32,6 +32,11 @@ def rules_of(
     confirm: int | None = None,
 ) -> Rules:
     """The rules of a `gate:` block as it is written, and of options. Raises RsctlError."""
+    if baseline == "":
+        finding = error(
+            "baseline", "--baseline is empty", "give FILE, gs://…, s3://…, git:REF:PATH or a bench"
+        )
+        raise RsctlError(ExitCode.USAGE, finding)
     floors = {n: _floor(n, str(v)) for n, v in (block.get("max_regression") or {}).items()}
     for text in max_regression:
         name, _, amount = text.partition("=")

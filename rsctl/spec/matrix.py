@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from rsctl.findings import Finding, error
@@ -26,6 +26,7 @@ from rsctl.spec.yaml_tree import (
 
 MAX_CELLS = 1000
 _RESERVED = ("exclude", "include")
+_ONCE = "write it once; `repeat` of the bench measures a cell several times"
 
 
 def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
@@ -43,6 +44,8 @@ def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
             yield from _check_axis(entry, entry.value, decoder)
     if _size(parts) > MAX_CELLS:
         yield error("matrix", f"more than {MAX_CELLS} cells", "shorten the lists", "matrix")
+    else:
+        yield from _check_included(root, parts)
 
 
 def _check_axis(axis: Entry, values: Sequence, decoder: Decoder) -> Iterator[Finding]:
@@ -51,6 +54,24 @@ def _check_axis(axis: Entry, values: Sequence, decoder: Decoder) -> Iterator[Fin
         yield axis.key.mark.error("matrix", f"no values for {name}", "list at least one", path)
     items = [(f"{path}[{index}]", value) for index, value in enumerate(values.items)]
     yield from _check_values(axis.key, path, items, decoder)
+    seen = set()
+    for here, value in items:
+        if (key := _comparable(plain(value))) in seen:
+            message = f"{name} has {describe(value)} twice"
+            yield value.mark.error("matrix", message, _ONCE, here)
+        seen.add(key)
+
+
+def _check_included(root: Mapping, parts: dict[str, Sequence]) -> Iterator[Finding]:
+    """An included cell that equals another one: nothing could tell their results apart."""
+    included = parts.get("include")
+    every = [_comparable({n: plain(node) for n, node in cell.items()}) for cell in cells(root)]
+    own = [item for item in (included.items if included else ()) if isinstance(item, Mapping)]
+    seen = set(every[: len(every) - len(own)])
+    for item, key in zip(own, every[len(every) - len(own) :], strict=True):
+        if key in seen:
+            yield item.mark.error("matrix", "the matrix has this cell twice", _ONCE, "matrix")
+        seen.add(key)
 
 
 def _check_cell(cell: Node, path: str, decoder: Decoder) -> Iterator[Finding]:
@@ -134,6 +155,13 @@ def _listed(node: Sequence | None) -> list[dict[str, Node]]:
 
 def _agrees(cell: dict[str, Node], rule: dict[str, Node]) -> bool:
     return all(name in cell and plain(cell[name]) == plain(node) for name, node in rule.items())
+
+
+def _comparable(value: Any) -> Hashable:
+    """Equal for values that are equal: 1, 1.0 and true are, as in a baseline's cells."""
+    if isinstance(value, dict):
+        return frozenset((name, _comparable(item)) for name, item in value.items())
+    return tuple(map(_comparable, value)) if isinstance(value, list) else value
 
 
 def plain(node: Node) -> Any:

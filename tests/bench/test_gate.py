@@ -293,6 +293,15 @@ def test_zero_baseline_with_an_amount() -> None:
     assert verdicts(gate) == ["regressed"]
 
 
+def test_an_amount_that_cannot_be_measured() -> None:
+    floors = {"throughput": Floor(1e-9, is_relative=False)}
+    check = evaluate(results(STEADY), results(STEADY), floors).checks[0]
+    assert (check.verdict.value, check.reason) == (
+        "inconclusive",
+        "a floor of 1e-09 is too small to be measured beside values of this size",
+    )
+
+
 @pytest.mark.parametrize(
     ("factor", "goal", "verdict"),
     [

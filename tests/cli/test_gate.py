@@ -130,6 +130,30 @@ def test_what_may_be_inconclusive(
     assert done.code == code
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message", "remedy"),
+    [
+        (
+            ("--baseline", "steady", "--max-regression", "thruput=5%"),
+            "neither the job file nor the baseline has a metric 'thruput'",
+            "did you mean throughput?",
+        ),
+        (
+            ("--baseline", "", "--max-regression", "throughput=5%"),
+            "--baseline is empty",
+            "give FILE, gs://…, s3://…, git:REF:PATH or a bench",
+        ),
+    ],
+)
+def test_what_cannot_be_meant(
+    rsctl: Cli, arguments: tuple[str, ...], message: str, remedy: str
+) -> None:
+    record("steady", STEADY)
+    record("now", STEADY)
+    done = rsctl("gate", "now", *arguments)
+    assert (done.code, done.err) == (2, f"error: {message}\n    -> {remedy}\n")
+
+
 def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
     record("now", [0.9 * v for v in STEADY])
     done = rsctl("gate", "now", "--baseline", baseline, *LIMIT)

@@ -51,6 +51,38 @@ def test_cells(read_text: Any, matrix: str, expected: list[dict[str, Any]]) -> N
     assert cells_of(read_text, matrix) == expected
 
 
+@pytest.mark.parametrize(
+    ("matrix", "key", "message"),
+    [
+        ("{run.args.w: [1, 1]}", "matrix.run.args.w[1]", "run.args.w has the number 1 twice"),
+        (
+            "{run.args.w: [1, 2, 1.0]}",
+            "matrix.run.args.w[2]",
+            "run.args.w has the number 1.0 twice",
+        ),
+        ("{run.args.w: [true, 1]}", "matrix.run.args.w[1]", "run.args.w has the number 1 twice"),
+        (
+            "{workers.count: [2, 4], include: [{workers.count: 4}]}",
+            "matrix",
+            "the matrix has this cell twice",
+        ),
+        (
+            "{include: [{workers.count: 4, limits.spot: true}, {limits.spot: true, workers.count: 4}]}",
+            "matrix",
+            "the matrix has this cell twice",
+        ),
+    ],
+)
+def test_equal_cells(read_text: Any, matrix: str, key: str, message: str) -> None:
+    findings = [f for f in read_text(HEAD + f"matrix: {matrix}\n").findings if f.is_error]
+    assert [(f.path, f.message) for f in findings] == [(key, message)]
+
+
+def test_an_excluded_cell_may_be_included_again(read_text: Any) -> None:
+    text = "matrix: {workers.count: [2, 4], exclude: [{workers.count: 4}], include: [{workers.count: 4}]}\n"
+    assert cells_of(read_text, text) == [{"workers.count": 2}, {"workers.count": 4}]
+
+
 def test_a_thousand_cells_and_no_more(read_text: Any) -> None:
     numbers = ", ".join(str(n + 1) for n in range(1000))
     assert len(cells_of(read_text, f"matrix: {{workers.count: [{numbers}]}}\n")) == 1000
