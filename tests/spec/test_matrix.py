@@ -67,7 +67,8 @@ def test_cells(read_text: Any, matrix: str, expected: list[dict[str, Any]]) -> N
             "the matrix has this cell twice",
         ),
         (
-            "{include: [{workers.count: 4, limits.spot: true}, {limits.spot: true, workers.count: 4}]}",
+            "{include: [{workers.count: 4, limits.spot: true}, "
+            "{limits.spot: true, workers.count: 4}]}",
             "matrix",
             "the matrix has this cell twice",
         ),
@@ -79,7 +80,10 @@ def test_equal_cells(read_text: Any, matrix: str, key: str, message: str) -> Non
 
 
 def test_an_excluded_cell_may_be_included_again(read_text: Any) -> None:
-    text = "matrix: {workers.count: [2, 4], exclude: [{workers.count: 4}], include: [{workers.count: 4}]}\n"
+    text = (
+        "matrix: {workers.count: [2, 4], exclude: [{workers.count: 4}], "
+        "include: [{workers.count: 4}]}\n"
+    )
     assert cells_of(read_text, text) == [{"workers.count": 2}, {"workers.count": 4}]
 
 
