@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from rsctl.catalog import load
+from rsctl.catalog.vertex import quotas_of
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
@@ -16,6 +18,7 @@ from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.units import Accelerator, Location
 from rsctl.targets.base import Plan
+from rsctl.targets.vertex.scheduling import strategy_of
 
 _SERVICES = ("aiplatform.googleapis.com", "logging.googleapis.com", "storage.googleapis.com")
 _PERMISSIONS = {
@@ -107,19 +110,13 @@ def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> 
 def needed_quotas(job: Job, plan: Plan) -> dict[str, int]:
     """What the plan's pools need of each quota: vCPUs or GPUs, by the metric's name."""
     catalog = load("vertex")
-    is_preemptible = job.limits.spot or job.targets.vertex.capacity in ("spot", "flex-start")
-    needed: dict[str, int] = {}
+    is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
+    needed: Counter[str] = Counter()
     for pool in plan.pools:
         machine = catalog.machines.get(pool.machine or "")
-        if machine and machine.quota:
-            needed[machine.quota] = needed.get(machine.quota, 0) + machine.vcpus * pool.count
-        wanted = Accelerator.parse(pool.accelerator) if pool.accelerator else None
-        gpu = catalog.gpus.get(wanted.type) if wanted else None
-        if wanted and gpu and gpu.quota:
-            name = gpu.quota
-            if is_preemptible:
-                name = name.replace("training_nvidia", "training_preemptible_nvidia")
-            needed[name] = needed.get(name, 0) + wanted.per_node * pool.count
+        if machine is not None:
+            wanted = Accelerator.parse(pool.accelerator) if pool.accelerator else None
+            needed += quotas_of(machine, wanted, pool.count, is_preemptible)
     return needed
 
 

@@ -182,6 +182,6 @@ def test_credentials_that_are_not_accepted(cloud: Cloud, job_of: JobOf, tmp_path
 
 def test_spot_machines_count_against_another_quota(job_of: JobOf) -> None:
     assert needed_quotas(job_of("limits: {spot: true}\n" + JOB), PLAN) == {
-        "custom_model_training_cpus": 96,
+        "custom_model_training_preemptible_cpus": 96,
         "custom_model_training_preemptible_nvidia_v100_gpus": 16,
     }

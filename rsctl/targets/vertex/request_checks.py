@@ -1,0 +1,128 @@
+"""Checks of the request as it is sent, overlay included: what the service refuses or ignores. Pure.
+
+Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
+"Configure compute resources"; reservations, "Use reservations with training"; NFS, "Mount an NFS
+share"; TPUs, "Train with TPU VMs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rsctl.catalog import Machine, load
+from rsctl.catalog.vertex import has_tpus
+from rsctl.findings import Finding, error, note, warning
+from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.vertex.spec_keys import key_of
+from rsctl.targets.vertex.worker_pools import count_of, roles_of, specs_of
+
+_OPTIONS = "targets.vertex"
+_RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
+_PLUGINS = {
+    "tcpx": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev",
+    "tcpxo": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpxo-dev",
+}
+"""Google's images of the plugins for NCCL: GoogleCloudPlatform/container-engine-accelerators."""
+
+
+def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
+    """What is wrong with a CustomJob, by the keys of the spec that its fields come from."""
+    spec, roles = body.get("jobSpec"), roles_of(body)
+    spec = spec if isinstance(spec, dict) else {}
+    pools = [(number, pool) for number, pool in enumerate(specs_of(body)) if pool]
+    for number, pool in pools:
+        yield from _disk(number, pool, key_of(_field(number, "machine_spec.machine_type"), roles))
+        yield from _reservation(pool, spec)
+    if any(pool.get("nfsMounts") for _, pool in pools):
+        yield from _nfs(spec)
+    yield from _tpus(pools)
+    yield from _network(job, pools)
+
+
+def _field(number: int, name: str) -> str:
+    return f"job_spec.worker_pool_specs[{number}].{name}"
+
+
+def _mapping(parent: dict[str, Any], name: str) -> dict[str, Any]:
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _machine(pool: dict[str, Any]) -> Machine | None:
+    return load("vertex").machines.get(str(_mapping(pool, "machineSpec").get("machineType")))
+
+
+def _disk(number: int, pool: dict[str, Any], machine_key: str) -> Iterator[Finding]:
+    kind, machine = _mapping(pool, "diskSpec").get("bootDiskType"), _machine(pool)
+    if kind is None or machine is None or not machine.disks or kind in machine.disks:
+        return
+    role = {0: "chief", 1: "workers"}.get(number, machine_key.partition(".machine")[0])
+    message = f"{machine.name} takes the boot disk {' or '.join(machine.disks)} only, not {kind}"
+    remedy = f"remove it, which is {machine.disks[0]} there, or set one for each pool: "
+    remedy += f"boot_disk: {{{role.removeprefix('roles.')}: {machine.disks[0]}}}"
+    yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
+
+
+def _reservation(pool: dict[str, Any], spec: dict[str, Any]) -> Iterator[Finding]:
+    affinity = _mapping(_mapping(pool, "machineSpec"), "reservationAffinity")
+    if affinity.get("reservationAffinityType") not in _RESERVED:
+        return
+    path = f"{_OPTIONS}.reservation"
+    if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
+        message = "flex start takes no machines of a reservation"
+        remedy = "remove it, or set targets.vertex.capacity: standard"
+        yield error("reservation", message, remedy, path)
+    if spec.get("persistentResourceId"):
+        message = "a job on a persistent resource has that resource's machines, reserved or not"
+        remedy = "remove it, or remove targets.vertex.persistent_resource"
+        yield error("reservation", message, remedy, path)
+
+
+def _nfs(spec: dict[str, Any]) -> Iterator[Finding]:
+    if spec.get("network") or spec.get("pscInterfaceConfig"):
+        return
+    message = "an NFS server is in a network of yours, and the job is connected to none"
+    remedy = f"set {_OPTIONS}.network, or {_OPTIONS}.psc"
+    yield error("mount", message, remedy, f"{_OPTIONS}.nfs")
+
+
+def _tpus(pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    if not any(has_tpus(_mapping(pool, "machineSpec")) for _, pool in pools):
+        return
+    if len(pools) > 1 or any(count_of(pool) != 1 for _, pool in pools):
+        message = "a job with TPUs has one worker pool with one replica, which is one slice"
+        remedy = f"set workers.count: 1 and {_OPTIONS}.tpu_topology for a slice of several hosts"
+        remedy += ", without reducers and other roles"
+        yield error("tpu", message, remedy, "workers.count")
+
+
+def _network(job: Job, pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    """What NCCL needs on machines with a network of their own, if gradients leave a node at all."""
+    workers = [pool for number, pool in pools if number in (0, 1)]
+    if sum(count_of(pool) for pool in workers) < 2:
+        return
+    for machine in {m.name: m for m in map(_machine, workers) if m and m.nccl_setup}.values():
+        if machine.nccl_setup == "gib":
+            yield from _rdma(job, machine)
+        else:
+            message = (
+                f"{machine.name} exchanges gradients by {machine.own_transport} only with Google's "
+                "plugin for NCCL in the image; without it NCCL uses TCP, at a part of the rate"
+            )
+            remedy = f"install the plugin from {_PLUGINS[str(machine.nccl_setup)]} in the image"
+            remedy += "; NCCL_DEBUG=INFO shows which plugin NCCL has loaded"
+            yield warning("nccl-plugin", message, remedy, "image")
+
+
+def _rdma(job: Job, machine: Machine) -> Iterator[Finding]:
+    script = "/usr/local/gib/scripts/set_nccl_env.sh"
+    needs = f"NCCL uses {machine.own_transport} of {machine.name} with the variables of {script}"
+    if job.run.is_launched:
+        message = f"{needs}: rsctl-launch sets them, and warns where a node has no such file"
+        yield note("nccl-setup", message, None, "workers.machine")
+        return
+    message = f"{needs}, and {unlaunched(job)[0]} leaves out rsctl-launch, which would set them"
+    remedy = f"have the command begin with: source {script}"
+    yield warning("nccl-setup", message, remedy, "run.command")
