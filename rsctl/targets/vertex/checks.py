@@ -185,7 +185,7 @@ class QuotaPool(NamedTuple):
     """Nodes that count against quotas: the key of how many they are, and what each is."""
 
     key: str
-    count: int
+    nodes: int
     machine: Machine
     accelerator: Optional[Accelerator] = None
 
@@ -197,7 +197,7 @@ def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
     wanted: Counter[str] = Counter()
     by_quota: dict[str, list[QuotaPool]] = {}
     for pool in pools:
-        own = quotas_of(pool.machine, pool.accelerator, pool.count, is_preemptible)
+        own = quotas_of(pool.machine, pool.accelerator, pool.nodes, is_preemptible)
         wanted += own
         for quota in own:
             by_quota.setdefault(quota, []).append(pool)
@@ -205,8 +205,8 @@ def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
         usual = rules().default_quota(quota, region)
         if usual is None or wanted[quota] <= usual:
             continue
-        nodes = " and ".join(f"{pool.count} x {pool.machine.name}" for pool in counted)
-        have = f"{nodes} have {wanted[quota]} vCPUs"
+        machines = " and ".join(f"{pool.nodes} x {pool.machine.name}" for pool in counted)
+        have = f"{machines} have {wanted[quota]} vCPUs"
         key = counted[-1].key
         if quota == PREEMPTIBLE_CPUS:
             message = f"{have}, which count against {quota}; projects were seen with {usual} of it"
