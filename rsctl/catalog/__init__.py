@@ -21,6 +21,11 @@ T = TypeVar("T")
 FOLDER = Path(__file__).parent
 COMPILED = FOLDER / "data.json"
 """All YAML files of the folder; made by `make schema`."""
+_NCCL_NEEDS = {
+    "gib": "the variables of /usr/local/gib/scripts/set_nccl_env.sh",
+    "tcpx": "Google's plugin for NCCL in the image",
+    "tcpxo": "Google's plugin for NCCL in the image",
+}
 _VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
 
 
@@ -66,6 +71,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     disks: list[str] = []
     tpu: bool = False
     topologies: list[str] = []
+
+    @property
+    def nccl_needs(self) -> str | None:
+        """What NCCL uses the machine's own transport with; None where it needs nothing more."""
+        return _NCCL_NEEDS.get(self.nccl_setup or "")
 
     def counts(self, accelerator: str) -> list[int]:
         """How many accelerators of a name a node of this type can have."""

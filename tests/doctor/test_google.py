@@ -287,7 +287,7 @@ def test_granted_scopes_are_told_before_a_call_is_refused() -> None:
     class Credentials:
         granted_scopes = ("https://www.googleapis.com/auth/devstorage.read_only",)
 
-    with pytest.raises(RsctlError, match="devstorage.read_only, without cloud-platform"):
+    with pytest.raises(RsctlError, match=r"devstorage\.read_only, without cloud-platform"):
         scopes_of(Credentials())
 
 
