@@ -11,7 +11,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 _WRITES_LOGS = ("roles/logging.logWriter", "roles/logging.admin", "roles/editor", "roles/owner")
 _MULTI_REGIONS = {"US": "us-", "EU": "europe-", "ASIA": "asia-"}
-_DUAL_REGIONS = {
+_DUAL_REGIONS: dict[str, tuple[str, ...]] = {
     "NAM4": ("us-central1", "us-east1"),
     "EUR4": ("europe-north1", "europe-west4"),
     "EUR5": ("europe-west1", "europe-west2"),
@@ -91,7 +91,7 @@ def bucket_region(google: Google, bucket: str, region: str) -> str:
 
 def _contains(location: str, placement: Optional[Any], region: str) -> bool:
     places = placement.get("dataLocations", []) if isinstance(placement, dict) else []
-    regions = [str(each).lower() for each in places] or _DUAL_REGIONS.get(location, ())
+    regions = tuple(str(each).lower() for each in places) or _DUAL_REGIONS.get(location, ())
     if location in _MULTI_REGIONS and not regions:
         return region.startswith(_MULTI_REGIONS[location])
     return region in (location.lower(), *regions)

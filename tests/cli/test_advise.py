@@ -301,8 +301,8 @@ def test_a_sweep_with_a_wrong_value_is_refused_before_it_begins(rsctl: Cli) -> N
     [
         (
             "h200:8",
-            "nodes get 400 Gbit/s in each direction by TCP; RDMA of 3200 Gbit/s, with the variables "
-            "of /usr/local/gib/scripts/set_nccl_env.sh, is not counted on",
+            "nodes get 400 Gbit/s in each direction by TCP; RDMA of 3200 Gbit/s, with the "
+            "variables of /usr/local/gib/scripts/set_nccl_env.sh, is not counted on",
         ),
         (
             "h100:8",

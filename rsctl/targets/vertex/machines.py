@@ -155,7 +155,10 @@ def _impossible(accelerator: Accelerator) -> Finding:
     counts = sorted({count for m in machines for count in m.counts(accelerator.type)})
     listed = ", ".join(str(count) for count in counts)
     message = f"no machine has {accelerator.per_node} of {accelerator.type}"
-    return error("accelerator", message, f"possible are: {listed}", _ACCELERATOR)
+    remedy = f"possible are: {listed}"
+    if is_tpu(accelerator):
+        remedy += "; these are one host's, and targets.vertex.tpu_topology is a slice of several"
+    return error("accelerator", message, remedy, _ACCELERATOR)
 
 
 def _retired(accelerator: Accelerator, why: str) -> Finding:

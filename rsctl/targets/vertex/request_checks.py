@@ -15,8 +15,8 @@ from rsctl.catalog.vertex import has_tpus
 from rsctl.findings import Finding, error, note, warning
 from rsctl.spec.job import Job
 from rsctl.targets.launch_command import unlaunched
-from rsctl.targets.vertex.spec_keys import key_of
-from rsctl.targets.vertex.worker_pools import count_of, roles_of, specs_of
+from rsctl.targets.vertex.tpus import several_replicas
+from rsctl.targets.vertex.worker_pools import Roles, count_of, key_of_role, roles_of, specs_of
 
 _OPTIONS = "targets.vertex"
 _RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
@@ -32,17 +32,13 @@ def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
     spec, roles = body.get("jobSpec"), roles_of(body)
     spec = spec if isinstance(spec, dict) else {}
     pools = [(number, pool) for number, pool in enumerate(specs_of(body)) if pool]
-    for number, pool in pools:
-        yield from _disk(number, pool, key_of(_field(number, "machine_spec.machine_type"), roles))
+    yield from _disks(pools, roles)
+    for _, pool in pools:
         yield from _reservation(pool, spec)
     if any(pool.get("nfsMounts") for _, pool in pools):
         yield from _nfs(spec)
     yield from _tpus(pools)
     yield from _network(job, pools)
-
-
-def _field(number: int, name: str) -> str:
-    return f"job_spec.worker_pool_specs[{number}].{name}"
 
 
 def _mapping(parent: dict[str, Any], name: str) -> dict[str, Any]:
@@ -54,15 +50,22 @@ def _machine(pool: dict[str, Any]) -> Machine | None:
     return load("vertex").machines.get(str(_mapping(pool, "machineSpec").get("machineType")))
 
 
-def _disk(number: int, pool: dict[str, Any], machine_key: str) -> Iterator[Finding]:
-    kind, machine = _mapping(pool, "diskSpec").get("bootDiskType"), _machine(pool)
-    if kind is None or machine is None or not machine.disks or kind in machine.disks:
-        return
-    role = {0: "chief", 1: "workers"}.get(number, machine_key.partition(".machine")[0])
-    message = f"{machine.name} takes the boot disk {' or '.join(machine.disks)} only, not {kind}"
-    remedy = f"remove it, which is {machine.disks[0]} there, or set one for each pool: "
-    remedy += f"boot_disk: {{{role.removeprefix('roles.')}: {machine.disks[0]}}}"
-    yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
+def _disks(pools: list[tuple[int, dict[str, Any]]], roles: Roles) -> Iterator[Finding]:
+    """Boot disks that machines do not take, once for each machine and type."""
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for number, pool in pools:
+        kind, machine = _mapping(pool, "diskSpec").get("bootDiskType"), _machine(pool)
+        if kind is not None and machine is not None and kind not in (machine.disks or [kind]):
+            own = key_of_role(roles[min(number, len(roles) - 1)]).removeprefix("roles.")
+            role = "chief" if number == 0 else own
+            wrong.setdefault((machine.name, str(kind)), []).append(role)
+    for (name, kind), named in wrong.items():
+        disks = load("vertex").machines[name].disks
+        each = ", ".join(f"{role}: {disks[0]}" for role in named)
+        message = f"{name} takes the boot disk {' or '.join(disks)} only, not {kind}"
+        remedy = f"remove it, which is {disks[0]} there, or set one for each pool: "
+        remedy += f"boot_disk: {{{each}}}"
+        yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
 
 
 def _reservation(pool: dict[str, Any], spec: dict[str, Any]) -> Iterator[Finding]:
@@ -92,10 +95,7 @@ def _tpus(pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
     if not any(has_tpus(_mapping(pool, "machineSpec")) for _, pool in pools):
         return
     if len(pools) > 1 or any(count_of(pool) != 1 for _, pool in pools):
-        message = "a job with TPUs has one worker pool with one replica, which is one slice"
-        remedy = f"set workers.count: 1 and {_OPTIONS}.tpu_topology for a slice of several hosts"
-        remedy += ", without reducers and other roles"
-        yield error("tpu", message, remedy, "workers.count")
+        yield several_replicas()
 
 
 def _network(job: Job, pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:

@@ -38,6 +38,8 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     if wanted and wanted not in machine.topologies:
         message = f"{machine.name} has no topology {quoted(wanted)}"
         yield error("tpu", message, f"use one of: {', '.join(machine.topologies)}", _TOPOLOGY)
+    if job.workers.count > 1:
+        yield several_replicas()
     if job.targets.vertex.capacity == "spot" or job.limits.spot:
         message = "TPUs cannot be had as spot machines"
         yield error("capacity", message, "set limits.spot: false", "limits.spot")
@@ -45,6 +47,14 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
         message = "NCCL is for GPUs, and the workers have TPUs"
         yield error("comm", message, "set comm.backend: auto", "comm.backend")
     yield from _launch_findings(job, machine)
+
+
+def several_replicas() -> Finding:
+    """The error for TPUs in more than one replica."""
+    message = "a job with TPUs has one worker pool with one replica, which is one slice"
+    remedy = f"set workers.count: 1 and {_TOPOLOGY} for a slice of several hosts, without reducers "
+    remedy += "and other roles"
+    return error("tpu", message, remedy, "workers.count")
 
 
 def _launch_findings(job: Job, machine: Machine) -> Iterator[Finding]:

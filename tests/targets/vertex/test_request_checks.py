@@ -38,8 +38,7 @@ REFUSED = {
         both(H200, vertex(boot_disk="pd-ssd")),
         [
             "error targets.vertex.boot_disk: a3-ultragpu-8g takes the boot disk hyperdisk-balanced "
-            "only, not pd-ssd -> remove it ... boot_disk: {chief: hyperdisk-balanced}",
-            "error targets.vertex.boot_disk: only, not pd-ssd -> {workers: hyperdisk-balanced}",
+            "only, not pd-ssd -> {chief: hyperdisk-balanced, workers: hyperdisk-balanced}",
         ],
     ),
     "pd-standard on B200 by overlay": (
@@ -74,6 +73,18 @@ REFUSED = {
     "two nodes of TPUs": (
         workers(2, "v6e:4"),
         ["error workers.count: one worker pool with one replica -> tpu_topology"],
+    ),
+    "TPUs and reducers": (
+        both(workers(2, "v6e:4"), {"reducers": {"count": "auto"}}),
+        ["error workers.count: one worker pool with one replica -> tpu_topology"],
+    ),
+    "TPUs and a role": (
+        both(workers(1, "v6e:4"), {"roles": {"ps": {}}}),
+        ["error workers.count: one worker pool with one replica -> tpu_topology"],
+    ),
+    "more TPUs than a host has": (
+        workers(1, "v5e:16"),
+        ["error workers.accelerator: no machine has 16 of v5e -> 1, 4, 8 ... tpu_topology"],
     ),
     "TPUs by overlay beside another pool": (
         both(
