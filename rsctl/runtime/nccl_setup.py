@@ -26,8 +26,8 @@ _PRINT = "import os; os.write(1, open('/proc/self/environ', 'rb').read() + b'end
 """What a shell has exported; Python adds to os.environ in the C locale."""
 _SLOW = "NCCL may use TCP in place of the machine's RDMA network, at a part of its rate"
 _REMEDY = (
-    f"set the variables of {SCRIPT} in run.env, or take an image whose command finds the script; "
-    "NCCL_DEBUG=INFO shows the network that NCCL uses"
+    "install Google's gIB plugin for NCCL in the image, which brings the script, or set its "
+    "variables in run.env; NCCL_DEBUG=INFO shows the network that NCCL uses"
 )
 
 
