@@ -11,7 +11,7 @@ from rsctl.advise.advice import Advice, make_advice
 from rsctl.advise.calibration import Calibration
 from rsctl.advise.profile import Profile
 from rsctl.advise.situation import Situation
-from rsctl.api.advice_situation import make_situation
+from rsctl.api.advice_situation import make_situation, rate_assumption
 from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
@@ -159,7 +159,8 @@ def _assumptions(spec: Job, situation: Situation) -> list[str]:
     cluster = situation.cluster
     found = ["each worker computes as long, whatever their number"]
     if cluster.worker_bits:
-        found.append(f"nodes get {cluster.worker_bits / 1e9:g} Gbit/s in each direction by TCP")
+        bits = cluster.worker_bits
+        found.append(rate_assumption(situation.target, situation.worker_machine, bits))
     if spec.comm.compression == "powersgd":
         found.append("PowerSGD is not modelled: gradients count in full")
     if situation.reducer_machines and cluster.inside and cluster.shares_work:

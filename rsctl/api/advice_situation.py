@@ -15,7 +15,7 @@ from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.plan import make_plan
 from rsctl.spec.job import Job
-from rsctl.target_info import TargetInfo
+from rsctl.target_info import TargetInfo, target_info
 from rsctl.targets.base import Plan, Pool, Submission, Target, count_of_role
 
 _SHARDED = re.compile(r"\b(fully_shard|FullyShardedDataParallel|deepspeed)\b")
@@ -161,7 +161,21 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
     machine = known.get(worker.machine or "")
     if machine is None or machine.own_transport is None:
         return None
-    return f"{machine.name} brings a transport of its own ({machine.own_transport})"
+    only = f", which NCCL uses with {machine.nccl_needs} only" if machine.nccl_needs else ""
+    return f"{machine.name} brings a transport of its own ({machine.own_transport}){only}"
+
+
+def rate_assumption(target: str, worker_machine: str | None, worker_bits: float) -> str:
+    """What is taken for the rate of the workers' cards, and what that depends on."""
+    info = target_info(target)
+    known = catalog.load(info.catalog).machines if info.catalog else {}
+    machine = known.get(worker_machine or "")
+    rate = f"nodes get {worker_bits / 1e9:g} Gbit/s in each direction by"
+    if machine is None or machine.nccl_needs is None:
+        return f"{rate} TCP"
+    if machine.nccl_setup == "gib":
+        return f"{rate} TCP; {machine.own_transport}, with {machine.nccl_needs}, is not counted on"
+    return f"{rate} {machine.own_transport}, with {machine.nccl_needs}; by TCP alone it is less"
 
 
 def _sharding(job: Job) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Optional, TypeVar
+from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
 
@@ -21,6 +21,11 @@ T = TypeVar("T")
 FOLDER = Path(__file__).parent
 COMPILED = FOLDER / "data.json"
 """All YAML files of the folder; made by `make schema`."""
+_NCCL_NEEDS = {
+    "gib": "the variables of /usr/local/gib/scripts/set_nccl_env.sh",
+    "tcpx": "Google's plugin for NCCL in the image",
+    "tcpxo": "Google's plugin for NCCL in the image",
+}
 _VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
 
 
@@ -38,6 +43,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     API, `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
     `choose` is False for what is never picked unless it is asked for. `arm` is True where the
     processors are Arm's, so that the image must be for linux/arm64.
+
+    `gpu_quota` is the quota of its accelerators where it is another than that of their kind.
+    `nccl_setup` is what NCCL needs for the machine's own transport. `disks` are the types of boot
+    disk that it takes, empty if all. `tpu` is True for a host of TPUs, and `topologies` are the
+    slices that it can be part of, that of one host first.
     """
 
     name: str
@@ -56,6 +66,16 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     quota: Optional[str] = None
     choose: bool = True
     arm: bool = False
+    gpu_quota: Optional[str] = None
+    nccl_setup: Optional[Literal["gib", "tcpx", "tcpxo"]] = None
+    disks: list[str] = []
+    tpu: bool = False
+    topologies: list[str] = []
+
+    @property
+    def nccl_needs(self) -> str | None:
+        """What NCCL uses the machine's own transport with; None where it needs nothing more."""
+        return _NCCL_NEEDS.get(self.nccl_setup or "")
 
     def counts(self, accelerator: str) -> list[int]:
         """How many accelerators of a name a node of this type can have."""
@@ -102,6 +122,12 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reducer: str
     machines: dict[str, Machine]
     gpus: dict[str, Gpu] = {}
+
+    def accelerator_named(self, enum: str) -> str | None:
+        """The spec's name of what the cloud's API calls `enum`, be it by one machine alone."""
+        own = (name for name, gpu in self.gpus.items() if gpu.enum == enum)
+        of_machines = (m.accelerator for m in self.machines.values() if enum and m.enum == enum)
+        return next(own, None) or next(of_machines, None)
 
 
 @lru_cache

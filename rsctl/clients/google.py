@@ -95,6 +95,11 @@ class Google:
         names = (getattr(credentials, name, "") for name in ("service_account_email", "account"))
         return next(filter(None, names), f"a user ({type(credentials).__name__})")
 
+    @property
+    def credentials(self) -> Any:
+        """The credentials of the calls. Raises RsctlError if there are none."""
+        return self._logged_in().credentials
+
     def _logged_in(self) -> Any:
         with self._lock:
             if self._session is None:

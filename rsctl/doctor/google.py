@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 from rsctl.catalog import load
+from rsctl.catalog.vertex import quotas_of
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
+from rsctl.doctor.google_setup import bucket_region, log_writer, missing_scope, scopes_of
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.units import Accelerator, Location
 from rsctl.targets.base import Plan
+from rsctl.targets.vertex.scheduling import strategy_of
 
 _SERVICES = ("aiplatform.googleapis.com", "logging.googleapis.com", "storage.googleapis.com")
 _PERMISSIONS = {
@@ -41,14 +45,23 @@ def google_checks(job: Job, plan: Plan) -> Iterator[Check]:
     yield who
     if who.verdict != "ok":
         return
+    yield run_check("scopes", lambda: scopes_of(google.credentials))
     yield run_check("apis", lambda: _apis(google, project))
     yield run_check("permissions", lambda: _permissions(google, project), "warning")
     if options.service_account:
         account = options.service_account
         yield run_check("service account", lambda: _act_as(google, project, account), "warning")
+        yield run_check("log", lambda: log_writer(google, project, account), "warning")
     yield from _quotas(google, project, region, job, plan)
     for bucket, needs in _buckets(job).items():
-        yield run_check(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
+        access = run_check(f"gs://{bucket}", lambda b=bucket, n=needs: _bucket(google, b, n))  # type: ignore[misc]
+        yield access
+        if access.verdict == "ok":
+            yield run_check(
+                f"gs://{bucket} region",
+                lambda b=bucket: bucket_region(google, b, region),  # type: ignore[misc]
+                "warning",
+            )
 
 
 def _google(project: str | None = None) -> Google:
@@ -60,7 +73,13 @@ def _apis(google: Google, project: str) -> str:
     names = "&".join(f"names=projects/{project}/services/{name}" for name in _SERVICES)
     base = google.endpoints.google_url("serviceusage")
     url = f"{base}/v1/projects/{project}/services:batchGet?{names}"
-    services = google.request("GET", url, path="targets.vertex.project").json().get("services", [])
+    try:
+        answer = google.request("GET", url, path="targets.vertex.project")
+    except RsctlError as problem:
+        if "authentication scopes" in str(problem):
+            raise missing_scope("the credentials' scopes are not enough") from None
+        raise
+    services = answer.json().get("services", [])
     enabled = {s["name"].rpartition("/")[2] for s in services if s.get("state") == "ENABLED"}
     missing = [name for name in _SERVICES if name not in enabled]
     if missing:
@@ -107,19 +126,13 @@ def _quotas(google: Google, project: str, region: str, job: Job, plan: Plan) -> 
 def needed_quotas(job: Job, plan: Plan) -> dict[str, int]:
     """What the plan's pools need of each quota: vCPUs or GPUs, by the metric's name."""
     catalog = load("vertex")
-    is_preemptible = job.limits.spot or job.targets.vertex.capacity in ("spot", "flex-start")
-    needed: dict[str, int] = {}
+    is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
+    needed: Counter[str] = Counter()
     for pool in plan.pools:
         machine = catalog.machines.get(pool.machine or "")
-        if machine and machine.quota:
-            needed[machine.quota] = needed.get(machine.quota, 0) + machine.vcpus * pool.count
-        wanted = Accelerator.parse(pool.accelerator) if pool.accelerator else None
-        gpu = catalog.gpus.get(wanted.type) if wanted else None
-        if wanted and gpu and gpu.quota:
-            name = gpu.quota
-            if is_preemptible:
-                name = name.replace("training_nvidia", "training_preemptible_nvidia")
-            needed[name] = needed.get(name, 0) + wanted.per_node * pool.count
+        if machine is not None:
+            wanted = Accelerator.parse(pool.accelerator) if pool.accelerator else None
+            needed += quotas_of(machine, wanted, pool.count, is_preemptible)
     return needed
 
 

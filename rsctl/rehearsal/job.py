@@ -6,7 +6,10 @@ only options that the job does not have get default values, and each is named.
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -130,8 +133,7 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
     if job.run.package is not None:
         yield from _missing_pip()
     elif job.image.uri and not is_packaged(job):
-        message = "processes cannot run an image that is used as it is"
-        yield error("image", message, "use --rehearse-with docker", "image.uri")
+        yield from _without_image(job)
     if job.run.launcher == "torchrun":
         yield from _missing_torch()
     elif job.run.launcher == "mpi":
@@ -143,6 +145,26 @@ def _runner_findings(job: Job, plan: Plan, runner: Kind) -> Iterator[Finding]:
         yield error("isolation", message, "use --rehearse-with docker", path)
 
 
+def _without_image(job: Job) -> Iterator[Finding]:
+    """What processes do where a job's image is one that rsctl does not build."""
+    command, docker = job.run.command, "use --rehearse-with docker"
+    started = "run.script" if job.run.script else "run.command"
+    script = job.run.script or (command[0] if command else None)
+    if script is None and job.run.module is None:
+        message = "the job runs the image's own command, and processes do not have the image"
+        yield error("image", message, f"set run.command, or {docker}", "image.uri")
+        return
+    message = f"processes do not have the image {job.image.uri}: they run the job's command with "
+    folder = str(job.image.source or os.getcwd())
+    message += f"{sys.executable} and its packages, in {folder}"
+    yield note("rehearsal", message, f"{docker} to run the image", "image.uri")
+    is_there = script is None or os.path.isfile(os.path.join(folder, script))
+    if not is_there and (job.run.script or not shutil.which(str(script))):
+        message = f"there is no {script} on this machine, seen from {folder}"
+        remedy = f"start rsctl in the folder that has it, set image.source, or {docker}"
+        yield error("rehearsal", message, remedy, started)
+
+
 def _missing_image(job: Job) -> Iterator[Finding]:
     from rsctl.image.commands import run_command
 
@@ -152,7 +174,6 @@ def _missing_image(job: Job) -> Iterator[Finding]:
 
 
 def _missing_pip() -> Iterator[Finding]:
-    import sys
     from importlib.util import find_spec
 
     if find_spec("pip") is None:
@@ -162,7 +183,6 @@ def _missing_pip() -> Iterator[Finding]:
 
 
 def _missing_torch() -> Iterator[Finding]:
-    import sys
     from importlib.util import find_spec
 
     if find_spec("torch") is None:
@@ -189,7 +209,7 @@ def make_settings(
         runner=runner,
         image=first,
         more_images=more_images,
-        source=str(job.image.source or "."),
+        source=str(job.image.source or os.getcwd()),
         entrypoint=[] if not job.run.is_launched else ["rsctl-launch"],
         options=own,
         behaviour={"pace": PACE, **behaviour},

@@ -29,6 +29,10 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
     defaults = {"RSCTL_TARGET": cluster.platform}
     if cluster.role != "reducer":
         _make_folders(environ)
+    if cluster.platform == "vertex" and cluster.role == "worker":
+        from rsctl.runtime.nccl_setup import nccl_variables
+
+        environ = {**environ, **nccl_variables(environ)}
     if cluster.platform == "sagemaker":
         from rsctl.runtime import sagemaker_env
 

@@ -154,8 +154,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Meta(description="Longest running time, such as 2h; then it is ended."),
     ] = None
     queue: Annotated[
-        Optional[Annotated[Duration, Meta(gt=0)]],
-        Meta(description="Longest wait for capacity, such as 30m."),
+        Union[Literal[0], Duration, None],
+        Meta(description="Longest wait for capacity, such as 30m. 0: no limit."),
     ] = None
     retries: Annotated[
         int, Meta(description="Restarts of the whole job after a failure.", ge=0, le=100)

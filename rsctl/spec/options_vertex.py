@@ -7,6 +7,8 @@ from msgspec import Meta, field
 
 from rsctl.spec.options_common import Overlay, Regions, Text, first_of
 
+BootDisk = Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]
+
 
 class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the names of one domain are resolved."""
@@ -110,8 +112,19 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Text], Meta(description="Id of a persistent resource to run on.")
     ] = None
     boot_disk: Annotated[
-        Optional[Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]],
-        Meta(description="Type of the workers' boot disk; workers.disk is its size."),
+        Union[BootDisk, dict[Text, BootDisk], None],
+        Meta(
+            description="Type of the boot disks of workers and roles; workers.disk is its size. Or "
+            "one for each of chief, workers, reducers and the job's roles, by name. Absent: the "
+            "machine's default."
+        ),
+    ] = None
+    tpu_topology: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$")]],
+        Meta(
+            description="Slice of TPUs, such as 4x4: one of several hosts, which are one replica. "
+            "Absent: one host."
+        ),
     ] = None
     nfs: Annotated[
         dict[Text, NfsMount],

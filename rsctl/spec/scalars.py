@@ -74,7 +74,7 @@ def _fits(value: object, choice: SpecType) -> bool:
     if choice.is_container:
         return False
     if choice.kind == "literal":
-        return value in choice.arguments
+        return any(type(value) is type(each) and value == each for each in choice.arguments)
     if choice.kind is None:
         return value is None
     if choice.kind is float:

@@ -81,7 +81,8 @@ def rank_findings(job: Job, chief: int, others: int, has_reducers: bool) -> Iter
 
     torchrun itself adds up the ranks of its nodes, however many each has.
     """
-    if job.workers.count == 1 or chief == others or not has_own_chief(job):
+    is_one_rank = chief == others or not job.run.is_launched  # without rsctl-launch none is ours
+    if job.workers.count == 1 or is_one_rank or not has_own_chief(job):
         return
     differ = f"the chief has {chief} rank(s) and every other worker {others}"
     same = "set workers.processes for the same number on all"

@@ -27,6 +27,9 @@ CATALOG = load("vertex")
         ("a100-80gb:1", "a2-ultragpu-1g"),
         ("h100:8", "a3-highgpu-8g"),
         ("h200:8", "a3-ultragpu-8g"),
+        ("v5e:4", "ct5lp-hightpu-4t"),
+        ("v6e", "ct6e-standard-1t"),
+        ("tpu7x:4", "tpu7x-standard-4t"),
         ("l4:3", None),
         ("unknown", None),
     ],
@@ -50,7 +53,9 @@ def test_every_accelerator_that_is_sold_can_be_had() -> None:
 
 def test_a_machine_has_gpus_or_takes_them_and_says_what_the_api_calls_them() -> None:
     for machine in CATALOG.machines.values():
-        assert (machine.accelerator is None) == (not machine.accelerators) == (not machine.enum)
+        assert (machine.accelerator is None) == (not machine.accelerators)
+        assert (machine.accelerator is None) == (not machine.enum and not machine.topologies)
+        assert machine.tpu == bool(machine.topologies)
         assert not (machine.accelerator and machine.attach)
         for written in machine.attached_gbps:
             assert Accelerator(written).per_node in machine.counts(Accelerator(written).type)

@@ -294,3 +294,32 @@ def test_a_sweep_with_a_wrong_value_is_refused_before_it_begins(rsctl: Cli) -> N
     done = rsctl("advise", "job.yaml", "--sweep", "workers.count=2..99999")
     assert (done.code, done.out) == (2, "")
     assert "expected a whole number from 1 to 10000" in done.err
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "assumed"),
+    [
+        (
+            "h200:8",
+            "nodes get 400 Gbit/s in each direction by TCP; RDMA of 3200 Gbit/s, with the "
+            "variables of /usr/local/gib/scripts/set_nccl_env.sh, is not counted on",
+        ),
+        (
+            "h100:8",
+            "nodes get 1000 Gbit/s in each direction by GPUDirect-TCPX, with Google's plugin for "
+            "NCCL in the image; by TCP alone it is less",
+        ),
+        ("a100-40gb:8", "nodes get 100 Gbit/s in each direction by TCP"),
+    ],
+)
+def test_a_network_of_the_machines_own_is_promised_with_what_it_needs(
+    rsctl: Cli, accelerator: str, assumed: str
+) -> None:
+    job = rsctl.write(
+        "name: j\nimage: {uri: us-docker.pkg.dev/p/r/i:1}\nrun: {script: t.py}\n"
+        f"outputs: gs://bucket/out\nworkers: {{count: 4, accelerator: '{accelerator}'}}\n"
+        "model: {parameters: 7B, dtype: bf16, step_seconds: 0.4}\n"
+        "targets: {vertex: {project: my-project, region: us-central1}}\n"
+    )
+    done = rsctl("advise", job, "-t", "vertex", "-o", "json")
+    assert assumed in done.json["assumptions"]

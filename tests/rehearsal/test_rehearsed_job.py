@@ -152,8 +152,38 @@ def test_an_image_that_is_used_as_it_is_stays(tmp_path: Path) -> None:
     made = make_settings(submission, "docker", {})
     assert (made.image, made.entrypoint) == ("mine:1", [])
     assert ensure_planned_image(submission, print) == "mine:1"
-    [_, refused] = rehearsal_findings(Submission(plan, job), "process")
-    assert (refused.severity, refused.path) == ("error", "image.uri")
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ({"script": "train.py", "launcher": "once"}, [("note", "image.uri")]),
+        ({"command": ["ls"], "launcher": "none"}, [("note", "image.uri")]),
+        ({"command": ["./train.py"], "launcher": "once"}, [("note", "image.uri")]),
+        ({"module": "a.b", "launcher": "once"}, [("note", "image.uri")]),
+        (
+            {"script": "ls", "launcher": "once"},
+            [("note", "image.uri"), ("error", "run.script")],
+        ),
+        (
+            {"command": ["/opt/no/start.sh"], "launcher": "none"},
+            [("note", "image.uri"), ("error", "run.command")],
+        ),
+        ({"args": ["--x"], "launcher": "none"}, [("error", "image.uri")]),
+    ],
+)
+def test_processes_run_the_command_of_an_image_that_they_do_not_have(
+    run: dict[str, Any],
+    expected: list[tuple[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = make_job(tmp_path, image={"uri": "mine:1"}, run=run)
+    submission = Submission(make_plan("vertex", tag="mine:1"), job)
+    found = rehearsal_findings(submission, "process")
+    assert [(f.severity, f.path) for f in found[1:]] == expected
+    assert make_settings(submission, "process", {}).source == str(tmp_path)
 
 
 def test_notes_say_what_stands_in(tmp_path: Path) -> None:

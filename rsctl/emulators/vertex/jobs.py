@@ -16,7 +16,7 @@ from rsctl.emulators.vertex.job_filter import JobFilter
 from rsctl.emulators.vertex.job_record import JobRecord
 from rsctl.emulators.vertex.log_store import utc_now
 from rsctl.emulators.vertex.machines import demand
-from rsctl.emulators.vertex.rules import problems
+from rsctl.emulators.vertex.rules import default_disk, problems
 from rsctl.targets.vertex.api_fields import MESSAGES
 from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
 
@@ -124,8 +124,9 @@ class Jobs:
             raise self._emulator.refuse(400, "INVALID_ARGUMENT", found)
         for pool in filter(None, job["jobSpec"]["workerPoolSpecs"]):
             pool.setdefault("replicaCount", "1")
+            disk = default_disk(pool.get("machineSpec", {}).get("machineType", ""))
             pool["diskSpec"] = {
-                "bootDiskType": "pd-ssd", "bootDiskSizeGb": 100, **pool.get("diskSpec", {}),
+                "bootDiskType": disk, "bootDiskSizeGb": 100, **pool.get("diskSpec", {}),
             }  # fmt: skip
         return job
 

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.catalog import Catalog, Machine, load
+from rsctl.catalog.vertex import quotas_of
+from rsctl.targets.vertex.worker_pools import accelerator_of
 
 _NO_GPU = ("", "ACCELERATOR_TYPE_UNSPECIFIED")
-_PREFIX = "custom_model_training_"
 
 
 def machine_problems(machine: dict[str, Any]) -> Iterator[str]:
@@ -35,14 +36,9 @@ def demand(spec: dict[str, Any]) -> Counter[str]:
     for pool in filter(None, spec.get("workerPoolSpecs", [])):
         machine, count = pool.get("machineSpec", {}), int(pool.get("replicaCount", "1"))
         known = catalog.machines.get(machine.get("machineType", ""))
-        if known and known.quota:
-            wanted[known.quota] += known.vcpus * count
-        gpu = _gpu_name(catalog, machine.get("acceleratorType", ""))
-        quota = catalog.gpus[gpu].quota if gpu else None
-        if quota:
-            if strategy in ("SPOT", "FLEX_START"):
-                quota = f"{_PREFIX}preemptible_{quota.removeprefix(_PREFIX)}"
-            wanted[quota] += machine.get("acceleratorCount", 0) * count
+        if known is not None:
+            each = accelerator_of(machine)
+            wanted += quotas_of(known, each, count, strategy in ("SPOT", "FLEX_START"))
     return wanted
 
 
@@ -53,7 +49,7 @@ def size(machine_type: str) -> tuple[int, float] | None:
 
 
 def _gpu_name(catalog: Catalog, enum: str) -> str | None:
-    return next((name for name, gpu in catalog.gpus.items() if gpu.enum == enum), None)
+    return catalog.accelerator_named(enum) if enum not in _NO_GPU else None
 
 
 def _accelerators(
@@ -64,6 +60,9 @@ def _accelerators(
         yield "accelerator_type and accelerator_count go together"
         return
     gpu = _gpu_name(catalog, enum)
+    if known is not None and known.tpu:
+        yield from _slice(machine, known)
+        return
     if gpu and catalog.gpus[gpu].retired:
         yield f'Accelerator "{enum}" is not supported: {catalog.gpus[gpu].retired}.'
     if known is None or enum.startswith("TPU"):
@@ -71,8 +70,17 @@ def _accelerators(
     if enum in _NO_GPU:
         if known.accelerators:
             yield f'Machine type "{known.name}" needs its accelerators: {known.accelerators}'
-    elif gpu is None or count not in known.counts(gpu):
+    elif gpu is None or known.enum not in (None, enum) or count not in known.counts(gpu):
         yield f'{count} accelerators "{enum}" are not supported for machine type "{known.name}".'
+
+
+def _slice(machine: dict[str, Any], known: Machine) -> Iterator[str]:
+    """The topology that a TPU machine is part of; older requests name the chips in its place."""
+    topology = machine.get("tpuTopology", "")
+    if not topology and machine.get("acceleratorType", "") in _NO_GPU:
+        yield f'Required field is not set: machine_spec.tpu_topology of "{known.name}"'
+    elif topology and topology not in known.topologies:
+        yield f'TPU topology "{topology}" is not supported for machine type "{known.name}".'
 
 
 def _reservation(affinity: dict[str, Any]) -> Iterator[str]:

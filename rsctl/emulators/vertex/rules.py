@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from rsctl.catalog import load
-from rsctl.catalog.vertex import rules
+from rsctl.catalog.vertex import has_tpus, rules
 from rsctl.emulators.vertex.machines import machine_problems
 from rsctl.targets.vertex.proto_json import seconds, snake
 
@@ -19,6 +19,7 @@ _MOST_PACKAGES = 100
 _LONGEST_NAME = 128
 _MOST_LABELS = 64
 _DISKS = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
+_RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
 _LABEL_KEY = re.compile(r"[^\W\dA-Z_][^\WA-Z]*(-[^\WA-Z]*)*")
 _LABEL_VALUE = re.compile(r"([^\WA-Z]|-)*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,6 +47,12 @@ def problems(job: dict[str, Any], persistent: Collection[str] = ()) -> Iterator[
             yield f"worker_pool_specs[{number}]: {problem}"
     yield from _scheduling(spec.get("scheduling", {}), [pool for pool in pools if pool])
     yield from _environment(spec)
+    if spec.get("persistentResourceId") and any(
+        pool.get("machineSpec", {}).get("reservationAffinity", {}).get("reservationAffinityType")
+        in _RESERVED
+        for pool in pools
+    ):
+        yield "Reservations cannot be used on a persistent resource"
     wanted = spec.get("persistentResourceId", "")
     if wanted and wanted not in persistent:
         yield f"The PersistentResource {wanted} does not exist"
@@ -86,7 +93,7 @@ def _pool(pool: dict[str, Any], is_persistent: bool) -> Iterator[str]:
     machine = pool.get("machineSpec", {})
     if machine or not is_persistent:
         yield from machine_problems(machine)
-    yield from _disk(pool.get("diskSpec", {}))
+    yield from _disk(pool.get("diskSpec", {}), machine.get("machineType", ""))
     for mount in pool.get("nfsMounts", []):
         if not mount.get("server") or not mount.get("path", "").startswith("/"):
             yield "an nfs mount needs a server and a path that begins with /"
@@ -125,10 +132,19 @@ def _variables(env: list[dict[str, str]], spec: str) -> Iterator[str]:
         yield f"{spec}.env has a name twice"
 
 
-def _disk(disk: dict[str, Any]) -> Iterator[str]:
+def default_disk(machine_type: str) -> str:
+    """The type of boot disk that a machine gets where the job names none."""
+    known = load("vertex").machines.get(machine_type)
+    return known.disks[0] if known and known.disks else _DISKS[0]
+
+
+def _disk(disk: dict[str, Any], machine_type: str) -> Iterator[str]:
     least, most = rules().disk_gb
-    if disk.get("bootDiskType", _DISKS[0]) not in _DISKS:
+    known, kind = load("vertex").machines.get(machine_type), disk.get("bootDiskType")
+    if kind is not None and kind not in _DISKS:
         yield f"boot_disk_type is one of {', '.join(_DISKS)}"
+    elif kind is not None and known and known.disks and kind not in known.disks:
+        yield f'Disk type "{kind}" is not supported for machine type "{machine_type}".'
     if not least <= disk.get("bootDiskSizeGb", least) <= most:
         yield f"boot_disk_size_gb must be from {least} to {most}"
 
@@ -137,7 +153,10 @@ def _scheduling(scheduling: dict[str, Any], pools: list[dict[str, Any]]) -> Iter
     strategy = scheduling.get("strategy", "STANDARD")
     timeout = scheduling.get("timeout")
     machines = [pool.get("machineSpec", {}) for pool in pools]
-    has_tpu = any(m.get("acceleratorType", "").startswith("TPU") for m in machines)
+    has_tpu = any(has_tpus(machine) for machine in machines)
+    reserved = [m.get("reservationAffinity", {}).get("reservationAffinityType") for m in machines]
+    if strategy == "FLEX_START" and any(kind in _RESERVED for kind in reserved):
+        yield "Reservations cannot be used with the strategy FLEX_START"
     if timeout and seconds(timeout) <= 0:
         yield "scheduling.timeout must be greater than 0"
     if "maxWaitDuration" in scheduling and strategy != "FLEX_START":
@@ -151,11 +170,13 @@ def _scheduling(scheduling: dict[str, Any], pools: list[dict[str, Any]]) -> Iter
 
 
 def _flex_start(machines: list[dict[str, Any]], timeout: str | None) -> Iterator[str]:
-    allowed, gpus = rules().flex_start, load("vertex").gpus
+    allowed, catalog = rules().flex_start, load("vertex")
+    gpus = catalog.gpus
     if any(machine != machines[0] for machine in machines):
         yield "with FLEX_START all worker pools must have the same machine_spec"
     enums = {gpus[name].enum for name in allowed.gpus}
-    if any(machine.get("acceleratorType") not in enums for machine in machines):
+    kinds = (catalog.accelerator_named(machine.get("acceleratorType", "")) for machine in machines)
+    if any(kind not in allowed.gpus for kind in kinds):
         yield f"FLEX_START is for machines with {', '.join(sorted(map(str, enums)))} only"
     if timeout and seconds(timeout) > allowed.longest:
         yield f"with FLEX_START scheduling.timeout is at most {allowed.longest}s"
@@ -163,6 +184,9 @@ def _flex_start(machines: list[dict[str, Any]], timeout: str | None) -> Iterator
 
 def _environment(spec: dict[str, Any]) -> Iterator[str]:
     """What surrounds the containers."""
+    has_nfs = any(pool.get("nfsMounts") for pool in spec.get("workerPoolSpecs", []))
+    if has_nfs and not spec.get("network") and not spec.get("pscInterfaceConfig"):
+        yield "nfs_mounts need network or psc_interface_config"
     account = spec.get("serviceAccount", "")
     if account and not _ACCOUNT.fullmatch(account):
         yield f"Service account {account!r} is not an email address"

@@ -141,6 +141,9 @@ def _spot(job: Job) -> Iterator[Finding]:
     if job.checkpoints is None:
         message = "a spot job that is interrupted starts from the beginning without checkpoints"
         yield warning("spot", message, "set checkpoints: s3://BUCKET/FOLDER", "limits.spot")
+    if job.limits.queue == 0:
+        message = "SageMaker always limits the wait for spot machines"
+        yield error("unsupported", message, "set limits.queue: 1d", "limits.queue")
     if job.limits.queue is None:
         message = f"the job waits for spot machines for {DEFAULT_SPOT_WAIT // _DAY} day in all"
         yield note("spot", message, "set limits.queue", "limits.spot")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import Optional
+from typing import NamedTuple, Optional
 
 from rsctl.catalog import Machine
-from rsctl.catalog.vertex import rules
-from rsctl.findings import Finding, RsctlError, error, warning
+from rsctl.catalog.vertex import PREEMPTIBLE_CPUS, quotas_of, rules
+from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.image.findings import image_findings
 from rsctl.image.package import package_findings
 from rsctl.image.python_package import python_package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.image.registry.names import parse_repository
 from rsctl.spec.job import Job
-from rsctl.spec.units import Size
+from rsctl.spec.units import Accelerator, Size
 from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
+from rsctl.targets.vertex.scheduling import strategy_of
 
 _GB = 10**9
 _SECRETS = "keep it in Secret Manager, and let the script read it by the job's service account"
@@ -30,6 +32,7 @@ def job_findings(job: Job) -> Iterator[Finding]:
     yield from _image(job)
     yield from _launch(job)
     yield from _mounts(job)
+    yield from _disk_names(job)
 
 
 def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
@@ -50,6 +53,17 @@ def node_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
 def disk_gb(size: Size) -> int:
     """A boot disk in the GB of the API, none less than what was asked for."""
     return -(-int(size) // _GB)
+
+
+def boot_disk(job: Job, role: str) -> Optional[str]:
+    """The type of a role's boot disks, the roles `chief`, `workers` and `reducers` among them.
+
+    One type for all does not mean the reducers'; the chief has the workers' unless it has its own.
+    """
+    given = job.targets.vertex.boot_disk
+    if given is None or isinstance(given, str):
+        return given
+    return given.get(role) or (given.get("workers") if role == "chief" else None)
 
 
 def _image(job: Job) -> Iterator[Finding]:
@@ -125,6 +139,16 @@ def _disk(job: Job) -> Iterator[Finding]:
             yield error("disk", message, f"set {key}: {low}GB", key)
 
 
+def _disk_names(job: Job) -> Iterator[Finding]:
+    given = job.targets.vertex.boot_disk
+    known = ["chief", "workers", "reducers", *job.roles]
+    for name in given if isinstance(given, dict) else ():
+        if name not in known:
+            message = f"the job has no role {quoted(name)}"
+            path = f"targets.vertex.boot_disk.{name}"
+            yield error("disk", message, f"use one of: {', '.join(known)}", path)
+
+
 def _mounts(job: Job) -> Iterator[Finding]:
     for key, mounts in (("nfs", job.targets.vertex.nfs), ("lustre", job.targets.vertex.lustre)):
         for name in mounts:
@@ -157,21 +181,40 @@ def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
         )
 
 
-def quota_findings(job: Job, pools: list[tuple[str, int, Machine]]) -> Iterator[Finding]:
-    """More CPUs of one kind than a project may use by default.
+class QuotaPool(NamedTuple):
+    """Nodes that count against quotas: the key of how many they are, and what each is."""
 
-    `pools` have the key of what is too much, the number of nodes, and their machine.
-    """
-    for quota in dict.fromkeys(machine.quota for _, _, machine in pools):
-        usual = rules().default_quota(quota or "", job.targets.vertex.first_region or "")
-        counted = [pool for pool in pools if pool[2].quota == quota]
-        vcpus = sum(count * machine.vcpus for _, count, machine in counted)
-        if usual is not None and vcpus > usual:
-            nodes = " and ".join(f"{count} x {machine.name}" for _, count, machine in counted)
-            yield warning(
-                "quota",
-                f"{nodes} have {vcpus} vCPUs, and by default a project may use {usual} of their "
-                f"kind in {job.targets.vertex.first_region}",
-                f"see to it that your quota {quota} is larger, or take another region",
-                counted[-1][0],
-            )
+    key: str
+    nodes: int
+    machine: Machine
+    accelerator: Optional[Accelerator] = None
+
+
+def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
+    """More of one quota than a project has by default."""
+    region = job.targets.vertex.first_region or ""
+    is_preemptible = strategy_of(job) in ("SPOT", "FLEX_START")
+    wanted: Counter[str] = Counter()
+    by_quota: dict[str, list[QuotaPool]] = {}
+    for pool in pools:
+        own = quotas_of(pool.machine, pool.accelerator, pool.nodes, is_preemptible)
+        wanted += own
+        for quota in own:
+            by_quota.setdefault(quota, []).append(pool)
+    for quota, counted in by_quota.items():
+        usual = rules().default_quota(quota, region)
+        if usual is None or wanted[quota] <= usual:
+            continue
+        machines = " and ".join(f"{pool.nodes} x {pool.machine.name}" for pool in counted)
+        have = f"{machines} have {wanted[quota]} vCPUs"
+        key = counted[-1].key
+        if quota == PREEMPTIBLE_CPUS:
+            message = f"{have}, which count against {quota}; projects were seen with {usual} of it"
+            yield note("quota", message, "`rsctl doctor JOB` shows what yours has", key)
+            continue
+        yield warning(
+            "quota",
+            f"{have}, and by default a project may use {usual} of their kind in {region}",
+            f"see to it that your quota {quota} is larger, or take another region",
+            key,
+        )

@@ -12,6 +12,7 @@ from rsctl.spec.options_common import first_of
 from rsctl.spec.units import Accelerator
 from rsctl.spec.values import value_on
 from rsctl.spec.yaml_tree import quoted
+from rsctl.targets.vertex.tpus import tpu_findings
 
 _MACHINE = "workers.machine"
 _ACCELERATOR = "workers.accelerator"
@@ -31,6 +32,11 @@ def gpus_of(machine: Machine, accelerator: Accelerator) -> Gpu:
     return Gpu(enum=machine.enum, regions=machine.regions or known.regions, retired=known.retired)
 
 
+def is_tpu(accelerator: Accelerator) -> bool:
+    """Whether these are TPUs."""
+    return any(m.tpu and m.accelerator == accelerator.type for m in catalog().machines.values())
+
+
 def named_machine(given: str | list[str] | PerTarget | None) -> str | None:
     """The machine that a spec names for this target, first; None to have one chosen."""
     name = first_of(value_on(given, "vertex"))
@@ -48,6 +54,7 @@ def worker_machine(job: Job, findings: list[Finding]) -> Machine | None:
     if machine is None:
         return None
     findings += _combination(machine, accelerator)
+    findings += tpu_findings(job, machine)
     findings += _availability(job, machine, accelerator)
     return machine
 
@@ -102,14 +109,12 @@ def _unknown_machine(name: str, path: str) -> Finding:
 
 
 def _unknown_accelerator(accelerator: Accelerator) -> Finding:
-    if "tpu" in accelerator.type:
-        return error(
-            "accelerator",
-            "TPUs are not supported: on Vertex AI such a job has one pool of one replica",
-            "use GPUs",
-            _ACCELERATOR,
-        )
     known = ", ".join(name for name, gpu in catalog().gpus.items() if not gpu.retired)
+    if "tpu" in accelerator.type or accelerator.type.startswith(("v2", "v3", "v4", "v5", "v6")):
+        tpus = {m.accelerator: m.accelerators[0] for m in catalog().machines.values() if m.tpu}
+        known = ", ".join(f"{name}:{count}" for name, count in tpus.items() if name)
+        message = f"no TPU {accelerator.type!r} in what is known of Vertex AI"
+        return error("accelerator", message, f"use one of: {known}", _ACCELERATOR)
     message = f"Vertex AI has no accelerator {accelerator.type!r}"
     return error("accelerator", message, f"use one of: {known}", _ACCELERATOR)
 
@@ -150,7 +155,10 @@ def _impossible(accelerator: Accelerator) -> Finding:
     counts = sorted({count for m in machines for count in m.counts(accelerator.type)})
     listed = ", ".join(str(count) for count in counts)
     message = f"no machine has {accelerator.per_node} of {accelerator.type}"
-    return error("accelerator", message, f"possible are: {listed}", _ACCELERATOR)
+    remedy = f"possible are: {listed}"
+    if is_tpu(accelerator):
+        remedy += "; these are one host's, and targets.vertex.tpu_topology is a slice of several"
+    return error("accelerator", message, remedy, _ACCELERATOR)
 
 
 def _retired(accelerator: Accelerator, why: str) -> Finding:

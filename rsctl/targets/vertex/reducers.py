@@ -67,7 +67,7 @@ def reducers_of(job: Job, worker: Machine | None, findings: list[Finding]) -> Re
         return None
     findings += _rules(job, kind)
     machine = reducer_machine(job, findings)
-    if machine is None or worker is None:
+    if machine is None or worker is None or worker.tpu:
         return None
     findings += _own_transport(job, worker)
     count = _advised(job, kind, worker, machine, findings)

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.catalog import Machine
 from rsctl.catalog.vertex import rules
+from rsctl.runtime.nccl_setup import SETUP
 from rsctl.spec.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.variables import TOKEN
-from rsctl.targets.vertex.checks import disk_gb
+from rsctl.targets.vertex.checks import boot_disk, disk_gb
 from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
@@ -22,6 +23,7 @@ from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.resolved_pools import ResolvedPools
 from rsctl.targets.vertex.roles import RolePool
 from rsctl.targets.vertex.scheduling import scheduling
+from rsctl.targets.vertex.tpus import topology_of
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
 _REDUCERS = 2
@@ -96,8 +98,10 @@ def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> li
     chief, others = chief_job(job), job.workers.count - 1
     for_chief, for_others = container(chief, resolved.chief_processes), resolved.processes
     pools = [
-        _worker_pool(chief, resolved.chief, 1, for_chief),
-        _worker_pool(job, resolved.machine, others, container(job, for_others)) if others else {},
+        _worker_pool(chief, "chief", resolved.chief, 1, for_chief),
+        _worker_pool(job, "workers", resolved.machine, others, container(job, for_others))
+        if others
+        else {},
     ]
     pools += [{}, {}]
     if resolved.reducers:
@@ -110,14 +114,17 @@ def _pools(job: Job, run: str, resolved: ResolvedPools, entry: Entrypoint) -> li
 
 
 def _worker_pool(
-    job: Job, machine: Machine, count: int, container: dict[str, Any]
+    job: Job, role: str, machine: Machine, count: int, container: dict[str, Any]
 ) -> dict[str, Any]:
     options = job.targets.vertex
+    if _needs_rdma_setup(job, role, machine):
+        setup = {"name": SETUP, "value": machine.nccl_setup}
+        container = {**container, "env": [*container.get("env", []), setup]}
     pool = {
         "machineSpec": _machine_spec(job, machine),
         "replicaCount": str(count),
         "pythonPackageSpec" if job.run.package else "containerSpec": container,
-        "diskSpec": _disk_spec(job),
+        "diskSpec": _disk_spec(job, role),
         "nfsMounts": [
             {"server": mount.server, "path": mount.path, "mountPoint": name}
             for name, mount in options.nfs.items()
@@ -135,6 +142,12 @@ def _worker_pool(
     return {name: value for name, value in pool.items() if value}
 
 
+def _needs_rdma_setup(job: Job, role: str, machine: Machine) -> bool:
+    """Whether rsctl-launch is to set NCCL's variables for RDMA, and to warn if it cannot."""
+    is_exchanging = job.workers.count > 1 and role in ("chief", "workers")
+    return machine.nccl_setup == "gib" and job.run.is_launched and is_exchanging
+
+
 def _role_pool(
     role: RolePool, run: str, resolved: ResolvedPools, entry: Entrypoint
 ) -> dict[str, Any]:
@@ -143,7 +156,7 @@ def _role_pool(
     container = _container(role.job, run, resolved, entry, 1)
     if role.image:
         container["env"] = [each for each in container["env"] if each["name"] not in _PRIVATE]
-    return _worker_pool(role.job, role.machine, role.job.workers.count, container)
+    return _worker_pool(role.job, role.name, role.machine, role.job.workers.count, container)
 
 
 def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> dict[str, Any]:
@@ -160,9 +173,12 @@ def _reducer_pool(job: Job, reducers: Reducers, container: dict[str, Any]) -> di
         "replicaCount": str(reducers.count),
         "containerSpec": {**container, "env": env} if env else container,
     }
+    disk: dict[str, Any] = {}
+    if not isinstance(job.targets.vertex.boot_disk, str) and (kind := boot_disk(job, "reducers")):
+        disk["bootDiskType"] = kind
     if job.reducers.disk:
-        pool["diskSpec"] = {"bootDiskSizeGb": disk_gb(job.reducers.disk)}
-    return pool
+        disk["bootDiskSizeGb"] = disk_gb(job.reducers.disk)
+    return {**pool, "diskSpec": disk} if disk else pool
 
 
 def _container(
@@ -203,7 +219,9 @@ def _entry(job: Job, entry: Entrypoint, processes: int) -> dict[str, Any]:
 def _machine_spec(job: Job, machine: Machine) -> dict[str, Any]:
     spec: dict[str, Any] = {"machineType": machine.name}
     accelerator = job.workers.accelerator
-    if accelerator:
+    if topology := topology_of(job, machine):
+        spec["tpuTopology"] = topology
+    elif accelerator:
         spec["acceleratorType"] = gpus_of(machine, accelerator).enum
         spec["acceleratorCount"] = accelerator.per_node
     reservation = job.targets.vertex.reservation
@@ -220,10 +238,10 @@ def _machine_spec(job: Job, machine: Machine) -> dict[str, Any]:
     return spec
 
 
-def _disk_spec(job: Job) -> dict[str, Any]:
+def _disk_spec(job: Job, role: str) -> dict[str, Any]:
     spec: dict[str, Any] = {}
-    if job.targets.vertex.boot_disk:
-        spec["bootDiskType"] = job.targets.vertex.boot_disk
+    if kind := boot_disk(job, role):
+        spec["bootDiskType"] = kind
     if job.workers.disk:
         spec["bootDiskSizeGb"] = disk_gb(job.workers.disk)
     return spec

@@ -21,9 +21,14 @@ from rsctl.targets.chief import (
 )
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.variables import tls_findings
-from rsctl.targets.vertex.checks import job_findings, quota_findings, worker_findings
+from rsctl.targets.vertex.checks import (
+    QuotaPool,
+    job_findings,
+    quota_findings,
+    worker_findings,
+)
 from rsctl.targets.vertex.info import INFO
-from rsctl.targets.vertex.machines import worker_machine
+from rsctl.targets.vertex.machines import is_tpu, worker_machine
 from rsctl.targets.vertex.names import name_findings
 from rsctl.targets.vertex.reducers import Reducers, reducers_of
 from rsctl.targets.vertex.roles import RolePool, pool_roles, resolve_roles
@@ -120,17 +125,26 @@ def _pool_findings(
         yield error("chief", message, remedy, "chief.machine")
     same = chief.name == machine.name
     others = job.workers.count - (0 if same else 1)
-    pools = [] if same else [("chief.machine", 1, chief)]
-    pools += [("workers.count", others, machine)] if others else []
+    gpus = job.workers.accelerator
+    of_chief = chief_job(job).workers.accelerator
+    pools = [] if same else [QuotaPool("chief.machine", 1, chief, of_chief)]
+    pools += [QuotaPool("workers.count", others, machine, gpus)] if others else []
     if reducers:
-        pools.append(("reducers.count", reducers.count, reducers.machine))
-    pools += [(f"roles.{r.name}.count", r.job.workers.count, r.machine) for r in roles]
+        pools.append(QuotaPool("reducers.count", reducers.count, reducers.machine))
+    pools += [
+        QuotaPool(
+            f"roles.{r.name}.count", r.job.workers.count, r.machine, r.job.workers.accelerator
+        )
+        for r in roles
+    ]
     yield from quota_findings(job, pools)
 
 
 def ranks_of(job: Job) -> int:
-    """How many ranks each worker has: one for each GPU, or one."""
+    """How many ranks each worker has: one for each GPU, or one, also for TPUs."""
     workers = job.workers
     if workers.processes != "auto":
         return workers.processes
-    return workers.accelerator.per_node if workers.accelerator else 1
+    if workers.accelerator is None or is_tpu(workers.accelerator):
+        return 1
+    return workers.accelerator.per_node

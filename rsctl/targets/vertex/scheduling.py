@@ -48,8 +48,8 @@ def scheduling(job: Job) -> dict[str, Any]:
         fields["restartJobOnWorkerRestart"] = True
     if strategy:
         fields["strategy"] = strategy
-    if strategy == "FLEX_START" and limits.queue:
-        fields["maxWaitDuration"] = seconds(limits.queue)
+    if strategy == "FLEX_START" and limits.queue is not None:
+        fields["maxWaitDuration"] = seconds(Duration(limits.queue))
     return fields
 
 
@@ -149,6 +149,9 @@ def _restarts(job: Job) -> Iterator[Finding]:
 
 def _flex_start(job: Job) -> Iterator[Finding]:
     flex, accelerator = rules().flex_start, job.workers.accelerator
+    if job.limits.queue is None:
+        message = "flex start waits a day for machines, its default; after that the job fails"
+        yield note("queue", message, "set limits.queue; 0 is no limit", "limits.queue")
     if accelerator is None or accelerator.type not in flex.gpus:
         message = f"flex start is for these GPUs: {', '.join(flex.gpus)}"
         yield error("capacity", message, "set capacity: standard or spot", _CAPACITY)

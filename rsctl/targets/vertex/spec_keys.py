@@ -24,6 +24,7 @@ _POOL = re.compile(r"job_spec\.worker_pool_specs\[(\d)\]\.?")
 _OF_POOL = {
     "machine_spec.machine_type": "{role}.machine",
     "machine_spec.accelerator": "{nodes}.accelerator",
+    "machine_spec.tpu_topology": f"{_OPTIONS}.tpu_topology",
     "machine_spec.reservation_affinity": f"{_OPTIONS}.reservation",
     "machine_spec": "{role}.machine",
     "replica_count": "{role}.count",

@@ -41,6 +41,7 @@ from rsctl.targets.vertex.overlay_checks import (
     world_size,
 )
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
+from rsctl.targets.vertex.request_checks import request_findings
 from rsctl.targets.vertex.resolved_pools import resolve_pools
 from rsctl.targets.vertex.scheduling import restart_limit
 from rsctl.targets.vertex.worker_pools import pools_of
@@ -68,6 +69,7 @@ class VertexTarget(ManagedTarget):
             *image.findings,
             *notes,
             *patch_findings(before, body, resolved.has_own_reducers, resolved.ranks),
+            *request_findings(job, body),
         ]
         if any(finding.is_error for finding in findings):
             raise RsctlError(ExitCode.USAGE, *findings)

@@ -120,11 +120,16 @@ def _pool(role: str, count: int, machine: Any) -> Pool:
 
 
 def accelerator_of(machine: dict[str, Any]) -> Accelerator | None:
-    """A machineSpec's accelerators as the spec names them, where the catalogue knows the API's."""
-    kind = str(machine.get("acceleratorType") or "")
+    """A machineSpec's accelerators as the spec names them, where the catalogue knows the API's.
+
+    Of TPUs those of one host: the request names their machine and the topology.
+    """
+    catalog, kind = load("vertex"), str(machine.get("acceleratorType") or "")
+    host = catalog.machines.get(str(machine.get("machineType") or ""))
+    if host is not None and host.tpu and not kind:
+        return Accelerator(f"{host.accelerator}:{host.accelerators[0]}")
     count = _count(machine.get("acceleratorCount"))
     if not kind or not count:
         return None
-    names = {gpu.enum: name for name, gpu in load("vertex").gpus.items()}
-    name = names.get(kind) or kind.removeprefix("NVIDIA_").lower().replace("_", "-")
+    name = catalog.accelerator_named(kind) or kind.removeprefix("NVIDIA_").lower().replace("_", "-")
     return Accelerator(f"{name}:{count}")

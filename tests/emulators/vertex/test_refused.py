@@ -171,3 +171,86 @@ def test_a_package_needs_an_image_a_place_and_a_module(project: Project) -> None
         f"{at}Required field is not set: python_package_spec.python_module; "
         f"{at}python_package_spec.package_uris: 'https://b/p.tar.gz' is no object of Cloud Storage",
     )
+
+
+RESERVED = {"reservationAffinity": {"reservationAffinityType": "ANY_RESERVATION"}}
+L4 = gpu("g2-standard-4", "NVIDIA_L4", 1)
+H200 = gpu("a3-ultragpu-8g", "NVIDIA_H200_141GB", 8)
+MEGA = gpu("a3-megagpu-8g", "NVIDIA_H100_MEGA_80GB", 8)
+NFS = {"nfsMounts": [{"server": "10.0.0.2", "path": "/a", "mountPoint": "a"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"workerPoolSpecs": [{**on(H200), "diskSpec": {"bootDiskType": "pd-ssd"}}]},
+            'Disk type "pd-ssd" is not supported for machine type "a3-ultragpu-8g".',
+        ),
+        (
+            {
+                "workerPoolSpecs": [on({**L4, **RESERVED})],
+                "scheduling": {"strategy": "FLEX_START"},
+            },
+            "Reservations cannot be used with the strategy FLEX_START",
+        ),
+        (
+            {"workerPoolSpecs": [on({**L4, **RESERVED})], "persistentResourceId": "mine"},
+            "Reservations cannot be used on a persistent resource",
+        ),
+        ({"workerPoolSpecs": [{**pool(), **NFS}]}, "nfs_mounts need network or psc_interface"),
+        (
+            {"workerPoolSpecs": [on({"machineType": "ct6e-standard-4t"})]},
+            'is not set: machine_spec.tpu_topology of "ct6e-standard-4t"',
+        ),
+        (
+            {"workerPoolSpecs": [on({"machineType": "ct5lp-hightpu-8t", "tpuTopology": "4x4"})]},
+            'TPU topology "4x4" is not supported for machine type "ct5lp-hightpu-8t".',
+        ),
+        (
+            {"workerPoolSpecs": [on({"machineType": "ct5p-hightpu-4t"}), pool()]},
+            "a job with TPUs has one worker pool with one replica",
+        ),
+        (
+            {"workerPoolSpecs": [on(gpu("a3-highgpu-8g", "NVIDIA_H100_MEGA_80GB", 8))]},
+            '8 accelerators "NVIDIA_H100_MEGA_80GB" are not supported for machine type',
+        ),
+        (
+            {"workerPoolSpecs": [on(gpu("a3-megagpu-8g", "NVIDIA_H100_80GB", 8))]},
+            '8 accelerators "NVIDIA_H100_80GB" are not supported for machine type',
+        ),
+    ],
+)
+def test_machines_with_rules_of_their_own(
+    spec: dict[str, Any], message: str, project: Project, behaviour: Behaviour
+) -> None:
+    behaviour.persistent_resources = ["mine"]
+    answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
+    status, kind, said = error(answer)
+    assert (status, kind, message in said) == (400, "INVALID_ARGUMENT", True), said
+
+
+@pytest.mark.parametrize(
+    ("spec", "disk"),
+    [
+        ({"workerPoolSpecs": [on(MEGA)]}, "pd-ssd"),
+        ({"workerPoolSpecs": [on(MEGA)], "scheduling": {"strategy": "FLEX_START"}}, "pd-ssd"),
+        ({"workerPoolSpecs": [on({"machineType": "n4-highcpu-8"})]}, "pd-ssd"),
+        ({"workerPoolSpecs": [on({"machineType": "m1-ultramem-160"})]}, "pd-ssd"),
+        (
+            {"workerPoolSpecs": [on({"machineType": "ct6e-standard-4t", "tpuTopology": "4x4"})]},
+            "pd-ssd",
+        ),
+        ({"workerPoolSpecs": [on(H200)]}, "hyperdisk-balanced"),
+        (
+            {"workerPoolSpecs": [{**pool(), **NFS}], "network": "projects/1/global/networks/n"},
+            "pd-ssd",
+        ),
+    ],
+)
+def test_machines_that_are_accepted_get_their_own_disk(
+    spec: dict[str, Any], disk: str, project: Project
+) -> None:
+    job = project.create(displayName="j", jobSpec=spec)
+    [made] = job["jobSpec"]["workerPoolSpecs"]
+    assert made["diskSpec"]["bootDiskType"] == disk

@@ -155,3 +155,32 @@ def test_places_without_machines_and_without_quota(project: Project, behaviour: 
 def test_a_list_of_places_is_of_texts(behaviour: Behaviour) -> None:
     with pytest.raises(ValueError, match="stockouts_in is a list of texts"):
         behaviour.change({"stockouts_in": [1]})
+
+
+MEGA = {
+    "machineType": "a3-megagpu-8g",
+    "acceleratorType": "NVIDIA_H100_MEGA_80GB",
+    "acceleratorCount": 8,
+}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "quota"),
+    [
+        ("STANDARD", "custom_model_training_nvidia_h100_mega_gpus"),
+        ("SPOT", "custom_model_training_preemptible_nvidia_h100_mega_gpus"),
+        ("SPOT", "custom_model_training_preemptible_cpus"),
+        ("FLEX_START", "custom_model_training_preemptible_cpus"),
+    ],
+)
+def test_the_quotas_of_h100_mega(
+    project: Project, behaviour: Behaviour, strategy: str, quota: str
+) -> None:
+    behaviour.quotas, behaviour.over_quota = {quota: 1}, "refuse"
+    spec = {
+        "workerPoolSpecs": [{**pool(), "machineSpec": MEGA}],
+        "scheduling": {"strategy": strategy},
+    }
+    answer = project.session.post(project.url, json={"displayName": "j", "jobSpec": spec})
+    status, kind, said = error(answer)
+    assert (status, kind, quota in said) == (429, "RESOURCE_EXHAUSTED", True), said

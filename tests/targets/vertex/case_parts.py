@@ -21,6 +21,7 @@ ENV = {
     "RSCTL_RUN": RUN,
     "RSCTL_TARGET": "vertex",
 }
+ENV_RDMA = {**ENV, "RSCTL_NCCL_SETUP": "gib"}
 OWN = {"RSCTL_REDUCER_KIND": "rsctl", "RSCTL_TOKEN": "hidden"}
 RESERVATION = "projects/my-project/zones/us-central1-a/reservations/mine"
 KEY = "projects/p1/locations/us-central1/keyRings/r/cryptoKeys/k"

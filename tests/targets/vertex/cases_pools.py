@@ -6,6 +6,7 @@ from .case_parts import (
     A2_2,
     A100,
     A100_80,
+    ENV_RDMA,
     H100,
     L4,
     POOL,
@@ -65,8 +66,17 @@ MACHINES = [
         workers(4, "h100:8", machine="a3-megagpu-8g"),
         gpus("NVIDIA_H100_MEGA_80GB", 8, "a3-megagpu-8g", 4),
     ),
-    Case("H200", workers(2, "h200:8"), gpus("NVIDIA_H200_141GB", 8, "a3-ultragpu-8g", 2)),
-    Case("B200", workers(2, "b200:8"), gpus("NVIDIA_B200", 8, "a4-highgpu-8g", 2)),
+    Case(
+        "H200, whose nodes need Google's script for NCCL",
+        workers(2, "h200:8"),
+        gpus("NVIDIA_H200_141GB", 8, "a3-ultragpu-8g", 2, environment_variables=ENV_RDMA),
+    ),
+    Case("one node of H200", workers(1, "h200:8"), gpus("NVIDIA_H200_141GB", 8, "a3-ultragpu-8g")),
+    Case(
+        "B200",
+        workers(2, "b200:8"),
+        gpus("NVIDIA_B200", 8, "a4-highgpu-8g", 2, environment_variables=ENV_RDMA),
+    ),
     Case(
         "GB200, by reservation only",
         workers(2, "gb200:4") | vertex(reservation=[RESERVATION]),
@@ -78,6 +88,7 @@ MACHINES = [
             reservation_affinity_type="SPECIFIC_RESERVATION",
             reservation_affinity_key="compute.googleapis.com/reservation-name",
             reservation_affinity_values=[RESERVATION],
+            environment_variables=ENV_RDMA,
         ),
     ),
     Case(

@@ -62,6 +62,19 @@ def test_the_quickstart_with_a_reducer_pool(rsctl: Rsctl) -> None:
     assert "2 reducers" in rsctl.log("@last")
 
 
+def test_processes_stand_for_an_image_that_is_used_as_it_is(rsctl: Rsctl) -> None:
+    """The machine is one whose accelerator has a name of its own in the API."""
+    (rsctl.folder / "train.py").write_text("print('this ran')\n")
+    (rsctl.folder / "own.yaml").write_text(
+        "name: own\nimage: {uri: us-docker.pkg.dev/p/r/i:1}\noutputs: gs://bucket/out\n"
+        "run: {script: train.py, launcher: once}\n"
+        "workers: {accelerator: 'h100:8', machine: a3-megagpu-8g}\n"
+    )
+    done = rsctl("submit", "own.yaml", *REHEARSE, "-o", "json")
+    assert done.exit_code == 0, done.stderr
+    assert "this ran" in [e["text"] for e in done.events if e["type"] == "log"]
+
+
 def test_a_job_that_crashes_again_and_again_is_ended(rsctl: Rsctl) -> None:
     """Vertex AI itself would start it 23 times."""
     job = rsctl.write_job(

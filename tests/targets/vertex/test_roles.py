@@ -288,6 +288,7 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
             [
                 "error roles.ps.machine: flex start gives all pools the same machine, and the "
                 "role's is another -> give it the workers' machine",
+                "note roles.evaluator.count: 40 vCPUs ... preemptible_cpus -> doctor",
             ],
         ),
         (

@@ -23,10 +23,11 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         workers(1, "h900"),
         ["error workers.accelerator: no accelerator 'h900' -> t4"],
     ),
-    "a TPU": (
+    "a TPU by another name": (
         workers(1, "tpu-v5"),
-        ["error workers.accelerator: TPUs ... one pool of one replica"],
+        ["error workers.accelerator: no TPU 'tpu-v5' -> v5e:8, v6e:8, tpu7x:4"],
     ),
+    "a TPU that is older": (workers(1, "v3:8"), ["error workers.accelerator: no TPU 'v3' -> v5e"]),
     "too few for a machine of a fixed number": (
         workers(1, "a100-40gb:4", "a2-highgpu-8g"),
         ["error workers.accelerator: a2-highgpu-8g always has a100-40gb:8, not a100-40gb:4"],

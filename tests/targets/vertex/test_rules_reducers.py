@@ -188,7 +188,10 @@ NOTES: dict[str, tuple[Any, list[str]]] = {
     ),
     "spot with checkpoints": (
         {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"},
-        ["note limits.spot: up to 6 times, whatever limits.retries is"],
+        [
+            "note limits.spot: up to 6 times, whatever limits.retries is",
+            "note workers.count: 1 x n1-standard-4 have 4 vCPUs ... preemptible_cpus -> doctor",
+        ],
     ),
     "a persistent resource": (
         with_reducers(2, **vertex(persistent_resource="pool")),

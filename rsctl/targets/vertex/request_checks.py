@@ -1,0 +1,128 @@
+"""Checks of the request as it is sent, overlay included: what the service refuses or ignores. Pure.
+
+Sources, all of the platform's documentation: boot disks and the network of RDMA machines,
+"Configure compute resources"; reservations, "Use reservations with training"; NFS, "Mount an NFS
+share"; TPUs, "Train with TPU VMs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rsctl.catalog import Machine, load
+from rsctl.catalog.vertex import has_tpus
+from rsctl.findings import Finding, error, note, warning
+from rsctl.spec.job import Job
+from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.vertex.tpus import several_replicas
+from rsctl.targets.vertex.worker_pools import Roles, count_of, key_of_role, roles_of, specs_of
+
+_OPTIONS = "targets.vertex"
+_RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")
+_PLUGINS = {
+    "tcpx": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpx/nccl-plugin-gpudirecttcpx-dev",
+    "tcpxo": "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/nccl-plugin-gpudirecttcpxo-dev",
+}
+"""Google's images of the plugins for NCCL: GoogleCloudPlatform/container-engine-accelerators."""
+
+
+def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
+    """What is wrong with a CustomJob, by the keys of the spec that its fields come from."""
+    spec, roles = body.get("jobSpec"), roles_of(body)
+    spec = spec if isinstance(spec, dict) else {}
+    pools = [(number, pool) for number, pool in enumerate(specs_of(body)) if pool]
+    yield from _disks(pools, roles)
+    for _, pool in pools:
+        yield from _reservation(pool, spec)
+    if any(pool.get("nfsMounts") for _, pool in pools):
+        yield from _nfs(spec)
+    yield from _tpus(pools)
+    yield from _network(job, pools)
+
+
+def _mapping(parent: dict[str, Any], name: str) -> dict[str, Any]:
+    value = parent.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _machine(pool: dict[str, Any]) -> Machine | None:
+    return load("vertex").machines.get(str(_mapping(pool, "machineSpec").get("machineType")))
+
+
+def _disks(pools: list[tuple[int, dict[str, Any]]], roles: Roles) -> Iterator[Finding]:
+    """Boot disks that machines do not take, once for each machine and type."""
+    wrong: dict[tuple[str, str], list[str]] = {}
+    for number, pool in pools:
+        kind, machine = _mapping(pool, "diskSpec").get("bootDiskType"), _machine(pool)
+        if kind is not None and machine is not None and kind not in (machine.disks or [kind]):
+            own = key_of_role(roles[min(number, len(roles) - 1)]).removeprefix("roles.")
+            role = "chief" if number == 0 else own
+            wrong.setdefault((machine.name, str(kind)), []).append(role)
+    for (name, kind), named in wrong.items():
+        disks = load("vertex").machines[name].disks
+        each = ", ".join(f"{role}: {disks[0]}" for role in named)
+        message = f"{name} takes the boot disk {' or '.join(disks)} only, not {kind}"
+        remedy = f"remove it, which is {disks[0]} there, or set one for each pool: "
+        remedy += f"boot_disk: {{{each}}}"
+        yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
+
+
+def _reservation(pool: dict[str, Any], spec: dict[str, Any]) -> Iterator[Finding]:
+    affinity = _mapping(_mapping(pool, "machineSpec"), "reservationAffinity")
+    if affinity.get("reservationAffinityType") not in _RESERVED:
+        return
+    path = f"{_OPTIONS}.reservation"
+    if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
+        message = "flex start takes no machines of a reservation"
+        remedy = "remove it, or set targets.vertex.capacity: standard"
+        yield error("reservation", message, remedy, path)
+    if spec.get("persistentResourceId"):
+        message = "a job on a persistent resource has that resource's machines, reserved or not"
+        remedy = "remove it, or remove targets.vertex.persistent_resource"
+        yield error("reservation", message, remedy, path)
+
+
+def _nfs(spec: dict[str, Any]) -> Iterator[Finding]:
+    if spec.get("network") or spec.get("pscInterfaceConfig"):
+        return
+    message = "an NFS server is in a network of yours, and the job is connected to none"
+    remedy = f"set {_OPTIONS}.network, or {_OPTIONS}.psc"
+    yield error("mount", message, remedy, f"{_OPTIONS}.nfs")
+
+
+def _tpus(pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    if not any(has_tpus(_mapping(pool, "machineSpec")) for _, pool in pools):
+        return
+    if len(pools) > 1 or any(count_of(pool) != 1 for _, pool in pools):
+        yield several_replicas()
+
+
+def _network(job: Job, pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Finding]:
+    """What NCCL needs on machines with a network of their own, if gradients leave a node at all."""
+    workers = [pool for number, pool in pools if number in (0, 1)]
+    if sum(count_of(pool) for pool in workers) < 2:
+        return
+    for machine in {m.name: m for m in map(_machine, workers) if m and m.nccl_setup}.values():
+        if machine.nccl_setup == "gib":
+            yield from _rdma(job, machine)
+        else:
+            message = (
+                f"{machine.name} exchanges gradients by {machine.own_transport} only with Google's "
+                "plugin for NCCL in the image; without it NCCL uses TCP, at a part of the rate"
+            )
+            remedy = f"install the plugin from {_PLUGINS[str(machine.nccl_setup)]} in the image"
+            remedy += "; NCCL_DEBUG=INFO shows which plugin NCCL has loaded"
+            yield warning("nccl-plugin", message, remedy, "image")
+
+
+def _rdma(job: Job, machine: Machine) -> Iterator[Finding]:
+    script = "/usr/local/gib/scripts/set_nccl_env.sh"
+    needs = f"NCCL uses {machine.own_transport} of {machine.name} with the variables of {script}"
+    if job.run.is_launched:
+        message = f"{needs}: rsctl-launch sets them, and warns where a node has no such file"
+        yield note("nccl-setup", message, None, "workers.machine")
+        return
+    message = f"{needs}, and {unlaunched(job)[0]} leaves out rsctl-launch, which would set them"
+    remedy = f"have the command begin with: source {script}"
+    yield warning("nccl-setup", message, remedy, "run.command")
