@@ -8,6 +8,7 @@ from rsctl.known_errors import (
     NO_IMAGE,
     NO_MEMORY,
     NO_SPACE,
+    OTHER_REGION,
     PULL_DENIED,
     WRONG_ARCHITECTURE,
     KnownError,
@@ -28,8 +29,8 @@ def _cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
 CAUSES = (
     _cause(
         "gpu-memory",
-        r"CUDA out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
-        r"|CUDA error: out of memory",
+        r"(?:CUDA|HIP) out of memory|torch\.OutOfMemoryError|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED"
+        r"|(?:CUDA|HIP) error: out of memory|CUDA_ERROR_OUT_OF_MEMORY",
         "the GPU ran out of memory",
         "use a smaller batch, gradient checkpointing or bf16, or a larger accelerator",
     ),
@@ -66,7 +67,7 @@ CAUSES = (
     ),
     _cause(
         "memory",
-        rf"{NO_MEMORY}|DataLoader worker \(.*\) is killed by signal: Killed",
+        rf"{NO_MEMORY}|ran out[ -]of[ -]memory and exited|DataLoader worker \(.*\) is killed by signal: Killed",
         "the node ran out of memory",
         f"{LESS_MEMORY}, or raise the memory limit",
     ),
@@ -136,6 +137,19 @@ CAUSES = (
         "name it relative to image.source, and see that .dockerignore does not leave it out",
     ),
     _cause(
+        "binary",
+        r"([\w.+-]{1,150}\.so[\w.]{0,20}): undefined symbol",
+        "a compiled extension was not built for the torch, or other library, in the image: {names}",
+        "install its build for the versions of Python, torch and CUDA in the image, or build it "
+        "there; a wheel that pip has cached may be for another torch",
+    ),
+    _cause(
+        "libc",
+        r"version [`'\u2018]((?:GLIBC|GLIBCXX|CXXABI)_[\d.]{1,12})'? not found",
+        "a library of the image is too old for a program or extension: it needs {names}",
+        "take a newer image.base, or a build of it for the older one",
+    ),
+    _cause(
         "architecture",
         WRONG_ARCHITECTURE,
         "the image is for another kind of processor than the machine's",
@@ -143,10 +157,94 @@ CAUSES = (
     ),
     _cause(
         "storage-denied",
-        r"does not have (storage\.objects\.\w+) access"
-        r"|\(AccessDenied\) when calling the (?:Get|Put|Head|List|Delete)Object",
+        r"does not have (storage\.(?:objects|buckets)\.\w+) access"
+        r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
+        r"|\((?:403|AccessDenied|Forbidden)\) when calling the "
+        r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload)\w{0,30}) operation",
         "the job's account may not do this in the bucket: {names}",
         "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
+    ),
+    _cause(
+        "bucket-region",
+        OTHER_REGION,
+        "a bucket is in another location than the job: {names}",
+        "take a bucket in the job's own region, or run the job in the bucket's",
+    ),
+    _cause(
+        "scopes",
+        r"insufficient authentication scopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT|insufficient_scope",
+        "the credentials in the job may not be used for this service: their scopes are too narrow",
+        "name a service account of your own (targets.vertex.service_account), or ask in the script "
+        "for the scope https://www.googleapis.com/auth/cloud-platform",
+    ),
+    _cause(
+        "denied",
+        r"Permission '?((?!storage\.)[a-z]\w{1,40}\.\w{1,60}\.\w{1,60})'? denied (?:on|for) "
+        r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})",
+        "the job's account lacks a permission: {names}",
+        "give it that permission: to the job's service account on Google Cloud "
+        "(roles/aiplatform.user has those of aiplatform), to the role on AWS",
+    ),
+    _cause(
+        "hub-access",
+        r"GatedRepoError|Cannot access gated repo|(?:401|403) Client Error[^\n]{0,200}huggingface"
+        r"|Access to model \S{1,200} is restricted",
+        "the model hub does not give this model without permission",
+        "accept the model's licence with your account, and set its token as a secret: HF_TOKEN in "
+        "run.env by `${{HF_TOKEN}}`",
+    ),
+    _cause(
+        "hub-limit",
+        r"429 (?:Client Error|Too Many Requests)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
+        r"|client error \(429[^\n]{0,200}?://([\w.-]{1,100})"
+        r"|HTTP Error 429(): Too Many Requests",
+        "a server allows no more downloads for now: {names}",
+        "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
+        "and take it from inputs",
+    ),
+    _cause(
+        "throttled",
+        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
+        r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
+        r"|rateLimitExceeded|userRateLimitExceeded",
+        "a cloud's service allows no more calls for now: {names}",
+        "let fewer ranks call it, with pauses that grow (botocore: AWS_RETRY_MODE=adaptive)",
+    ),
+    _cause(
+        "hyperparameters",
+        r"required hyperparameter\(s\)|[Mm]issing (?:required )?hyper-?parameter"
+        r"|(?:[Ee]rror|[Ff]ailed) (?:when |while )?pars(?:ing|e) (?:the )?hyper-?parameter"
+        r"|hyperparameter_validation\.py|_deserialize_hyperparameters"
+        r"|KeyError: '(sagemaker_\w{1,60})'",
+        "a hyperparameter of the algorithm is missing or cannot be read: {names}",
+        "correct run.args; algorithms and toolkits of SageMaker read each value as JSON",
+    ),
+    _cause(
+        "processes",
+        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
+        r"|Duplicate GPU detected",
+        "there are more ranks on a node than it has GPUs, or two ranks use the same GPU",
+        "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
+    ),
+    _cause(
+        "neuron-cores",
+        r"Unsupported topology\. Supported number of Neuron Cores",
+        "the number of ranks does not fit the NeuronCores of the machine",
+        "start 1, 2, 8, 16 or a multiple of 32 ranks: one for each NeuronCore that is used",
+    ),
+    _cause(
+        "mpi-slots",
+        r"There are not enough slots available in the system",
+        "mpirun was asked for more processes than the nodes have slots for",
+        "ask for as many as there are GPUs (or cores), or give mpirun --oversubscribe",
+    ),
+    _cause(
+        "node-lost",
+        r"lost communication with a remote daemon[\s\S]{0,400}?Remote daemon: \S{1,100} on node "
+        r"([\w.-]{1,253})|(?:ORTE|PRTE) daemon has unexpectedly failed|(?:ORTE|PRTE) has lost "
+        r"communication",
+        "mpirun lost a node: {names}",
+        "see that node's log: its machine may have had no memory left, or was taken away",
     ),
     _cause(
         "disk",
@@ -174,10 +272,34 @@ CAUSES = (
         "take an image with Python 3.10 or newer on its PATH, or build on it with image.base",
     ),
     _cause(
+        "line-endings",
+        r"env: [^\w\n]{0,2}([\w./-]{1,100})(?:\\r|\r|\^M)[^\w\n]{0,2}: No such file"
+        r"|(\$'\\r'): command not found|([\w./-]{1,200}\^M): bad interpreter",
+        "a script has the line endings of Windows: its interpreter is not found",
+        "save the script with line endings of Unix: `sed -i 's/\\r$//' SCRIPT`; with git, "
+        "core.autocrlf=false keeps them",
+    ),
+    _cause(
         "command",
-        r'exec: "(?!rsctl-launch"|python3")([^"\n]{1,200})": executable file not found',
+        r'exec: \\{0,4}"(?!rsctl-launch\\{0,4}"|python3\\{0,4}")([^"\\\n]{1,200})\\{0,4}": '
+        r"(?:executable file not found|(?:stat|lstat) [^:\n]{1,200}: no such file)"
+        r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: No such file"
+        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): "
+        r"(?:command )?not found"
+        r"|(?:^|[\s/])env: [^\w\n./-]{0,2}([\w./-]{1,200})[^\w\n]{0,2}: No such file or directory"
+        r"|(?:^|\n)[\w./-]{1,200}: (?:line )?\d{1,6}: ([^\s:]{1,200}): (?:command )?not found",
         "the image does not have the command that is to run: {names}",
-        "correct run.command; on SageMaker an image without one is started as `train`",
+        "correct run.command, or add the program to the image (image.apt, image.python); on "
+        "SageMaker an image without a command is started as `train`",
+    ),
+    _cause(
+        "executable",
+        r'exec: \\{0,4}"([^"\\\n]{1,200})\\{0,4}": permission denied'
+        r"|FATAL tini \(\d{1,7}\)\] exec (\S{1,200}) failed: Permission denied"
+        r"|(?:^|[\s/])(?:ba|da|z|k)?sh: (?:line )?(?:\d{1,6}: )?([^\s:]{1,200}): Permission denied",
+        "the command that is to run may not be executed: {names}",
+        "make it executable (`chmod +x`) before the image is built, or start it by its "
+        "interpreter, such as `bash SCRIPT`",
     ),
     _cause(
         "package",
@@ -195,9 +317,35 @@ CAUSES = (
     _cause(
         LOST_PEER,
         rf"{stderr_tail.LOST_PEER}"
+        r"|Orted process exited|MPI communication peer process has unexpectedly disconnected"
+        r"|Horovod has been shut down"
         r"|TransportError: reducer \d+ (?:\([^)]*\) )?(?:ended the run|was lost)",
         "a peer went away in the middle of a collective operation",
         "its own log says why",
     ),
 )
 """In the order in which they are shown, the most specific first."""
+
+GENERAL_CAUSES = (
+    _cause(
+        "start",
+        r"Termination reason: StartError|failed to create (?:containerd|shim) task|"
+        r"OCI runtime create failed|could not be started: ",
+        "the container could not be started",
+        "see the message: most often the command, its permissions or the image's processor are "
+        "wrong",
+    ),
+    _cause(
+        "json",
+        r"[Ee]rror (?:when )?pars(?:ing|e) json|No JSON object could be decoded|JSONDecodeError",
+        "a text that should be JSON cannot be read",
+        "see the lines above for its file; hyperparameters of SageMaker are JSON values, too",
+    ),
+    _cause(
+        "mpi-abort",
+        r"MPI_ABORT was invoked on rank (\d{1,6})",
+        "a rank ended the MPI job: {names}",
+        "see what that rank wrote before; mpirun --tag-output marks its lines [1,RANK]",
+    ),
+)
+"""What is shown where none of the others is found."""
