@@ -81,7 +81,7 @@ class JobLog(Protocol):
 class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
-    `time` is since when the state is so. `reason` is a text for people, such as why it is still
+    `time` is since when the state is so, `started` when it began to run, if it has. `reason` is a text for people, such as why it is still
     queued. `failed` are the replicas that have failed by the cloud's report, not those that were
     stopped in their wake; their `lines` and `causes` are filled in by others. Of a job that has
     succeeded, all replicas of `ended_roles` have ended by themselves. `findings` are
@@ -91,6 +91,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
     state: JobState
     time: str
+    started: Optional[str] = None
     reason: Optional[str] = None
     attempt: int = 1
     failed: list[Failure] = []

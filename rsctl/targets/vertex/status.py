@@ -90,6 +90,7 @@ def status_of(
     return JobStatus(
         state=state,
         time=since,
+        started=event_time(job.get("startTime")),
         reason=message or _missing_reason(state, waits_for) or known.reason,
         is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,
         ended_roles=("worker", *_awaited(job)),

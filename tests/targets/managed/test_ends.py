@@ -369,3 +369,20 @@ def test_a_full_disk_does_not_hide_how_a_job_ended(
     # With space again, the rest is collected.
     assert "10 worker-0: loss=1" in reported(followed(target, run))
     assert stored(run).state is state
+
+
+def test_a_job_that_ended_before_it_was_seen_to_run_has_its_start(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """What it cost counts from there."""
+    cloud.end(JobState.SUCCEEDED, started=at(10))
+    events = followed(target, run)
+    assert reported(events)[0] == "job running"
+    known = stored(run)
+    assert (known.started, known.ended, known.state) == (at(10), at(50), JobState.SUCCEEDED)
+
+
+def test_a_job_that_never_ran_has_no_start(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    cloud.end(JobState.FAILED, reason="no machines")
+    followed(target, run)
+    assert stored(run).started is None
