@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rsctl.catalog import load
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import NO_IMAGE, OTHER_REGION, KnownError, find_known_error
@@ -28,6 +29,10 @@ _SENT = (
 )
 
 
+_NO_MACHINE = (
+    "take a machine type that Vertex AI has for training: `rsctl catalog --target vertex` lists "
+    "them. Compute Engine has more, so no other region helps"
+)
 _OTHER_MACHINE = "take a machine and accelerator that the region has, or another region"
 
 
@@ -101,8 +106,7 @@ _KNOWN = (
         r"machine type\W+[\w-]+\W+(is )?(not supported|invalid|unsupported)"
         r"|(unsupported|invalid) machine type",
         "machine",
-        "take a machine type that Vertex AI has for training, in any region: `rsctl catalog "
-        "--target vertex` lists them; it is fewer than Compute Engine has",
+        _NO_MACHINE,
         "workers.machine",
     ),
     _known(
@@ -162,6 +166,7 @@ def explained(message: str, region: str, roles: Roles, strategy: Any = None) -> 
     known = find_known_error(_KNOWN, message)
     if known is None:
         return []
+    known = _of_machine(known, message)
     can_wait = known.code == STOCK_OUT and strategy != "FLEX_START"
     remedy = (known.remedy or "") + (_WAIT if can_wait else "")
     return [error(known.code, shown, remedy, known.path)]
@@ -172,7 +177,17 @@ def _of_field(found: FieldError) -> Finding:
     known = find_known_error(_KNOWN, found.text)
     if known is None:
         return error("request", shown, _SENT, found.path)
+    known = _of_machine(known, found.text)
     return error(known.code, shown, known.remedy, found.path)
+
+
+def _of_machine(known: KnownError, text: str) -> KnownError:
+    """A machine type that is for training elsewhere is not there in this region."""
+    if known.remedy != _NO_MACHINE:
+        return known
+    machines = load("vertex").machines
+    is_known = any(name in machines for name in re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", text))
+    return replace(known, remedy=_OTHER_MACHINE) if is_known else known
 
 
 def _quota_remedy(metrics: list[str], region: str) -> str:
