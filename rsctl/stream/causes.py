@@ -181,7 +181,8 @@ CAUSES = (
     ),
     cause(
         "library",
-        r"Could not load library (lib[\w.+-]{1,80})|(lib[\w.+-]{1,80}): cannot open shared object file",
+        r"Could not load library (lib[\w.+-]{1,80})"
+        r"|(lib[\w.+-]{1,80}): cannot open shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt",
     ),

@@ -20,43 +20,43 @@ _MAX_LINES = 30
 _PLAIN_LINES = 10
 _LONGEST_LINE = 4096
 _FAULT_HANDLER = "set PYTHONFAULTHANDLER=1 in run.env: the log then has where it was"
-_ENDINGS: Mapping[int | str, tuple[str, str, str]] = {
-    "SIGSEGV": ("crash", "native code crashed", _FAULT_HANDLER),
-    "SIGABRT": (
+_ENDINGS: Mapping[int | str, Finding] = {
+    "SIGSEGV": note("crash", "native code crashed", _FAULT_HANDLER),
+    "SIGABRT": note(
         "abort",
         "native code gave up (SIGABRT), as after a failed assertion or a watchdog's timeout",
         f"see the last lines of the log; {_FAULT_HANDLER}",
     ),
-    "SIGILL": (
+    "SIGILL": note(
         "processor",
         "native code has an instruction that the machine's processor does not know (SIGILL)",
         "install builds for older processors (without AVX-512), or take a newer machine type",
     ),
-    "SIGFPE": ("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
-    "SIGBUS": (
+    "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
+    "SIGBUS": note(
         "shared-memory",
         "native code could not reach its memory (SIGBUS), as when the shared memory is full",
         "use fewer data loader workers or raise the container's memory",
     ),
-    128: (
+    128: note(
         "start",
         "the container could not be started",
         "check run.command, and that the image has it and is for the machine's processor",
     ),
-    126: (
+    126: note(
         "executable",
         "a command may not be executed (exit code 126)",
         "make it executable (`chmod +x`), or start it by its interpreter; check that it is for the "
         "machine's processor",
     ),
-    127: (
+    127: note(
         "command",
         "a command was not found (exit code 127)",
         "correct run.command, or add the program to the image; an image may have `python3` and no "
         "`python`",
     ),
 }
-"""What a signal or an exit code alone shows: the code, summary and remedy of a cause.
+"""What a signal or an exit code alone shows, as a cause.
 
 126 and 127 are a shell's, and of container engines; 128 is that of a container that did not start
 on Vertex AI (StartError).
@@ -135,7 +135,7 @@ def known_causes(
     if signal == "SIGKILL" or killer.out_of_memory:
         found.append(_sigkill(killer.out_of_memory, signal == "SIGKILL"))
     if known := _ENDINGS.get(signal or exit_code):
-        found.append(note(*known))
+        found.append(known)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which process of a job failed first, read from what its launchers write: MPI, torchrun, DeepSpeed.
+"""Which process of a job failed first, by what its launchers write.
 
 The forms are those of Open MPI 3 to 5 (`mpirun --tag-output` and its help texts), of torchrun's
 report, of DeepSpeed's launcher and of SageMaker's training toolkit. A service may pass them on with
@@ -19,7 +19,8 @@ _REPORTS = tuple(
     for pattern in (
         r"Root Cause \(first observed failure\):\s{1,20}(?:\[\d{1,6}\]:\s{1,20})?"
         rf"(?:time {{0,20}}: \S{{1,40}}\s{{1,20}})?host {{0,20}}: {_HOST}\s{{1,20}}"
-        rf"rank {{0,20}}: {_RANK}(?: \(local_rank: \d{{1,6}}\))?\s{{1,20}}exitcode {{0,20}}: {_CODE}",
+        rf"rank {{0,20}}: {_RANK}(?: \(local_rank: \d{{1,6}}\))?\s{{1,20}}"
+        rf"exitcode {{0,20}}: {_CODE}",
         rf"noticed that process rank {_RANK} with PID \d{{1,10}} on node {_HOST}\s{{1,5}}"
         r"exited on\s{1,5}signal (?P<signal>\d{1,2})\b",
         rf"exited due to process rank {_RANK} with PID \d{{1,10}} on\s{{1,5}}node {_HOST}\s{{1,5}}",

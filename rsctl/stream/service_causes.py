@@ -81,7 +81,8 @@ SERVICE_CAUSES = (
         "tracker-key",
         r"api_key not configured \(no-tty\)",
         "Weights & Biases has no key in the job",
-        "set it as a secret, WANDB_API_KEY in run.env by `${{WANDB_API_KEY}}`, or WANDB_MODE=disabled",
+        "set it as a secret, WANDB_API_KEY in run.env by `${{WANDB_API_KEY}}`, or set "
+        "WANDB_MODE=disabled",
     ),
     cause(
         "credentials",
@@ -103,8 +104,8 @@ SERVICE_CAUSES = (
         r"Temporary failure in name resolution|Could not resolve host"
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL",
         "a server on the network is not reached",
-        "check the job's network: subnets need a NAT device or an endpoint of the service, and with "
-        "network isolation there is none",
+        "check the job's network: subnets need a NAT device or an endpoint of the service; with "
+        "network isolation there is no network at all",
     ),
 )
 """In the order in which they are shown."""

@@ -44,7 +44,7 @@ TAGGED = """\
         (TORCHRUN, Origin(4, "algo-2", 137, "SIGKILL")),
         (" ".join(TORCHRUN.split()), Origin(4, "algo-2", 137, "SIGKILL")),
         (
-            "mpirun noticed that process rank 7 with PID 0 on node gpu7 exited on signal 9 (Killed).",
+            "mpirun noticed that process rank 7 with PID 0 on node gpu7 exited on signal 9 (K)",
             Origin(7, "gpu7", 137, "SIGKILL"),
         ),
         (EXITED, Origin(6, None, 3)),

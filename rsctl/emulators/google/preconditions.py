@@ -1,4 +1,4 @@
-"""Preconditions of Cloud Storage: `ifGenerationMatch` and its like, as the JSON API documents them."""
+"""Preconditions of Cloud Storage: `ifGenerationMatch` and its like, by the JSON API."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def wrong_hash(content: bytes, hashes: Iterable[tuple[str, Any]]) -> Optional[st
     for name, value in hashes:
         own = md5(content) if name == "MD5" else crc32c(content)
         if isinstance(value, str) and own is not None and value != own:
-            return f'Provided {name} hash "{value[:60]}" doesn\'t match calculated {name} hash "{own}".'
+            shown = f'Provided {name} hash "{value[:60]}"'
+            return f'{shown} doesn\'t match calculated {name} hash "{own}".'
     return None
 
 

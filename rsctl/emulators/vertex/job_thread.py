@@ -100,8 +100,8 @@ class CustomJobThread(JobThread):
 
     def _release(self, node: str) -> None:
         """Pass on what was held back, as the engine's words on a node that did not start."""
-        for text, time in self._held.get(node) or ():
-            self._log_store.write(self._context.job_id, self._tasks[node], "stderr", text, time)
+        for text, at in self._held.get(node) or ():
+            self._log_store.write(self._context.job_id, self._tasks[node], "stderr", text, at)
         self._held[node] = None
 
     def run(self) -> None:

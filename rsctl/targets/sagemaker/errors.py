@@ -159,8 +159,8 @@ _KNOWN = (
         CLIENT_ERROR,
         r"pars(?:ing|e) json",
         "json",
-        "correct the file of inputs, or the hyperparameter of run.args, that is not valid JSON; the "
-        "log names it",
+        "correct the file of inputs, or the hyperparameter of run.args, that is not valid JSON: "
+        "the log names it",
         "inputs",
     ),
     _case(

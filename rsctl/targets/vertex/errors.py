@@ -91,7 +91,8 @@ _KNOWN = (
         "image",
     ),
     _known(
-        r"machine type .*not (supported|available) (in|for) .*(region|location|zone|[a-z]+-[a-z]+\d)",
+        r"machine type .*not (supported|available) (in|for) "
+        r".*(region|location|zone|[a-z]+-[a-z]+\d)",
         "machine",
         _OTHER_MACHINE,
         "workers.machine",

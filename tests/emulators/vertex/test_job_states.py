@@ -287,6 +287,5 @@ def test_a_program_that_prints_what_an_engine_would(project: Project) -> None:
     nodes.exit("workerpool0-0", 127)
     code, message = failure(project, job)
     assert (code, "non-zero status of 127" in message) == (3, True)
-    assert [e["textPayload"] for e in project.logs(job, " severity=ERROR")][0] == (
-        "Error response from daemon: mine"
-    )
+    first = next(iter(project.logs(job, " severity=ERROR")))
+    assert first["textPayload"] == "Error response from daemon: mine"

@@ -67,9 +67,9 @@ DATA = {
     "an empty part of a key": (
         {"inputs": {"train": "s3://bucket/shared//a/"}, **sagemaker(input_mode="File")},
         [
-            "error inputs.train: s3://bucket/shared//a/ has `//` in its key: SageMaker's input mode "
-            "File refuses it -> remove the doubled /; objects whose keys have it must be copied to "
-            "other keys"
+            "error inputs.train: s3://bucket/shared//a/ has `//` in its key: SageMaker's input "
+            "mode File refuses it -> remove the doubled /; objects whose keys have it must be "
+            "copied to other keys"
         ],
     ),
     "an empty part of a key that is not downloaded": (
