@@ -182,4 +182,4 @@ def _severity(call: ast.Call) -> Iterator[str]:
     elif name == "Finding":  # as the caller of this function decides
         yield from ("error", "warning")
     else:
-        yield "note" if name == "_cause" else "error"
+        yield "note" if name == "cause" else "error"

@@ -21,6 +21,10 @@ NO_SPACE = r"[Nn]o space left on device|[Dd]isk quota exceeded"
 NO_MEMORY = r"(?<!OutOf)MemoryError\b|std::bad_alloc|[Cc](?:annot|an't) allocate memory"
 NO_IMAGE = r"manifest unknown|manifest for \S+ not found|[Nn]o such image"
 PULL_DENIED = r"pull access denied"
+OTHER_REGION = (
+    r"is in location `(\S{1,60}?)`\. It must be in the same regional location"
+    r"|Cannot move files across regions"
+)
 WRONG_ARCHITECTURE = r"exec format error"
 
 

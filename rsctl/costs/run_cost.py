@@ -78,7 +78,10 @@ def run_cost(run: RunRecord) -> RunCost | None:
     if cost.seconds is None:
         if elsewhere:
             return msgspec.structs.replace(cost, dollars=elsewhere, seconds=0.0)
-        return msgspec.structs.replace(cost, unknown="it has not started")
+        why = (
+            "it has not started" if run.ended is None else "it did not run, by what is known of it"
+        )
+        return msgspec.structs.replace(cost, unknown=why)
     return msgspec.structs.replace(cost, dollars=elsewhere + planned.per_hour * cost.seconds / HOUR)
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.causes import LOST_PEER
-from rsctl.stream.diagnosis import Killer, failure_lines, known_causes
+from rsctl.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
 from rsctl.stream.events import Failure, LogEvent, parse_time, seconds_between
 from rsctl.stream.journal import JournalReader, tail_offset
 from rsctl.stream.metrics import structured
+from rsctl.stream.origins import Origin, find_origin
 from rsctl.stream.sanitize import sanitize_line
 
 _TAIL = 400
+_MOST_REPORTED = 40
 _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
@@ -94,17 +96,21 @@ def first_failure(
     failures: Iterable[Failure],
     folder: RunFolder,
     killers: Mapping[str, Killer] | None = None,
+    replica_on: Callable[[str], str | None] = lambda host: None,
 ) -> Failure:
     """The failure that began it all, with the last lines of its replica and their known causes.
 
     That is the earliest, unless it only lost a peer that failed at about the same time: a rank
     that raises closes its connections before its process is gone, so a peer may overtake it.
-    `killers` is what whoever runs the replicas knows of their ends.
+    `killers` is what whoever runs the replicas knows of their ends, `replica_on` gives the replica
+    on a host. `lines` of a failure are those that its target reports of it.
     """
     ordered = sorted(failures, key=lambda failure: failure.time)
     together = [f for f in ordered if _seconds_apart(ordered[0], f) < _TOGETHER_SECONDS]
     known = killers or {}
-    explained = [_explained(f, folder, known.get(f.replica, Killer())) for f in together]
+    explained = [
+        _explained(f, folder, known.get(f.replica, Killer()), replica_on) for f in together
+    ]
     own = [f for f in explained if LOST_PEER not in [cause.code for cause in f.causes[:1]]]
     return (own or explained)[0]
 
@@ -116,14 +122,39 @@ def _seconds_apart(first: Failure, second: Failure) -> float:
         return 0.0
 
 
-def _explained(failure: Failure, folder: RunFolder, killer: Killer) -> Failure:
+def _explained(
+    failure: Failure, folder: RunFolder, killer: Killer, replica_on: Callable[[str], str | None]
+) -> Failure:
     tail, kills = _tail(folder, failure)
     if killer.out_of_memory is None and kills is not None:
         killer = killer._replace(out_of_memory=kills > 0)
-    lines = failure_lines(line.text for line in tail)
+    logged, reported = failure_lines(line.text for line in tail), failure.lines
+    origin = _origin(failure, tail)
     findings = [f for f in map(runtime_finding, tail) if f]
-    causes = findings or known_causes(lines, failure.exit_code, failure.signal, killer)
-    return msgspec.structs.replace(failure, lines=lines, causes=causes)
+    signal = failure.signal or origin.signal
+    causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
+    is_better = has_traceback(reported) and not has_traceback(logged)
+    lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
+    found = msgspec.structs.replace(failure, lines=lines, causes=causes, signal=signal)
+    return _placed(found, origin, replica_on)
+
+
+def _origin(failure: Failure, tail: list[LogEvent]) -> Origin:
+    """What a launcher wrote of the process that failed, where that did not report itself."""
+    if failure.rank is not None or failure.signal is not None:
+        return Origin()
+    return find_origin("\n".join(line.text[:_LONGEST] for line in tail))
+
+
+def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | None]) -> Failure:
+    """With the rank, and the replica on whose host it was, that a launcher names.
+
+    mpirun writes of all nodes' ranks on the chief; other launchers write of their own node.
+    """
+    rank = failure.rank if failure.rank is not None else origin.rank
+    replica = (replica_on(origin.host) if origin.host else None) or failure.replica
+    log = failure.log if replica == failure.replica else failure.log or failure.replica
+    return msgspec.structs.replace(failure, replica=replica, rank=rank, log=log)
 
 
 def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | None]:

@@ -56,20 +56,24 @@ def _run(meter: Meter, interval: float) -> None:
 
 
 class Meter:
-    """Reads what this process and those below it use, since the last reading or since the start."""
+    """Reads what a process and those below it use, since the last reading or since the start.
 
-    def __init__(self, interface: str | None) -> None:
+    It is this process, unless `root` is the number of another.
+    """
+
+    def __init__(self, interface: str | None, root: int | None = None) -> None:
         self._interface = interface
+        self._root = os.getpid() if root is None else root
         self._traffic_at_start = self._traffic()
         self._time = time.monotonic()
-        self._cpu_ticks = sum(process.cpu_ticks for process in tree(os.getpid()))
+        self._cpu_ticks = sum(process.cpu_ticks for process in tree(self._root))
 
     def read(self) -> dict[str, object]:
         """The fields of a `telemetry` line; what cannot be known is left out."""
         return {**self._read_processes(), **self._read_network(), **self._read_gpus()}
 
     def _read_processes(self) -> dict[str, object]:
-        processes = tree(os.getpid())
+        processes = tree(self._root)
         if not processes:
             return {}
         now = time.monotonic()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from rsctl.costs.run_cost import cost_of, run_cost
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
@@ -80,3 +82,9 @@ def test_what_is_not_billed_has_no_cost() -> None:
 def test_a_price_that_nobody_knows() -> None:
     unknown = {"seconds": 7200.0, "spot": False, "unknown": "no on-demand price of x9 is known"}
     assert cost_of(record(cost=unknown)) == (None, "no on-demand price of x9 is known")
+
+
+def test_a_run_that_ended_without_a_start() -> None:
+    ended = msgspec.structs.replace(record(cost=COST), started=None)
+    assert cost_of(ended) == (None, "it did not run, by what is known of it")
+    assert cost_of(msgspec.structs.replace(ended, ended=None)) == (None, "it has not started")

@@ -17,6 +17,7 @@ class MemoryNodes:
         self.listener = listener
         self.up: dict[str, Node] = {}
         self.history: list[str] = []
+        self.used: dict[str, object] = {}
         self.is_closed = False
 
     def label(self, name: str) -> str:
@@ -39,6 +40,9 @@ class MemoryNodes:
 
     def kill(self, name: str) -> None:
         self._end(name, "kill", KILLED)
+
+    def usage(self, name: str) -> dict[str, object]:
+        return self.used if name in self.up else {}
 
     def close(self) -> None:
         for name in list(self.up):

@@ -1,14 +1,15 @@
 """Cloud Storage by the JSON API: buckets, and objects that are written, read, listed and deleted.
 
-Objects are uploaded in one piece (`media`, `multipart`) or in several (`resumable`). What else the
-API has, such as versions, access lists and conditions, is refused as not emulated.
+Objects are uploaded in one piece (`media`, `multipart`) or in several (`resumable`), with what a
+client says of them, with preconditions and with hashes that are checked. What else the API has,
+such as versions, access lists and encryption, is refused as not emulated.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +17,24 @@ from typing import Any
 
 from rsctl.emulators.bucket_folders import BucketFolders
 from rsctl.emulators.google.multipart import multipart_related
-from rsctl.emulators.google.storage_objects import listed, md5, metadata, ranged_reply
-from rsctl.emulators.http import Emulator, Reply, Request, Route, route
+from rsctl.emulators.google.preconditions import CONDITIONS, failed_condition
+from rsctl.emulators.google.storage_objects import (
+    Attributes,
+    listed,
+    md5,
+    metadata,
+    patched,
+    ranged_reply,
+    writable,
+    wrong_hash,
+)
+from rsctl.emulators.http import Emulator, Refused, Reply, Request, Route, route
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-(\d+)|\*)/(\d+|\*)")
 _STEP = 256 << 10
 _COMMON_QUERY = frozenset({"alt", "prettyPrint", "projection", "fields", "key", "userProject"})
-_UPLOAD_QUERY = frozenset({"name", "uploadType", "ifGenerationMatch", "upload_id"})
-_OBJECT_QUERY = frozenset({"generation"})
+_UPLOAD_QUERY = frozenset({"name", "uploadType", "upload_id"}) | CONDITIONS
+_OBJECT_QUERY = frozenset({"generation"}) | CONDITIONS
 _LIST_QUERY = frozenset({"prefix", "delimiter", "maxResults", "pageToken"})
 
 
@@ -31,6 +42,9 @@ _LIST_QUERY = frozenset({"prefix", "delimiter", "maxResults", "pageToken"})
 class _Upload:
     bucket: str
     name: str
+    query: dict[str, str]
+    fields: dict[str, Any] = field(default_factory=dict)
+    hashes: list[tuple[str, Any]] = field(default_factory=list)
     content: bytearray = field(default_factory=bytearray)
 
 
@@ -49,7 +63,8 @@ class CloudStorage:
         for bucket in buckets:
             self.make_bucket(bucket)
         self._uploads: dict[str, _Upload] = {}
-        self._generations = itertools.count(1_700_000_000_000_001)
+        self._attributes: dict[tuple[str, str], Attributes] = {}
+        self._last_generation = 0
 
     def routes(self) -> list[Route]:
         """What it answers."""
@@ -59,6 +74,7 @@ class CloudStorage:
             route("storage.upload", "PUT", upload, self._take),
             route("storage.objects.get", "GET", name, self._get),
             route("storage.objects.download", "GET", "/download" + name, self._download),
+            route("storage.objects.patch", "PATCH", name, self._patch),
             route("storage.objects.delete", "DELETE", name, self._delete),
             route("storage.objects.list", "GET", "/storage/v1/b/{bucket}/o", self._list),
             route("storage.buckets.list", "GET", "/storage/v1/b", self._list_buckets),
@@ -73,7 +89,8 @@ class CloudStorage:
 
     def put(self, bucket: str, name: str, content: Callable[[], bytes]) -> int:
         """Have an object; its generation."""
-        generation = next(self._generations)
+        generation = max(time.time_ns() // 1000, self._last_generation + 1)
+        self._last_generation = generation
         self._buckets.setdefault(bucket, {})[name] = (generation, content)
         return generation
 
@@ -105,9 +122,31 @@ class CloudStorage:
             return found[0], found[1]()
         return self._files.read(bucket, name) if self._files else None
 
+    def _about(self, bucket: str, name: str, generation: int) -> Attributes:
+        """What a client has said of this generation of an object."""
+        kept = self._attributes.get((bucket, name))
+        return kept if kept and kept.generation == generation else Attributes(generation, 1, {})
+
+    def _require(self, request: Request, query: dict[str, str], bucket: str, name: str) -> None:
+        """Raise Refused unless the preconditions hold for an object as it is now."""
+        found = self._find(bucket, name)
+        about = self._about(bucket, name, found[0]) if found else None
+        generations = (about.generation, about.metageneration) if about else (None, None)
+        try:
+            failed = failed_condition(query, *generations)
+        except ValueError as problem:
+            raise self._emulator.refuse(400, "invalid", str(problem)) from None
+        if failed and failed.endswith("NotMatch") and request.method == "GET":
+            raise Refused(Reply(304))
+        if failed:
+            message = "At least one of the pre-conditions you specified did not hold."
+            raise self._emulator.refuse(412, "conditionNotMet", message)
+
     def _keep(self, upload: _Upload) -> int:
         """Have what was uploaded; its generation."""
         content = bytes(upload.content)
+        if wrong := wrong_hash(content, upload.hashes):
+            raise self._emulator.refuse(400, "invalid", wrong)
         if self._files is None:
             return self.put(upload.bucket, upload.name, lambda: content)
         generation = self._files.write(upload.bucket, upload.name, content)
@@ -126,32 +165,49 @@ class CloudStorage:
         """An upload in one piece, or the begin of a resumable one."""
         bucket, kind = self._bucket(request), request.query.get("uploadType")
         self._refuse_others(request, _UPLOAD_QUERY)
-        name, content = request.query.get("name", ""), request.body
+        about: dict[str, Any] = {}
+        content, kind_of_content = request.body, request.headers.get("content-type")
         try:
             if kind == "multipart":
-                about, content = multipart_related(request)
-                name = about.get("name") or name
+                about, content, kind_of_content = multipart_related(request)
             elif kind == "resumable":
-                name = request.json().get("name") or name
-        except (ValueError, AttributeError) as problem:
+                about = dict(request.json())
+                kind_of_content = request.headers.get("x-upload-content-type")
+        except (ValueError, TypeError) as problem:
             raise self._emulator.refuse(400, "parseError", f"Parse Error: {problem}") from None
+        name = about.get("name") or request.query.get("name", "")
         if kind not in ("media", "multipart", "resumable") or not isinstance(name, str) or not name:
             raise self._emulator.refuse(400, "required", "Required parameter: name, uploadType")
-        if request.query.get("ifGenerationMatch") == "0" and self._find(bucket, name):
-            message = "At least one of the pre-conditions you specified did not hold."
-            raise self._emulator.refuse(412, "conditionNotMet", message)
-        upload = _Upload(bucket, name)
+        fields = {"contentType": kind_of_content} if kind_of_content else {}
+        fields |= self._writable(about)
+        hashes = [("MD5", about.get("md5Hash")), ("CRC32C", about.get("crc32c"))]
+        hashes += _hashes(request)
+        upload = _Upload(bucket, name, request.query, fields, hashes)
+        self._require(request, upload.query, bucket, name)
         if kind != "resumable":
             upload.content[:] = content
-            return self._kept(upload)
+            return self._kept(request, upload)
         identity = secrets.token_hex(16)
         self._uploads[identity] = upload
         where = f"{self._emulator.url}{request.path}?uploadType=resumable&upload_id={identity}"
         return Reply(200, headers={"Location": where})
 
-    def _kept(self, upload: _Upload) -> Reply:
-        generation, content = self._keep(upload), bytes(upload.content)
-        return Reply.of(metadata(upload.bucket, upload.name, generation, content))
+    def _writable(self, about: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return writable(about)
+        except KeyError as name:
+            message = f"the field {name} of objects is not emulated by rsctl's emulator"
+            raise self._emulator.refuse(501, "notImplemented", message) from None
+        except ValueError as problem:
+            raise self._emulator.refuse(400, "invalid", str(problem)) from None
+
+    def _kept(self, request: Request, upload: _Upload) -> Reply:
+        """The conditions hold as the upload ends, too."""
+        self._require(request, upload.query, upload.bucket, upload.name)
+        upload.hashes += _hashes(request)
+        about = Attributes(self._keep(upload), 1, upload.fields)
+        self._attributes[upload.bucket, upload.name] = about
+        return Reply.of(metadata(upload.bucket, upload.name, about, bytes(upload.content)))
 
     def _take(self, request: Request) -> Reply:
         """A part of a resumable upload, the end of which may come to light only with the last."""
@@ -160,7 +216,7 @@ class CloudStorage:
         if upload is not None and "content-range" not in request.headers:
             upload.content[:] = request.body
             del self._uploads[request.query["upload_id"]]
-            return self._kept(upload)
+            return self._kept(request, upload)
         if upload is None or found is None:
             raise self._emulator.refuse(404 if found else 400, "notFound", "No such upload.")
         total = None if found[3] == "*" else int(found[3])
@@ -170,7 +226,7 @@ class CloudStorage:
             kept = len(upload.content)
             return Reply(308, headers={"Range": f"bytes=0-{kept - 1}"} if kept else {})
         del self._uploads[request.query["upload_id"]]
-        return self._kept(upload)
+        return self._kept(request, upload)
 
     def _append(
         self, upload: _Upload, first: int, last: int, total: int | None, body: bytes
@@ -194,18 +250,40 @@ class CloudStorage:
         bucket, name = self._bucket(request), request.parts["name"]
         self._refuse_others(request, _OBJECT_QUERY)
         generation, content = self._found(request)
-        return Reply.of(metadata(bucket, name, generation, content))
+        return Reply.of(metadata(bucket, name, self._about(bucket, name, generation), content))
 
-    def _download(self, request: Request) -> Reply:
-        self._bucket(request)
+    def _patch(self, request: Request) -> Reply:
+        """Change what is said of an object; its bytes stay."""
+        bucket, name = self._bucket(request), request.parts["name"]
         self._refuse_others(request, _OBJECT_QUERY)
         generation, content = self._found(request)
-        reply = ranged_reply(content, request.headers.get("range"))
+        try:
+            changes = self._writable(dict(request.json()))
+        except (ValueError, TypeError) as problem:
+            raise self._emulator.refuse(400, "parseError", f"Parse Error: {problem}") from None
+        kept = self._about(bucket, name, generation)
+        fields = patched(kept.fields, changes)
+        about = Attributes(generation, kept.metageneration + 1, fields)
+        self._attributes[bucket, name] = about
+        return Reply.of(metadata(bucket, name, about, content))
+
+    def _download(self, request: Request) -> Reply:
+        bucket, name = self._bucket(request), request.parts["name"]
+        self._refuse_others(request, _OBJECT_QUERY)
+        generation, content = self._found(request)
+        shown = metadata(bucket, name, self._about(bucket, name, generation), content)
+        reply = ranged_reply(content, request.headers.get("range"), shown["contentType"])
         if reply is None:
             message = "Request range not satisfiable"
             raise self._emulator.refuse(416, "requestedRangeNotSatisfiable", message)
-        hashed = {"X-Goog-Generation": str(generation), "X-Goog-Hash": f"md5={md5(content)}"}
-        return Reply(reply.status, reply.body, {**reply.headers, **hashed})
+        checksum = f"crc32c={shown['crc32c']}," if "crc32c" in shown else ""
+        about = {
+            "X-Goog-Generation": str(generation),
+            "X-Goog-Metageneration": shown["metageneration"],
+            "X-Goog-Hash": f"{checksum}md5={md5(content)}",
+            "ETag": shown["etag"],
+        }
+        return Reply(reply.status, reply.body, {**reply.headers, **about})
 
     def _delete(self, request: Request) -> Reply:
         bucket, name = self._bucket(request), request.parts["name"]
@@ -222,6 +300,7 @@ class CloudStorage:
         if found is None or request.query.get("generation", str(found[0])) != str(found[0]):
             message = f"No such object: {bucket}/{name}"
             raise self._emulator.refuse(404, "notFound", message)
+        self._require(request, request.query, bucket, name)
         return found
 
     def _list(self, request: Request) -> Reply:
@@ -246,7 +325,9 @@ class CloudStorage:
 
     def _item(self, bucket: str, name: str) -> dict[str, Any] | None:
         found = self._find(bucket, name)
-        return metadata(bucket, name, *found) if found else None
+        return (
+            metadata(bucket, name, self._about(bucket, name, found[0]), found[1]) if found else None
+        )
 
     def _list_buckets(self, request: Request) -> Reply:
         self._refuse_others(request, frozenset({"project", "prefix", "maxResults"}))
@@ -262,3 +343,11 @@ class CloudStorage:
     def _get_bucket(self, request: Request) -> Reply:
         bucket = self._bucket(request)
         return Reply.of({"kind": "storage#bucket", "id": bucket, "name": bucket})
+
+
+def _hashes(request: Request) -> list[tuple[str, Any]]:
+    """The hashes of the header X-Goog-Hash: `crc32c=...,md5=...`."""
+    pairs = (
+        part.strip().partition("=") for part in request.headers.get("x-goog-hash", "").split(",")
+    )
+    return [(name.upper(), value) for name, _, value in pairs if name in ("crc32c", "md5")]

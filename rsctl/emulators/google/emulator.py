@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from rsctl.emulators.google.query_parameters import NotEmulatedHere, checked
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, route
 
 if TYPE_CHECKING:
@@ -139,6 +140,17 @@ class GoogleEmulator(Emulator):
         if not self.access.knows(request.headers.get("authorization", "")):
             message = "Request had invalid authentication credentials."
             raise Refused(self.error(401, "UNAUTHENTICATED", message))
+
+    def answer(self, request: Request) -> Reply:
+        """See Emulator; a parameter that a call does not have is refused before."""
+        found, _ = self.find(request)
+        try:
+            request = checked(found.name if found else "", request)
+        except NotEmulatedHere as problem:
+            return self.error(501, "UNIMPLEMENTED", str(problem))
+        except ValueError as problem:
+            return self.error(400, "INVALID_ARGUMENT", str(problem))
+        return super().answer(request)
 
     def error(
         self, status: int, code: str, message: str, details: list[Any] | None = None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, Optional
 
 from rsctl.emulators.http import Request
 
+_TYPE = re.compile(r"^content-type:([^\r\n]+)", re.IGNORECASE | re.MULTILINE)
 _BOUNDARY = re.compile(r"""multipart/related;\s*boundary=["']?([^"';\s]+)["']?""", re.IGNORECASE)
 
 
-def multipart_related(request: Request) -> tuple[dict[str, Any], bytes]:
-    """The metadata and the content of an object. Raises ValueError.
+def multipart_related(request: Request) -> tuple[dict[str, Any], bytes, Optional[str]]:
+    """The metadata of an object, its content, and the content's type. Raises ValueError.
 
     Clients of Google end lines by CRLF and give the second part's length by nothing but the
     boundary, so the content may be any bytes.
@@ -27,7 +28,8 @@ def multipart_related(request: Request) -> tuple[dict[str, Any], bytes]:
     about = json.loads(_body(parts[1]))
     if not isinstance(about, dict):
         raise ValueError("the metadata is not an object")
-    return about, _body(parts[2])
+    kind = _TYPE.search(parts[2].partition(b"\r\n\r\n")[0].decode(errors="replace"))
+    return about, _body(parts[2]), kind[1].strip() if kind else None
 
 
 def _body(part: bytes) -> bytes:

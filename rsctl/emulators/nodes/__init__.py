@@ -33,6 +33,21 @@ class Node(NamedTuple):
     hostname: str = ""
 
 
+class NotStarted(int):
+    """The exit code of a node whose command could not be started, with the engine's message.
+
+    A shell has the same codes for a command that it does not find (127) or may not run (126).
+    """
+
+    message: str
+
+    def __new__(cls, code: int, message: str) -> NotStarted:
+        """The code with its message."""
+        made = super().__new__(cls, code)
+        made.message = message
+        return made
+
+
 class Listener(Protocol):
     """Receives lines and exits of one job's nodes, from threads of the runner; it must be quick.
 
@@ -46,7 +61,11 @@ class Listener(Protocol):
         """
 
     def ended(self, node: str, code: int) -> None:
-        """The node has ended with this exit code: 128 + N if signal N killed it."""
+        """The node has ended with this exit code: 128 + N if signal N killed it.
+
+        The code is a `NotStarted` if the node's command never ran; what the engine printed of that
+        came as lines of stderr.
+        """
 
 
 class Nodes(Protocol):
@@ -72,6 +91,12 @@ class Nodes(Protocol):
 
     def kill(self, name: str) -> None:
         """SIGKILL, as when a machine is lost. Returns at once; `ended` follows."""
+
+    def usage(self, name: str) -> dict[str, object]:
+        """What a running node uses, in the fields of a `telemetry` line; may take seconds.
+
+        Empty if it does not run. CPU counts since the last call, network since the node began.
+        """
 
     def close(self) -> None:
         """End the nodes and remove everything of this job; waits for `ended` of all."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import secrets
 import shutil
@@ -17,9 +18,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from signal import SIGKILL
 
-from rsctl.emulators.nodes import Kind, Listener, Node
+from rsctl.emulators.nodes import Kind, Listener, Node, NotStarted
 from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
+from rsctl.emulators.nodes.usage import container_usage
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.commands import last_line, run_command
 
@@ -187,6 +189,11 @@ class DockerNodes:
         """SIGKILL for all of the container."""
         self._in_background(name, partial(_signal, signal="KILL"))
 
+    def usage(self, name: str) -> dict[str, object]:
+        """By `docker stats`."""
+        container, running = self._running.get(name, ("", None))
+        return container_usage(container) if running and running.is_running else {}
+
     def _in_background(self, name: str, act: Callable[[str, AttachedCommand], None]) -> None:
         if name in self._running:
             threading.Thread(target=act, args=self._running[name], daemon=True).start()
@@ -225,11 +232,12 @@ def _exit_code(container: str, code: int) -> int:
     """
     if code == 0:
         return 0
-    form = "{{.State.Status}} {{.State.ExitCode}}"
-    status, _, known = run_command(
-        ["docker", "inspect", "--format", form, container]
-    ).stdout.partition(" ")
-    if status in ("exited", "created") and known.strip() not in ("", "0"):
+    form = "{{.State.Status}} {{.State.ExitCode}} {{json .State.Error}}"
+    shown = run_command(["docker", "inspect", "--format", form, container]).stdout
+    status, known, message = (*shown.strip().split(" ", 2), "", "", "")[:3]
+    if status == "created" and known not in ("", "0"):
+        return NotStarted(int(known), str(json.loads(message or '""')))
+    if status == "exited" and known not in ("", "0"):
         return int(known)
     run_command(["docker", "rm", "--force", "--volumes", container])
     return code if code > 0 else 128 + SIGKILL

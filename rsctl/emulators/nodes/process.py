@@ -17,12 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
-from rsctl.emulators.nodes import ANY_IMAGE, Kind, Listener, Node, Program
+from rsctl.emulators.nodes import ANY_IMAGE, Kind, Listener, Node, NotStarted, Program
 from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.root import Root
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runtime.process_tree import tree
+from rsctl.runtime.telemetry import Meter
 from rsctl.targets.local.ports import MOST, ReservedPort
 
 _MARK = "RSCTL_EMULATED_NODE"
@@ -105,6 +106,7 @@ class ProcessNodes:
         self._addresses: dict[str, str] = {}
         self._ports: dict[tuple[str, int], ReservedPort] = {}
         self._running: dict[str, AttachedCommand] = {}
+        self._meters: dict[str, tuple[int, Meter]] = {}
         self._is_closed = False
 
     def address(self, name: str) -> str:
@@ -153,7 +155,12 @@ class ProcessNodes:
                 raise
             message = f"cannot run {argv[0]}: {problem.strerror}"
             command = Command(["/bin/sh", "-c", 'echo "$0" >&2; exit 127', message])
-            return AttachedCommand(node.name, command, self._listener, conclude)
+            why = _start_error(argv[0], problem)
+
+            def conclude_start(code: int) -> int:
+                return NotStarted(conclude(code), why)
+
+            return AttachedCommand(node.name, command, self._listener, conclude_start)
 
     def stop(self, name: str, grace: float) -> None:
         """SIGTERM for the node's first process, as a container gets it; then SIGKILL for all."""
@@ -175,6 +182,18 @@ class ProcessNodes:
         if running is not None and running.is_running:
             threading.Thread(target=self._kill_rest, args=(name,), daemon=True).start()
 
+    def usage(self, name: str) -> dict[str, object]:
+        """By /proc; the network is all of this machine's loopback, as nodes share it."""
+        running = self._running.get(name)
+        if running is None or not running.is_running:
+            return {}
+        pid = running.process.pid
+        with self._lock:
+            if self._meters.get(name, (0, None))[0] != pid:
+                self._meters[name] = (pid, Meter("lo", pid))
+            meter = self._meters[name][1]
+        return meter.read()
+
     def _kill_rest(self, name: str) -> None:
         """Kill what descends from the node's first process too: it may have changed its marks."""
         running = self._running.get(name)
@@ -194,6 +213,18 @@ class ProcessNodes:
         with self._lock:
             while self._ports:
                 self._ports.popitem()[1].release()
+
+
+def _start_error(command: str, problem: OSError) -> str:
+    """What a container engine says of a command that it cannot start."""
+    why = "executable file not found in $PATH"
+    if not isinstance(problem, FileNotFoundError):
+        why = (problem.strerror or str(problem)).lower()
+    return (
+        "failed to create task for container: failed to create shim task: OCI runtime create "
+        "failed: runc create failed: unable to start container process: error during container "
+        f'init: exec: "{command}": {why}: unknown'
+    )
 
 
 def _command(program: Program, node: Node) -> list[str]:

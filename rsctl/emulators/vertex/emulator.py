@@ -137,6 +137,7 @@ class VertexEmulator(GoogleEmulator):
             record, context, stand_in, self._runner, self.behaviour, self.log_store,
             admit=lambda: self.jobs.admit(record),
             measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
+            forget=lambda task: self._samples.forget(job_id, task),
         )  # fmt: skip
         self._threads.start(job_id, thread)
 

@@ -9,7 +9,7 @@ from typing import Any, Optional
 from rsctl.emulators.behaviour import is_named
 from rsctl.emulators.job_events import Cancel, Closed, Event, Preempt
 from rsctl.emulators.job_threads import JobThread
-from rsctl.emulators.nodes import Runner
+from rsctl.emulators.nodes import NotStarted, Runner
 from rsctl.emulators.vertex import outcomes
 from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.emulators.vertex.contract import JobContext, Replica, replicas
@@ -19,6 +19,8 @@ from rsctl.emulators.vertex.outcomes import Outcome
 from rsctl.emulators.vertex.reduction_server import NOTES, StandIn
 from rsctl.emulators.vertex.replica_set import ReplicaSet
 from rsctl.emulators.vertex.retries import Retries
+from rsctl.emulators.vertex.samples import TELEMETRY
+from rsctl.emulators.vertex.usage_sampler import UsageSampler
 from rsctl.findings import RsctlError
 from rsctl.targets.vertex.proto_json import seconds
 
@@ -27,12 +29,14 @@ _TAIL_LINES = 40
 _DEFAULT_TIMEOUT = f"{7 * 24 * 3600}s"
 _DEFAULT_FLEX_WAIT = f"{24 * 3600}s"
 _NEVER = float("inf")
+_OF_ENGINE = ("Error response from daemon: ", "failed to start containers", "cannot run ")
 
 
 class CustomJobThread(JobThread):
     """The thread of one job.
 
-    `admit` asks for the job's share of the quotas, `measure` gets every line of every task.
+    `admit` asks for the job's share of the quotas, `measure` gets the telemetry of every task, and
+    `forget` drops what was measured of one.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class CustomJobThread(JobThread):
         log_store: LogStore,
         admit: Callable[[], bool],
         measure: Callable[[str, str, str], None],
+        forget: Callable[[str], None],
     ) -> None:
         super().__init__(f"vertex-{context.job_id}")
         self._record = record
@@ -55,16 +60,49 @@ class CustomJobThread(JobThread):
         self._log_store = log_store
         self._admit = admit
         self._measure = measure
+        self._forget = forget
         self._spec: dict[str, Any] = record.shown["jobSpec"]
         self._scheduling: dict[str, Any] = self._spec.get("scheduling", {})
         self._retries = Retries(self._scheduling)
         self._tasks: dict[str, str] = {}
         self._deadline = _NEVER
+        self._sampler: Optional[UsageSampler] = None
+        self._reporting: set[str] = set()
+        self._held: dict[str, list[tuple[str, str]] | None] = {}
 
     def line(self, node: str, stream: str, text: str, time: str) -> None:
         """As `nodes.Listener` has it."""
+        held = self._held.setdefault(node, [])
+        if held is not None and stream == "stderr" and text.startswith(_OF_ENGINE):
+            held.append((text, time))
+            return
+        self._release(node)
         self._log_store.write(self._context.job_id, self._tasks[node], stream, text, time)
+        if text.startswith(TELEMETRY):
+            self._take_telemetry(node, text, time)
+
+    def _take_telemetry(self, node: str, text: str, time: str) -> None:
+        """A node's own telemetry is better than what was measured before it came."""
+        if self._sampler is not None:
+            self._sampler.leave_out(node)
+        if node not in self._reporting:
+            self._reporting.add(node)
+            self._forget(self._tasks[node])
         self._measure(self._tasks[node], text, time)
+
+    def ended(self, node: str, code: int) -> None:
+        """As `nodes.Listener` has it."""
+        if isinstance(code, NotStarted):
+            self._held[node] = []
+        self._release(node)
+        del self._held[node]  # it may be started again
+        super().ended(node, code)
+
+    def _release(self, node: str) -> None:
+        """Pass on what was held back, as the engine's words on a node that did not start."""
+        for text, at in self._held.get(node) or ():
+            self._log_store.write(self._context.job_id, self._tasks[node], "stderr", text, at)
+        self._held[node] = None
 
     def run(self) -> None:
         """From QUEUED to the end."""
@@ -80,6 +118,8 @@ class CustomJobThread(JobThread):
                     else:
                         outcome = made
             finally:
+                if self._sampler is not None:
+                    self._sampler.stop()
                 if replica_set is not None:
                     replica_set.close()
             self._finish(outcome)
@@ -108,7 +148,15 @@ class CustomJobThread(JobThread):
             return outcomes.not_started("workerpool0-0", problem)
         found = replicas(self._context, self._spec, nodes, self._stand_in)
         self._tasks = {replica.name: replica.task for replica in found}
-        return ReplicaSet(nodes, found, self._runner, self._behaviour)
+        replica_set = ReplicaSet(nodes, found, self._runner, self._behaviour)
+        self._sampler = UsageSampler(
+            nodes,
+            replica_set.running,
+            lambda node, line, time: self._measure(self._tasks[node], line, time),
+            lambda: self._behaviour.pace,
+        )
+        self._sampler.start()
+        return replica_set
 
     def _run_attempts(self, replica_set: ReplicaSet) -> Outcome:
         """Attempts, until one is the last."""
@@ -118,6 +166,8 @@ class CustomJobThread(JobThread):
                 self._enter("JOB_STATE_CANCELLING", "Job is being cancelled.")
             replica_set.stop(self.events)
             if not self._is_retried(outcome):
+                if outcome == outcomes.LOST:
+                    self._log("Job will not be retried, max error retry attempts reached.")
                 return outcome
             if self.events.is_cancelled:  # while its replicas were stopped for another reason
                 return outcomes.CANCELLED
@@ -201,6 +251,9 @@ class CustomJobThread(JobThread):
         """The outcome of the job by a replica's exit, if that ends the job."""
         if code == 0:
             return outcomes.SUCCEEDED if replica.is_chief else None
+        if isinstance(code, NotStarted):
+            logs = outcomes.logs_url(self._context.number, self._context.job_id)
+            return outcomes.start_error(replica.task, code.message, logs)
         again = self._retries.after_exit(replica.task, code)
         message = f"Replica {replica.task} exited with status {code}; "
         if again == "replica":

@@ -69,7 +69,7 @@ def shown(entry: Entry, project: str) -> dict[str, Any]:
         payload = {"jsonPayload": _struct(json.loads(entry.payload))}
     return {
         "insertId": entry.insert_id,
-        "logName": f"projects/{project}/logs/{entry.task}",
+        "logName": f"projects/{project}/logs/{log_id(entry)}",
         "receiveTimestamp": entry.time,
         "timestamp": entry.time,
         "severity": entry.severity,
@@ -80,6 +80,14 @@ def shown(entry: Entry, project: str) -> dict[str, Any]:
         "labels": labels,
         **payload,
     }
+
+
+def log_id(entry: Entry) -> str:
+    """The id of the log that an entry is in, escaped as names have it.
+
+    That of the service's own entries has the job's. Source: real entries of custom jobs.
+    """
+    return f"ml.googleapis.com%2F{entry.job}" if entry.task == SERVICE else entry.task
 
 
 def _object(text: str) -> dict[str, Any] | None:

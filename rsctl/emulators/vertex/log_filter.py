@@ -23,7 +23,7 @@ from rsctl.emulators.vertex.filters import (
     matches,
     parse,
 )
-from rsctl.emulators.vertex.log_entries import ENDPOINT, LOG_AREA, SEVERITIES, Entry
+from rsctl.emulators.vertex.log_entries import ENDPOINT, LOG_AREA, SEVERITIES, Entry, log_id
 from rsctl.emulators.vertex.log_store import Span
 
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ class LogFilter:
     def _is_true(self, wanted: Function, entry: Entry) -> bool:
         """`log_id(ID)`, `SEARCH(WORDS)` and `SEARCH(FIELD, WORDS)`: all words, in any order."""
         if wanted.name == "log_id":
-            return unquote(wanted.arguments[0]) == entry.task
+            return unquote(wanted.arguments[0]) == unquote(log_id(entry))
         path = tuple(wanted.arguments[0].split(".")) if len(wanted.arguments) > 1 else None
         text = self._field(path, entry) if path else f"{entry.payload}\n{entry.insert_id}"
         have = {word.casefold() for word in _WORD.findall(text or "")}
@@ -78,7 +78,7 @@ class LogFilter:
         if path == ("resource", "labels", "project_id"):
             return self._project
         if path == ("logName",):
-            return f"projects/{self._project}/logs/{entry.task}"
+            return f"projects/{self._project}/logs/{log_id(entry)}"
         if path[0] == "jsonPayload" and entry.is_json:
             return _inner(json.loads(entry.payload), path[1:])
         return None

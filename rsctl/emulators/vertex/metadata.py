@@ -85,7 +85,7 @@ class Metadata:
 
     def _create(self, request: Request) -> Reply:
         self._need_store(request)
-        identity = request.query.get("contextId", request.query.get("context_id", ""))
+        identity = request.query.get("contextId", "")
         if not _ID.fullmatch(identity):
             raise self._emulator.refuse(
                 400, "INVALID_ARGUMENT", f"Invalid context id {identity!r}."
@@ -108,7 +108,7 @@ class Metadata:
     def _patch(self, request: Request) -> Reply:
         context = self._context(request)
         body = self._body(request)
-        mask = request.query.get("updateMask", request.query.get("update_mask", ""))
+        mask = request.query.get("updateMask", "")
         names = [name.split(".")[0] for name in mask.split(",") if name] or list(body)
         for name in names:
             if name in ("displayName", "metadata", "description", "labels") and name in body:

@@ -9,6 +9,7 @@ from rsctl.findings import RsctlError
 
 _MOST_TAIL = 1500
 _KILLED = 137
+_START_ERROR = 128
 
 Kind = Literal["succeeded", "failed", "restart", "lost", "stockout", "cancelled", "timeout"]
 
@@ -37,6 +38,21 @@ def exited(task: str, code: int, tail: list[str], logs: str) -> Outcome:
         message += f" Termination reason: Error. {_shortened(tail)}"
     hint = f"To find out more about why your job exited please check the logs: {logs}"
     return Outcome("failed", 3, f"{message.rstrip()}\n{hint}")
+
+
+def start_error(task: str, message: str, logs: str) -> Outcome:
+    """A replica whose command could not be started; there is no log of it.
+
+    The form is that of https://github.com/GoogleCloudPlatform/vertex-ai-samples/issues/1898.
+    """
+    why = message.removeprefix("failed to create task for container: ")
+    return Outcome(
+        "failed",
+        3,
+        f"The replica {task} exited with a non-zero status of {_START_ERROR}. Termination reason: "
+        f"StartError. \n Termination log message: failed to create containerd task: {why}\n"
+        f"To find out more about why your job exited please check the logs: {logs}",
+    )
 
 
 def not_started(task: str, problem: RsctlError | OSError) -> Outcome:

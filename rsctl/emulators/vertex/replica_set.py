@@ -48,6 +48,10 @@ class ReplicaSet:
                 return not_started(self.replicas[name].task, problem)
         return None
 
+    def running(self) -> list[str]:
+        """The names of the replicas that are up."""
+        return sorted(self._containers.up)
+
     def preempt(self, task: str | None) -> None:
         """Take away the machine of a task that is running, the last one if none is named."""
         names = [name for name in self.replicas if name in self._containers.up]

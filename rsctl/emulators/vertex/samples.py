@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 from rsctl.emulators.vertex.behaviour import Behaviour
 
 _HEAD = '{"rsctl": "telemetry"'
+TELEMETRY = f"{_HEAD}, "
+"""How a line of telemetry begins, before its fields."""
+
 _MOST_SAMPLES = 5000
 _GIB = 1 << 30
 
@@ -101,6 +104,11 @@ class Samples:
             samples = self._samples.setdefault((job, task), deque(maxlen=_MOST_SAMPLES))
             samples.append(_Sample(when, visible, fields))
 
+    def forget(self, job: str, task: str) -> None:
+        """Have no samples of a task any more: its own telemetry comes in their place."""
+        with self._lock:
+            self._samples.pop((job, task), None)
+
     def keys(self) -> list[tuple[str, str]]:
         """All (job, task) that have samples."""
         with self._lock:
@@ -110,7 +118,7 @@ class Samples:
         """The points of one time series that can be read by now, the oldest first."""
         now = time.monotonic()
         with self._lock:
-            samples = [s for s in self._samples[key] if s.visible <= now]
+            samples = [s for s in self._samples.get(key, ()) if s.visible <= now]
         points: list[Point] = []
         before: tuple[float, float] | None = None
         for sample in samples:

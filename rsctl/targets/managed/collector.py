@@ -172,6 +172,7 @@ class Collector:
             return
         if self._leaves_place(status):
             return
+        self._record_start(status)
         is_news = self._progress.enter(status.state, status.reason)
         for finding in status.findings:
             self._report(finding)
@@ -185,6 +186,14 @@ class Collector:
             self._status_timer.expire()
         if is_news:
             self._keep()
+
+    def _record_start(self, status: JobStatus) -> None:
+        """Of a job that ended before it was seen to run, what it costs begins here too."""
+        if not status.state.is_final or self._progress.running_since is not None:
+            return
+        if status.started is not None:
+            self._progress.running_since = stamped(status.started)
+            self._recorder.state(JobState.RUNNING, time=self._progress.running_since)
 
     def _leaves_place(self, status: JobStatus) -> bool:
         """Whether the job's end is not the run's, or is not known yet to be: there may be capacity

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
+from rsctl.stream.diagnosis import causes_in
 from rsctl.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.managed.hosts import replica_on
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.managed.status_poller import stamped
 
+_MOST_LINES = 40
 _REASONS = {
     JobState.FAILED: "the job had failed",
     JobState.EXPIRED: "the job's time had run out",
@@ -42,15 +47,22 @@ def record_final_states(
         return
     failures: list[Failure] = []
     if status.state is JobState.FAILED:
-        failures = [*progress.failures, *status.failed]
-    first = first_failure(failures, folder) if failures else _last_failure(status, progress)
+        failures = [*progress.failures, *(_with_reason(each, reason) for each in status.failed)]
+    first = _last_failure(status, progress)
+    if failures:
+        first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))
     codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
+    if failures and first is not None:
+        codes.setdefault(first.replica, first.exit_code)
     for name in replica_names(pools):
         _end_replica(name, status.state, codes.get(name), first, recorder, time)
     if first is not None:
         recorder.failure(_with_reason(first, reason))
         if not progress.restarted_too_often:
             reason = f"{first.replica} failed with exit code {first.exit_code}"
+    elif status.state is JobState.FAILED and reason and not status.findings:
+        for cause in causes_in(reason.splitlines()):  # of a replica that the text does not name
+            recorder.finding(cause)
     exit_code = int(status.state.exit_code)
     recorder.state(status.state, exit_code=exit_code, reason=reason, time=time)
 
@@ -97,7 +109,7 @@ def _end_replica(
 
 
 def _with_reason(failure: Failure, reason: str | None) -> Failure:
-    """A replica that left no log is explained by the cloud's reason."""
+    """A replica of which nothing else is known is explained by the cloud's reason."""
     if failure.lines or not reason:
         return failure
-    return msgspec.structs.replace(failure, lines=reason.splitlines()[-40:])
+    return msgspec.structs.replace(failure, lines=reason.splitlines()[-_MOST_LINES:])

@@ -81,16 +81,17 @@ class JobLog(Protocol):
 class JobStatus(msgspec.Struct, kw_only=True):
     """The status of a job by the cloud.
 
-    `time` is since when the state is so. `reason` is a text for people, such as why it is still
-    queued. `failed` are the replicas that have failed by the cloud's report, not those that were
-    stopped in their wake; their `lines` and `causes` are filled in by others. Of a job that has
-    succeeded, all replicas of `ended_roles` have ended by themselves. `findings` are
-    reported once each, such as a quota that is full. A job that has ended is not `is_settled`
-    while the cloud has yet to report why.
+    `time` is since when the state is so, `started` when it began to run, if it has. `reason` is a
+    text for people, such as why it is still queued. `failed` are the replicas that have failed by
+    the cloud's report, not those that were stopped in their wake; their `lines` and `causes` are
+    filled in by others. Of a job that has succeeded, all replicas of `ended_roles` have ended by
+    themselves. `findings` are reported once each, such as a quota that is full. A job that has
+    ended is not `is_settled` while the cloud has yet to report why.
     """
 
     state: JobState
     time: str
+    started: Optional[str] = None
     reason: Optional[str] = None
     attempt: int = 1
     failed: list[Failure] = []

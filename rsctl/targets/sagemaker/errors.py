@@ -66,6 +66,22 @@ _KNOWN = (
     ),
     _case(
         INVALID,
+        r"illegal char",
+        "data",
+        "remove the doubled / from the S3 key that the message names: rename the objects, or "
+        "correct the prefix",
+        "inputs",
+    ),
+    _case(
+        INVALID,
+        r"upload failed:[\s\S]{0,200}?insufficient disk space",
+        "disk",
+        "raise workers.disk, on which outputs and the model are until they are uploaded, or write "
+        "less to them; checkpoints are uploaded while the job runs, so old ones can be removed",
+        "workers.disk",
+    ),
+    _case(
+        INVALID,
         rf"insufficient disk space|{NO_SPACE}",
         "disk",
         "raise workers.disk, which all of inputs must fit on, or set "
@@ -112,6 +128,14 @@ _KNOWN = (
     ),
     _case(
         INVALID,
+        r"(?:down|up)load[\s\S]{0,1000}?(?:Access ?Denied|\(403\)|Forbidden|not authorized)",
+        "denied",
+        "let the role read inputs (s3:GetObject, s3:ListBucket) and write outputs (s3:PutObject), "
+        "and use the keys that either is encrypted with",
+        _ROLE_FIELD,
+    ),
+    _case(
+        INVALID,
         r"S3 bucket .*does not exist|NoSuchBucket|bucket .*not exist",
         "bucket",
         CREATE_BUCKET,
@@ -126,11 +150,33 @@ _KNOWN = (
     ),
     _case(
         INVALID,
-        r"(?:download|upload) failed:\s*Access ?denied",
-        "denied",
-        "let the role read inputs (s3:GetObject, s3:ListBucket) and write outputs (s3:PutObject), "
-        "and use the keys that either is encrypted with",
-        _ROLE_FIELD,
+        r"hyper-?parameter",
+        "hyperparameters",
+        "correct run.args: each argument is a hyperparameter, whose value algorithms read as JSON",
+        "run.args",
+    ),
+    _case(
+        CLIENT_ERROR,
+        r"pars(?:ing|e) json",
+        "json",
+        "correct the file of inputs, or the hyperparameter of run.args, that is not valid JSON: "
+        "the log names it",
+        "inputs",
+    ),
+    _case(
+        INVALID,
+        r"Requested resource not found",
+        "not-found",
+        "check the names of the request's resources, and that they are in this region and account: "
+        "the job, an algorithm, a training plan or an experiment",
+        "targets.sagemaker",
+    ),
+    _case(
+        CLIENT_ERROR,
+        r"Throttl|Rate exceeded",
+        "throttled",
+        "submit again later, or fewer jobs at a time",
+        "limits.retries",
     ),
     _case(
         INVALID,

@@ -13,8 +13,13 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.stream.events import Failure
+from rsctl.stream.origins import find_origin
 from rsctl.targets.base import Pool, replica_names
+from rsctl.targets.managed.hosts import replica_on
 from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known
+
+ALGORITHM_ERROR = "AlgorithmError"
+"""The kind of a reason that the job's own program gave."""
 
 _CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
 _SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
@@ -22,28 +27,36 @@ _RANK = re.compile(r"\brank (\d{1,6})\b")
 
 
 def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Failure]:
-    """The replica that failed, if the text names it, or if there is only one.
+    """The replica that failed, if the text names it or its host, or if there is only one.
 
     The text is written by a container: a replica that the job does not have is not believed.
     """
     kind, text = _split(str(answer.get("FailureReason") or ""))
-    if kind not in ("AlgorithmError", ""):
+    if kind not in (ALGORITHM_ERROR, ""):
         return []
     names = replica_names(pools)
     roles = "|".join(re.escape(pool.role) for pool in pools)
     named = [found for found in re.findall(rf"\b(?:{roles})-\d{{1,5}}\b", text) if found in names]
-    code, signal, rank = _CODE.search(text), _SIGNAL.search(text), _RANK.search(text)
-    if not named and (len(names) > 1 or not code):
+    origin = find_origin(text)
+    on_host = replica_on(origin.host, pools) if origin.host else None
+    if not named and on_host is None and (len(names) > 1 or not _is_of_job(kind, text)):
         return []
+    code, signal, rank = _CODE.search(text), _SIGNAL.search(text), _RANK.search(text)
+    exit_code = origin.exit_code or (int(code[1]) if code else 1)
     return [
         Failure(
-            replica=named[0] if named else names[0],
+            replica=named[0] if named else on_host or names[0],
             time=time,
-            exit_code=int(code[1]) if code else 1,
-            signal=signal[0] if signal and named else None,
-            rank=int(rank[1]) if rank and named else None,
+            exit_code=exit_code,
+            signal=signal[0] if signal and named else origin.signal,
+            rank=int(rank[1]) if rank and named else origin.rank,
         )
     ]
+
+
+def _is_of_job(kind: str, text: str) -> bool:
+    """Whether a reason is about the job's own program: some have no exit code."""
+    return kind == ALGORITHM_ERROR or _CODE.search(text) is not None
 
 
 def findings(answer: Mapping[str, Any]) -> list[Finding]:

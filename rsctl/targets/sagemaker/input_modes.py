@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Optional
 
-from rsctl.findings import Finding, error
+from rsctl.findings import Finding, error, warning
 from rsctl.runtime import shards
 from rsctl.spec.inputs import GivenInput, InputMode, inputs_of
 from rsctl.spec.job import Job
@@ -80,6 +80,7 @@ def mode_findings(job: Job) -> Iterator[Finding]:
             modes = " or ".join(_OF_OURS[given.mode])
             message = f"inputs.{given.name}.mode {given.mode} is {modes}, and not {channel.mode}"
             yield error("inputs", message, "remove one of the two", f"{key}.mode")
+        yield from _key_findings(job, given)
         if not given.has_shards:
             continue
         theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
@@ -91,6 +92,22 @@ def mode_findings(job: Job) -> Iterator[Finding]:
             if getattr(channel, name) != getattr(Channel(), name):
                 message = f"the nodes' parts of shards are rsctl's to choose, and {name} is too"
                 yield error("inputs", message, "remove one of the two", f"{key}.{name}")
+
+
+def _key_findings(job: Job, given: GivenInput) -> Iterator[Finding]:
+    """The service downloads no object whose key has `//`; the job would fail on its machines."""
+    if "//" not in str(given.location).partition("://")[2]:
+        return
+    theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
+    message = f"{given.location} has `//` in its key"
+    remedy = "remove the doubled /; objects whose keys have it must be copied to other keys"
+    if theirs == "File":
+        yield error(
+            "inputs", f"{message}: SageMaker's input mode File refuses it", remedy, given.key
+        )
+    else:
+        message += f": SageMaker's input mode File refuses that, {theirs} is not known to take it"
+        yield warning("inputs", message, remedy, given.key)
 
 
 def _channel(job: Job, given: GivenInput) -> Channel:

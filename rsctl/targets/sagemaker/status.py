@@ -39,6 +39,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
     return JobStatus(
         state=state,
         time=time,
+        started=event_time(answer["TrainingStartTime"]) if "TrainingStartTime" in answer else None,
         reason=_reason(answer, state),
         attempt=attempt_of(phases_of(answer)),
         ended_roles=_ended_roles(answer),

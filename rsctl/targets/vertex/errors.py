@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rsctl.catalog import load
 from rsctl.clients.google_errors import error_message, google_error
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.known_errors import NO_IMAGE, KnownError, find_known_error
+from rsctl.known_errors import NO_IMAGE, OTHER_REGION, KnownError, find_known_error
 from rsctl.targets.managed.known_errors import STOCK_OUT
 from rsctl.targets.vertex.spec_keys import FieldError, field_errors
 from rsctl.targets.vertex.worker_pools import Roles
@@ -26,6 +27,13 @@ _SENT = (
     "see by `rsctl plan` what is sent, and correct the key that the field comes from, or "
     "targets.vertex.overlay"
 )
+
+
+_NO_MACHINE = (
+    "take a machine type that Vertex AI has for training: `rsctl catalog --target vertex` lists "
+    "them. Compute Engine has more, so no other region helps"
+)
+_OTHER_MACHINE = "take a machine and accelerator that the region has, or another region"
 
 
 def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> KnownError:
@@ -47,6 +55,27 @@ _KNOWN = (
         "targets.vertex.service_account",
     ),
     _known(
+        OTHER_REGION,
+        "bucket-region",
+        "take a bucket in the job's own region (`gcloud storage buckets create gs://NAME "
+        "--location=REGION`), or set targets.vertex.region to the bucket's; a bucket of a "
+        "multi-region is in none",
+        "outputs",
+    ),
+    _known(
+        r"aiplatform\.tensorboard\w*\.\w+'? denied",
+        "denied",
+        "let targets.vertex.service_account use TensorBoard: roles/aiplatform.user on the project "
+        "of the instance; check that the instance exists, and is in the job's region",
+        "targets.vertex.tensorboard",
+    ),
+    _known(
+        r"insufficient authentication scopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT",
+        "scopes",
+        "log in with the scope https://www.googleapis.com/auth/cloud-platform: `gcloud auth "
+        "application-default login`; a virtual machine needs that access scope too",
+    ),
+    _known(
         r"gcp-sa-aiplatform|vertex ai (custom code )?service agent",
         "service-agent",
         "give Vertex AI's service agent what the message names: roles/artifactregistry.reader on "
@@ -62,9 +91,29 @@ _KNOWN = (
         "image",
     ),
     _known(
+        r"machine type .*not (supported|available) (in|for) "
+        r".*(region|location|zone|[a-z]+-[a-z]+\d)",
+        "machine",
+        _OTHER_MACHINE,
+        "workers.machine",
+    ),
+    _known(
+        r"accelerators? .*not supported for machine type",
+        "machine",
+        "take a machine type that has this accelerator, or the accelerator of the machine type",
+        "workers.machine",
+    ),
+    _known(
+        r"machine type\W+[\w-]+\W+(is )?(not supported|invalid|unsupported)"
+        r"|(unsupported|invalid) machine type",
+        "machine",
+        _NO_MACHINE,
+        "workers.machine",
+    ),
+    _known(
         r"machine type .*not (supported|available)|accelerators? .*not (supported|available)",
         "machine",
-        "take a machine and accelerator that the region has, or another region",
+        _OTHER_MACHINE,
         "workers.machine",
     ),
     _known(
@@ -118,6 +167,7 @@ def explained(message: str, region: str, roles: Roles, strategy: Any = None) -> 
     known = find_known_error(_KNOWN, message)
     if known is None:
         return []
+    known = _of_machine(known, message)
     can_wait = known.code == STOCK_OUT and strategy != "FLEX_START"
     remedy = (known.remedy or "") + (_WAIT if can_wait else "")
     return [error(known.code, shown, remedy, known.path)]
@@ -128,7 +178,17 @@ def _of_field(found: FieldError) -> Finding:
     known = find_known_error(_KNOWN, found.text)
     if known is None:
         return error("request", shown, _SENT, found.path)
+    known = _of_machine(known, found.text)
     return error(known.code, shown, known.remedy, found.path)
+
+
+def _of_machine(known: KnownError, text: str) -> KnownError:
+    """A machine type that is for training elsewhere is not there in this region."""
+    if known.remedy != _NO_MACHINE:
+        return known
+    machines = load("vertex").machines
+    is_known = any(name in machines for name in re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)+", text))
+    return replace(known, remedy=_OTHER_MACHINE) if is_known else known
 
 
 def _quota_remedy(metrics: list[str], region: str) -> str:

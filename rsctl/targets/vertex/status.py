@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Optional
 from rsctl.findings import Finding, JobState, error, warning
 from rsctl.runtime.roles import AWAITED_ROLES
 from rsctl.stream.events import Failure, now
+from rsctl.stream.origins import find_origin
 from rsctl.targets.managed.known_errors import MORE_MEMORY
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
@@ -25,6 +26,7 @@ from rsctl.targets.vertex.worker_pools import (
 )
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
+_MOST_LINES = 40
 _LONG_QUEUE = 300.0
 _UNTIL_EXPLAINED = 120.0
 
@@ -88,6 +90,7 @@ def status_of(
     return JobStatus(
         state=state,
         time=since,
+        started=event_time(job.get("startTime")),
         reason=message or _missing_reason(state, waits_for) or known.reason,
         is_settled=is_settled or waits_for > _UNTIL_EXPLAINED * factor,
         ended_roles=("worker", *_awaited(job)),
@@ -122,11 +125,22 @@ def _missing_reason(state: JobState, seconds: float) -> str | None:
 
 def _failures(job: dict[str, Any], message: str, time: str) -> Iterator[Failure]:
     roles = roles_of(job)
-    for found in _EXITED.finditer(message):
+    exits = list(_EXITED.finditer(message))
+    ends = [*(found.start() for found in exits[1:]), len(message)]
+    for found, end in zip(exits, ends, strict=False):
         code = int(found["code"])
+        text = message[found.start() : end].strip()
+        origin = find_origin(message[found.end() : end])
         for task in re.findall(r"workerpool\d+-\d+", found["who"]):
             if name := replica_of(task, roles):
-                yield Failure(replica=name, time=time, exit_code=code, signal=_signal(code))
+                yield Failure(
+                    replica=name,
+                    time=time,
+                    exit_code=code,
+                    signal=_signal(code) or origin.signal,
+                    rank=origin.rank,
+                    lines=text.splitlines()[-_MOST_LINES:],
+                )
     for _, names in _low_on_memory(job, message):
         if len(names) == 1:  # of several, the text does not name which
             code = 128 + signal.SIGKILL  # by which kernel and kubelet end for want of memory
@@ -152,7 +166,8 @@ def _signal(code: int) -> str | None:
 def _findings(
     job: dict[str, Any], message: str, state: JobState, address: JobAddress, seconds: float
 ) -> Iterator[Finding]:
-    for finding in explained(message, address.parent.region, roles_of(job), _strategy(job)):
+    said = _EXITED.split(message, maxsplit=1)[0]  # what follows is of the job's own log
+    for finding in explained(said, address.parent.region, roles_of(job), _strategy(job)):
         yield finding if state.is_final else _milder(finding)
     for found in _EXITED.finditer(message):
         if found["memory"]:

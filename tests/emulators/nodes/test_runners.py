@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.emulators.nodes import Node
+from rsctl.emulators.nodes import Node, NotStarted
 from rsctl.findings import RsctlError
 from rsctl.runs.home import home
 from tests.kit.polling import wait_until
@@ -150,7 +150,17 @@ def test_a_command_that_is_not_there_fails_in_the_node(bash_nodes: BashNodes) ->
     bash_nodes.nodes.start(Node("one", IMAGE, ["/no/such/program"], [], {}, {}))
     bash_nodes.heard.wait_for_ends()
     assert bash_nodes.heard.ends == {"one": [127]}
+    (code,) = bash_nodes.heard.ends["one"]
+    assert isinstance(code, NotStarted)
+    assert "OCI runtime create failed: " in code.message
+    assert 'exec: "/no/such/program": ' in code.message
     assert "/no/such/program" in "".join(bash_nodes.heard.texts("one", "stderr"))
+
+
+def test_a_shell_that_finds_no_command_has_started(bash_nodes: BashNodes) -> None:
+    heard = bash_nodes.run("no-such-program")
+    (code,) = heard.ends["one"]
+    assert (code, isinstance(code, NotStarted)) == (127, False)
 
 
 def test_an_image_that_is_not_there(bash_nodes: BashNodes) -> None:

@@ -50,7 +50,9 @@ TEXT = Entry(AT, "e6", "7", "service", "INFO", "Job is running.", False, 0.0, "R
         # OR binds more tightly than AND: severity=INFO AND (... OR ...).
         ("severity=INFO AND severity=INFO OR severity=WARNING", False, True),
         ("(severity=INFO AND insertId=e6) OR severity=WARNING", True, True),
-        ('logName="projects/p/logs/service"', False, True),
+        ('logName="projects/p/logs/service"', False, False),
+        ('logName="projects/p/logs/ml.googleapis.com%2F7"', False, True),
+        ('log_id("ml.googleapis.com/7")', False, True),
     ],
 )
 def test_which_entries_a_filter_takes(text: str, takes_entry: bool, takes_text: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rsctl.emulators.nodes import NotStarted
 from rsctl.emulators.vertex import Behaviour
 from tests.emulators.vertex.conftest import IMAGE, REDUCER_IMAGE, Project, error, failure, pool
 from tests.kit.polling import wait_until
@@ -262,3 +263,29 @@ def test_it_is_told_how_to_behave_and_says_how_it_goes(
     session.post(f"{place}/faults", json=disabled)
     details = session.get(f"{project.url}/{job}").json()["error"]["details"]
     assert details[0]["metadata"]["service"] == "aiplatform.googleapis.com"
+
+
+def test_a_command_that_the_image_does_not_have(project: Project) -> None:
+    """The text is that of the service; a container that never started has no log."""
+    job, nodes = project.start(pool())
+    why = 'runc create failed: unable to start container process: exec: "train": executable file'
+    said = f"failed to create task for container: {why} not found in $PATH: unknown"
+    nodes.say("workerpool0-0", f"Error response from daemon: {said}", "stderr")
+    nodes.exit("workerpool0-0", NotStarted(127, said))
+    assert failure(project, job) == (
+        3,
+        "The replica workerpool0-0 exited with a non-zero status of 128. Termination reason: "
+        f"StartError. \n Termination log message: failed to create containerd task: {why} not "
+        "found in $PATH: unknown",
+    )
+    assert project.logs(job, " resource.labels.task_name=workerpool0-0") == []
+
+
+def test_a_program_that_prints_what_an_engine_would(project: Project) -> None:
+    job, nodes = project.start(pool())
+    nodes.say("workerpool0-0", "Error response from daemon: mine", "stderr")
+    nodes.exit("workerpool0-0", 127)
+    code, message = failure(project, job)
+    assert (code, "non-zero status of 127" in message) == (3, True)
+    first = next(iter(project.logs(job, " severity=ERROR")))
+    assert first["textPayload"] == "Error response from daemon: mine"

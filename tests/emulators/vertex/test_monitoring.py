@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.emulators.vertex import Behaviour
+from rsctl.emulators.vertex.log_store import utc_now
 from tests.emulators.vertex.conftest import FakeNodes, Project, error, pool
 from tests.kit.polling import wait_until
 
@@ -182,3 +183,23 @@ def test_a_deleted_job_has_no_series(project: Project, job: str) -> None:
     wait_until(lambda: project.emulator.is_idle)
     assert project.session.delete(f"{project.url}/{job}").status_code == 200
     assert ask(project, CPU_USE, job).json() == {}
+
+
+def test_a_job_whose_nodes_print_no_telemetry_is_measured(
+    project: Project, behaviour: Behaviour
+) -> None:
+    behaviour.measure = 0.0
+    project.runner.prepare = lambda nodes: nodes.used.update(
+        {"cpu_percent": 200.0, "rss_bytes": 1 << 30, "net_rx_bytes": 5}
+    )
+    job, nodes = project.start(pool())
+    found = wait_until(lambda: current(project, CPU_USE, job))
+    assert found["workerpool0-0"] == 0.5  # of 4 vCPUs
+    telemetry(nodes, "workerpool0-0", utc_now(), {"cpu_percent": 40.0})
+    assert wait_until(lambda: current(project, CPU_USE, job)) == {"workerpool0-0": 0.1}
+
+
+def current(project: Project, metric: str, job: str) -> dict[str, Any]:
+    """By task, the newest value."""
+    answer = ask(project, metric, job, interval_startTime=at(0), interval_endTime=utc_now())
+    return {task: found[0][1] for task, found in values(answer).items()}

@@ -72,6 +72,14 @@ def test_calls_that_are_not_emulated(project: Project) -> None:
         ({"pageToken": "x"}, 400, "page_token is not one that was given"),
         ({"readMask": "nme"}, 400, 'Invalid field mask: "nme" is no field of CustomJob'),
         ({"readMask": "jobSpec.scheduling"}, 501, 'the field mask "jobSpec.scheduling" is not'),
+        (
+            {"foo": "1"},
+            400,
+            'Invalid JSON payload received. Unknown name "foo": Cannot bind query parameter. Field '
+            "'foo' could not be found in request message.",
+        ),
+        ({"fields": "name"}, 501, "the parameter fields is not emulated by rsctl's emulator"),
+        ({"page_size": "-1"}, 400, "page_size must be from 0 to 1000"),
         ({"filter": 'f("x")'}, 400, "Invalid filter: there is no function f()"),
     ],
 )
@@ -97,3 +105,17 @@ def test_zeros_are_what_is_left_out(project: Project) -> None:
     assert shown[0]["workerPoolSpecs"][0]["replicaCount"] == "1"
     assert shown[0]["workerPoolSpecs"][0]["containerSpec"] == {"imageUri": IMAGE}
     assert len(project.session.get(project.url, params={"pageSize": 0}).json()["customJobs"]) == 2
+
+
+def test_a_parameter_that_a_call_does_not_have(project: Project) -> None:
+    job = project.create(displayName="j", jobSpec={"workerPoolSpecs": [pool()]})["name"]
+    session, place = project.session, f"{project.url}/{job.rpartition('/')[2]}"
+    for answer in (
+        session.get(place, params={"view": "FULL"}),
+        session.post(f"{place}:cancel", params={"force": "true"}),
+        session.post(project.url, params={"validateOnly": "true"}, json={}),
+        session.post(f"{project.emulator.url}/v2/entries:list", params={"filter": "x"}, json={}),
+    ):
+        assert error(answer)[:2] == (400, "INVALID_ARGUMENT")
+        assert "Cannot bind query parameter" in error(answer)[2]
+    assert session.get(place, params={"$alt": "json", "prettyPrint": "false"}).status_code == 200

@@ -98,8 +98,13 @@ def test_preemption_as_a_behaviour(project: Project, behaviour: Behaviour) -> No
 
 def test_a_lost_machine_is_an_internal_error(project: Project) -> None:
     job, nodes = project.start(pool())
-    lose(project, job, nodes, "workerpool0-0", 4)
+    lose(project, job, nodes, "workerpool0-0", 3)
     assert failure(project, job) == (13, "Internal error occurred for the current attempt.")
+    wait_until(lambda: "Job failed." in project.service_log(job))
+    assert project.service_log(job)[-2:] == [
+        "Job will not be retried, max error retry attempts reached.",
+        "Job failed.",
+    ]
 
 
 QUOTA = "custom_model_training_cpus"

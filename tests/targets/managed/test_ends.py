@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,9 +14,14 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import Failure, now
+from rsctl.stream.events import Failure, FindingEvent, now
 from rsctl.stream.journal import JournalCopy
 from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.sagemaker.job_address import JobAddress as SageMakerAddress
+from rsctl.targets.sagemaker.status import status_of as sagemaker_status
+from rsctl.targets.vertex.job_address import JobAddress as VertexAddress
+from rsctl.targets.vertex.status import status_of as vertex_status
+from tests.fixtures import real
 
 from .conftest import (
     FakeCloud,
@@ -76,6 +82,94 @@ def test_a_replica_without_a_log_is_explained_by_the_cloud(
     failure = stored(run).first_failure
     assert failure is not None
     assert (failure.replica, failure.lines) == ("worker-1", ["worker-1 ran out of memory"])
+
+
+@pytest.mark.parametrize("one", real("job_errors"), ids=lambda one: one["text"][:40])
+def test_the_jobs_own_error_has_a_cause(
+    one: dict[str, Any], cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """The replica, its rank and the cause are read from the error text; there is no log."""
+    status = status_of_failed(one["cloud"], one["text"], one["workers"])
+    cloud.end(JobState.FAILED, reason=one["text"], failed=status.failed, findings=status.findings)
+    followed(target, run)
+    failure = stored(run).first_failure
+    assert failure is not None
+    causes = [cause.code for cause in failure.causes]
+    assert causes[:1] == ([one["cause"]] if one["cause"] else [])
+    assert all(cause.remedy for cause in failure.causes)
+    assert [failure.replica, failure.exit_code] == one["failed"]
+    assert (failure.rank, failure.signal) == (one["rank"], one["signal"])
+    if one["named"]:
+        assert failure.causes[0].message.endswith(f": {one['named']}")
+    assert [finding.code for finding in status.findings] == list(filter(None, [one["finding"]]))
+
+
+def status_of_failed(service: str, text: str, workers: int) -> JobStatus:
+    """The status of a job of that many workers which failed with this text."""
+    if service == "vertex":
+        counts = [1, workers - 1] if workers > 1 else [1]
+        job = {
+            "state": "JOB_STATE_FAILED",
+            "endTime": at(49),
+            "error": {"code": 3, "message": text},
+            "jobSpec": {"workerPoolSpecs": [{"replicaCount": str(n)} for n in counts]},
+        }
+        return vertex_status(job, VertexAddress.of_url("vertex://my-project/us-central1/42"), 0.0)
+    answer = {"FailureReason": text, "TrainingJobStatus": "Failed", "TrainingEndTime": 1.0}
+    resources = {"InstanceType": "ml.g5.xlarge", "InstanceCount": workers}
+    address = SageMakerAddress("us-east-1", "job")
+    return sagemaker_status({**answer, "ResourceConfig": resources}, address)
+
+
+def test_the_log_has_the_say_over_the_jobs_own_error(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [line(20, "worker-0", "ModuleNotFoundError: No module named 'apex'")]
+    text = "The replica workerpool0-0 exited with a non-zero status of 1.\nCUDA out of memory"
+    status = status_of_failed("vertex", text, 1)
+    cloud.end(JobState.FAILED, reason=text, failed=status.failed)
+    followed(target, run)
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert [cause.code for cause in failure.causes] == ["module"]
+    assert failure.lines == ["ModuleNotFoundError: No module named 'apex'"]
+
+
+def test_mpirun_reports_on_the_chief_which_rank_failed_elsewhere(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    texts = [
+        "[1,mpirank:8,worker-1]<stderr>:Traceback (most recent call last):",
+        "[1,mpirank:8,worker-1]<stderr>:RuntimeError: CUDA out of memory. Tried to allocate 2 GiB",
+        "MPI_ABORT was invoked on rank 8 in communicator MPI_COMM_WORLD",
+        "with errorcode 1.",
+    ]
+    cloud.lines = [line(20 + n, "worker-0", text) for n, text in enumerate(texts)]
+    cloud.lines.append(line(30, "worker-1", "Orted process exited"))
+    failed = [Failure(replica="worker-0", time=at(49), exit_code=1)]
+    cloud.end(JobState.FAILED, reason="it failed", failed=failed)
+    events = followed(target, run)
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert (failure.replica, failure.rank, failure.log) == ("worker-1", 8, "worker-0")
+    assert [cause.code for cause in failure.causes] == ["gpu-memory"]
+    assert reported(events)[-4:] == [
+        "worker-0 failed (in the wake of worker-1)",
+        "worker-1 failed",
+        "reducer-0 cancelled (stopped after worker-1 had failed)",
+        "job failed (worker-1 failed with exit code 1)",
+    ]
+
+
+def test_a_cause_in_the_error_of_a_job_whose_failed_replica_is_not_named(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    text = "AlgorithmError: OSError: [Errno 28] No space left on device"
+    cloud.end(JobState.FAILED, reason=text)
+    events = followed(target, run)
+    findings = [event.finding for event in events if isinstance(event, FindingEvent)]
+    assert [(finding.code, bool(finding.remedy)) for finding in findings] == [("disk", True)]
+    assert stored(run).reason == text
 
 
 def test_why_it_ended_may_come_after_the_end(
@@ -275,3 +369,20 @@ def test_a_full_disk_does_not_hide_how_a_job_ended(
     # With space again, the rest is collected.
     assert "10 worker-0: loss=1" in reported(followed(target, run))
     assert stored(run).state is state
+
+
+def test_a_job_that_ended_before_it_was_seen_to_run_has_its_start(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """What it cost counts from there."""
+    cloud.end(JobState.SUCCEEDED, started=at(10))
+    events = followed(target, run)
+    assert reported(events)[0] == "job running"
+    known = stored(run)
+    assert (known.started, known.ended, known.state) == (at(10), at(50), JobState.SUCCEEDED)
+
+
+def test_a_job_that_never_ran_has_no_start(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
+    cloud.end(JobState.FAILED, reason="no machines")
+    followed(target, run)
+    assert stored(run).started is None

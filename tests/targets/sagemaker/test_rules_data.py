@@ -64,6 +64,22 @@ DATA = {
             "rename one of the two"
         ],
     ),
+    "an empty part of a key": (
+        {"inputs": {"train": "s3://bucket/shared//a/"}, **sagemaker(input_mode="File")},
+        [
+            "error inputs.train: s3://bucket/shared//a/ has `//` in its key: SageMaker's input "
+            "mode File refuses it -> remove the doubled /; objects whose keys have it must be "
+            "copied to other keys"
+        ],
+    ),
+    "an empty part of a key that is not downloaded": (
+        {"inputs": {"train": "s3://bucket//a/"}},
+        [
+            "warning inputs.train: s3://bucket//a/ has `//` in its key: SageMaker's input mode "
+            "File refuses that, FastFile is not known to take it -> remove the doubled /; objects "
+            "whose keys have it must be copied to other keys"
+        ],
+    ),
     "many inputs": (
         {"inputs": {f"i{n}": "s3://bucket/a/" for n in range(21)}},
         [

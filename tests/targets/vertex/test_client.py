@@ -138,6 +138,11 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
             "machine", "another region", "workers.machine",
         ),
         (
+            Fault("create", status=400, code="INVALID_ARGUMENT",
+                  message='Machine type "c3-standard-8" is not supported.'),
+            "machine", "no other region helps", "workers.machine",
+        ),
+        (
             Fault("create", status=400, code="FAILED_PRECONDITION", message="Vertex AI Service "
                   "Agent service-1@gcp-sa-aiplatform.iam.gserviceaccount.com does not have "
                   "permission to access Artifact Registry repository x."),

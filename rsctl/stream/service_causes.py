@@ -1,0 +1,111 @@
+"""Causes of failed jobs that services are about: buckets, clouds, model hubs, trackers."""
+
+from __future__ import annotations
+
+import re
+
+from rsctl.known_errors import OTHER_REGION, KnownError
+
+
+def cause(code: str, pattern: str, summary: str, remedy: str) -> KnownError:
+    """A row of the tables: a text in a log, what it means, and the remedy."""
+    return KnownError(code, remedy, pattern=re.compile(pattern), summary=summary)
+
+
+SERVICE_CAUSES = (
+    cause(
+        "storage-denied",
+        r"does not have (storage\.(?:objects|buckets)\.\w+) access"
+        r"|Permission '?(storage\.\w{1,40}\.\w{1,40})'? denied"
+        r"|\((?:403|AccessDenied|Forbidden)\) when calling the "
+        r"((?:Get|Put|Head|List|Delete|Create|Copy|Upload)\w{0,30}) operation",
+        "the job's account may not do this in the bucket: {names}",
+        "give it that permission: to the job's service account on Google Cloud, to the role on AWS",
+    ),
+    cause(
+        "bucket-region",
+        OTHER_REGION,
+        "a bucket is in another location than the job: {names}",
+        "take a bucket in the job's own region, or run the job in the bucket's",
+    ),
+    cause(
+        "scopes",
+        r"insufficient authentication scopes|ACCESS_TOKEN_SCOPE_INSUFFICIENT|insufficient_scope",
+        "the credentials in the job may not be used for this service: their scopes are too narrow",
+        "name a service account of your own (targets.vertex.service_account), or ask in the script "
+        "for the scope https://www.googleapis.com/auth/cloud-platform",
+    ),
+    cause(
+        "denied",
+        r"Permission '?((?!storage\.)[a-z]\w{1,40}\.\w{1,60}\.\w{1,60})'? denied (?:on|for) "
+        r"|is not authorized to perform:? ([a-z][\w-]{1,40}:\w{1,60})",
+        "the job's account lacks a permission: {names}",
+        "give it that permission: to the job's service account on Google Cloud "
+        "(roles/aiplatform.user has those of aiplatform), to the role on AWS",
+    ),
+    cause(
+        "hub-access",
+        r"GatedRepoError|Cannot access gated repo|(?:401|403) Client Error[^\n]{0,200}huggingface"
+        r"|Access to model \S{1,200} is restricted",
+        "the model hub does not give this model without permission",
+        "accept the model's licence with your account, and set its token as a secret: HF_TOKEN in "
+        "run.env by `${{HF_TOKEN}}`",
+    ),
+    cause(
+        "hub-limit",
+        r"429 (?:Client Error|Too Many Requests)[^\n]{0,200}?(?:://([\w.-]{1,100})|$)"
+        r"|client error \(429[^\n]{0,200}?://([\w.-]{1,100})"
+        r"|HTTP Error 429(): Too Many Requests",
+        "a server allows no more downloads for now: {names}",
+        "let one rank of a node download, use a token (HF_TOKEN), or copy the model to a bucket "
+        "and take it from inputs",
+    ),
+    cause(
+        "throttled",
+        r"\((?:Throttling\w{0,20}|SlowDown|RequestLimitExceeded|TooManyRequestsException)\) when "
+        r"calling the (\w{1,60})|Throttling\w{0,20}: Rate exceeded"
+        r"|rateLimitExceeded|userRateLimitExceeded",
+        "a cloud's service allows no more calls for now: {names}",
+        "let fewer ranks call it, with pauses that grow (botocore: AWS_RETRY_MODE=adaptive)",
+    ),
+    cause(
+        "hyperparameters",
+        r"required hyperparameter\(s\)|[Mm]issing (?:required )?hyper-?parameter"
+        r"|(?:[Ee]rror|[Ff]ailed) (?:when |while )?pars(?:ing|e) (?:the )?hyper-?parameter"
+        r"|hyperparameter_validation\.py|_deserialize_hyperparameters"
+        r"|KeyError: '(sagemaker_\w{1,60})'",
+        "a hyperparameter of the algorithm is missing or cannot be read: {names}",
+        "correct run.args; algorithms and toolkits of SageMaker read each value as JSON",
+    ),
+    cause(
+        "tracker-key",
+        r"api_key not configured \(no-tty\)",
+        "Weights & Biases has no key in the job",
+        "set it as a secret, WANDB_API_KEY in run.env by `${{WANDB_API_KEY}}`, or set "
+        "WANDB_MODE=disabled",
+    ),
+    cause(
+        "credentials",
+        r"Unable to locate credentials|Your default credentials were not found"
+        r"|Could not automatically determine credentials",
+        "the job has no credentials for a cloud's service",
+        "on that cloud a job has those of its service account or role; elsewhere give it some as "
+        "secrets in run.env",
+    ),
+    cause(
+        "mount",
+        r"[Tt]ransport endpoint is not connected",
+        "a mounted bucket went away: gcsfuse, or its like, has ended",
+        "see that the node has memory left; let fewer processes read at a time, or set mode: copy "
+        "for the input",
+    ),
+    cause(
+        "network",
+        r"Temporary failure in name resolution|Could not resolve host"
+        r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL",
+        "a server on the network is not reached",
+        "check the job's network: subnets need a NAT device or an endpoint of the service; with "
+        "network isolation there is no network at all",
+    ),
+)
+"""In the order in which they are shown."""

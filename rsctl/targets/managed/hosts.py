@@ -1,0 +1,28 @@
+"""The replica on a host, by the names that clouds give to the hosts of a job."""
+
+from __future__ import annotations
+
+import re
+
+from rsctl.targets.base import Pool, replica_names
+
+_SAGEMAKER = re.compile(r"algo-([1-9]\d{0,5})")
+_VERTEX = re.compile(r"(?:[\w-]{1,60}-)?workerpool([01])-(?:\w{1,40}-)?(\d{1,5})")
+
+
+def replica_on(host: str, pools: list[Pool]) -> str | None:
+    """The replica on `algo-2`, `cmle-training-workerpool1-4442549cc4-0` or `worker-1`.
+
+    None for a host of another form, and for `algo-N` of a job of several pools: which pool a host
+    is of then stands in its log alone.
+    """
+    names = replica_names(pools)
+    if host in names:
+        return host
+    if found := _VERTEX.fullmatch(host.partition(".")[0]):
+        name = f"worker-{int(found[1]) + int(found[2])}"
+        return name if name in names else None
+    found = _SAGEMAKER.fullmatch(host)
+    if found and len({pool.role for pool in pools}) == 1 and int(found[1]) <= len(names):
+        return names[int(found[1]) - 1]
+    return None
