@@ -7,6 +7,7 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
 from rsctl.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
@@ -43,6 +44,8 @@ def record_final_states(
     failures: list[Failure] = []
     if status.state is JobState.FAILED:
         failures = [*progress.failures, *status.failed]
+        if not failures and status.unnamed:
+            failures = log_failures(folder, replica_names(pools), status.unnamed)
     first = first_failure(failures, folder) if failures else _last_failure(status, progress)
     codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
     for name in replica_names(pools):
