@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from rsctl.api.job_file import validate as validate
     from rsctl.api.logs import LogFilter as LogFilter
     from rsctl.api.measurement import measure as measure
+    from rsctl.api.metric_feed import MetricFeed as MetricFeed
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_run as known_run
@@ -165,6 +166,7 @@ _MODULES = {
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
     "rsctl.api.measurement": ("measure",),
+    "rsctl.api.metric_feed": ("MetricFeed",),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.step_profiles": ("profile_of_run",),

@@ -17,7 +17,7 @@ from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.findings import JobState
 from rsctl.stream.events import Event, LogEvent, ResultEvent, StateEvent
 from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
-from rsctl.stream.metrics import Tally
+from rsctl.stream.headline import Tally
 from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.1
@@ -110,9 +110,9 @@ def _count_states(states: dict[str, JobState]) -> str:
 
 def _metrics_line(tally: Tally) -> Text | None:
     line = Text(no_wrap=True, overflow="ellipsis")
-    names = [name for name in tally.recent if not name.startswith("node.")]
+    names = [*tally.names()]
     for name in names[:_MAX_METRICS]:
-        values = list(tally.recent[name])
+        values = tally.recent(name)
         line.append(f"  {name} ", "dim")
         line.append(sparkline(values, 12), "cyan")
         line.append(f" {format_number(values[-1])}")

@@ -13,7 +13,7 @@ from rsctl.cli.show import print_events, print_important, print_message
 from rsctl.findings import ExitCode
 from rsctl.stream.events import Event, LogEvent, ResultEvent
 from rsctl.stream.formatting import LineFormat
-from rsctl.stream.metrics import Tally
+from rsctl.stream.headline import Tally
 
 
 def make_view(output: str, run: str, replicas: list[str]) -> View:

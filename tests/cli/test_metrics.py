@@ -31,7 +31,7 @@ def test_a_table(rsctl: Cli, made: MadeRun) -> None:
     assert (
         done.out
         == """\
-loss      █▇▆▅▄▃▂▁▂                 2 nats (best 1)  of 9
+loss      █▇▆▅▄▃▂▁                  1 nats  of 9
 accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
 """
     )
@@ -40,6 +40,21 @@ accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
     )
     assert "node.cpu  " in rsctl("metrics", "@last", "--nodes").out
     assert "node.cpu  " in rsctl("metrics", "@last", "--name", "node.cpu").out
+
+
+def test_late_and_doubled_lines_are_the_same_for_all(rsctl: Cli, make_run: Make) -> None:
+    """A cloud's log may bring them: the last value is the one with the latest time."""
+    run = make_run()
+    for second, value in ((2, 8.0), (4, 0.25), (3, 4.0), (3, 4.0)):
+        run.metric(second, "loss", value, step=second)
+        run.metric(second + 4, "loss", value / 8, replica="worker-1", step=second)
+    run.succeed(11)
+    assert rsctl("status", "@last", "-o", "json").json["metrics"] == {"loss": 0.25}
+    assert rsctl("list", "-o", "json").json["runs"][0]["metrics"] == {"loss": 0.25}
+    assert "loss=0.25" in rsctl("list").out
+    assert rsctl("metrics", "@last").out == "loss  █▄▄▁                      0.25 nats  of 8\n"
+    table = rsctl("export", "@last", "--table", "figures").out.splitlines()
+    assert table[1].split(",")[1:3] == ["loss", "4.0"]
 
 
 def test_values_as_events(rsctl: Cli, made: MadeRun) -> None:

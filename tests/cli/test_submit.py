@@ -253,7 +253,7 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
     name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan", metrics=metrics)
     done = rsctl.process("submit", name)
     warnings = [
-        "metrics.speed.regex: metric speed: 'fast' is no number, and is left out",
+        "metrics.speed.regex: metric speed: 'fast' is not a number, and is left out",
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
         "metrics.typo.regex: metric typo has no value: "
         "no line of the log has a number by its regex",
