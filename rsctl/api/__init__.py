@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
     from rsctl.runs.records import Replica as Replica
     from rsctl.runs.records import RunRecord as RunRecord
+    from rsctl.runs.records import replica_order as replica_order
     from rsctl.runs.store import Store as Store
     from rsctl.stream.events import Event as Event
     from rsctl.stream.events import FindingEvent as FindingEvent
@@ -200,7 +201,7 @@ _MODULES = {
     "rsctl.image.events": ("BuildEvent", "Output", "Step"),
     "rsctl.image.last_build": ("ImageChange",),
     "rsctl.rehearsal.rehearsal": ("Rehearsal",),
-    "rsctl.runs.records": ("Replica", "RunRecord"),
+    "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
     "rsctl.runs.store": ("Store",),
     "rsctl.stream.events": (
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),
