@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from rsctl.api.submission import PreparedRun as PreparedRun
     from rsctl.api.submission import prepare as prepare
     from rsctl.api.submission import submit as submit
+    from rsctl.api.work import Work as Work
     from rsctl.bench.calibrate import Calibration as Calibration
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
@@ -172,6 +173,7 @@ _MODULES = {
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
+    "rsctl.api.work": ("Work",),
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
     "rsctl.bench.figures": ("Figure",),
