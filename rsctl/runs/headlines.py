@@ -71,6 +71,12 @@ def summary(db: sqlite3.Connection, run: str, may_write: bool) -> dict[str, dict
     return Tally(_specs_of(db, run), 0, kept.metrics).summary()
 
 
+def without_chief(db: sqlite3.Connection, run: str) -> list[str]:
+    """The metrics that other replicas of a run have logged and the chief has not."""
+    kept, _ = _folded(db, run)
+    return [name for name, headline in kept.metrics.items() if not headline.is_chiefs]
+
+
 def _folded(db: sqlite3.Connection, run: str) -> tuple[_Kept, int]:
     """The headlines as of the last row, and how many rows were not among those kept."""
     kept = _read(db, run)

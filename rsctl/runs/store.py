@@ -165,6 +165,11 @@ class Store(Database):
         with self._explaining():
             return headlines.summary(self._db, run, may_write=not self._is_read_only)
 
+    def without_chief(self, run: str) -> list[str]:
+        """The metrics that other replicas of a run have logged and the chief has not."""
+        with self._explaining():
+            return headlines.without_chief(self._db, run)
+
     def last_values(self, run: str) -> dict[str, float]:
         """The last value of each metric of a run, less those of machines."""
         return {name: figures["last"] for name, figures in sorted(self.summary(run).items())}
