@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from rsctl.api.job_file import validate as validate
     from rsctl.api.logs import LogFilter as LogFilter
     from rsctl.api.measurement import measure as measure
+    from rsctl.api.metric_feed import MetricFeed as MetricFeed
     from rsctl.api.run_handle import Run as Run
     from rsctl.api.run_list import is_job_url as is_job_url
     from rsctl.api.run_list import known_run as known_run
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from rsctl.api.submission import PreparedRun as PreparedRun
     from rsctl.api.submission import prepare as prepare
     from rsctl.api.submission import submit as submit
+    from rsctl.api.work import Work as Work
     from rsctl.bench.calibrate import Calibration as Calibration
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
@@ -130,6 +132,7 @@ if TYPE_CHECKING:
     from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
     from rsctl.runs.records import Replica as Replica
     from rsctl.runs.records import RunRecord as RunRecord
+    from rsctl.runs.records import replica_order as replica_order
     from rsctl.runs.store import Store as Store
     from rsctl.stream.events import Event as Event
     from rsctl.stream.events import FindingEvent as FindingEvent
@@ -165,10 +168,12 @@ _MODULES = {
     "rsctl.api.job_file": ("JobFile", "load", "plan", "sdk_code", "validate"),
     "rsctl.api.logs": ("LogFilter",),
     "rsctl.api.measurement": ("measure",),
+    "rsctl.api.metric_feed": ("MetricFeed",),
     "rsctl.api.run_handle": ("Run",),
     "rsctl.api.run_list": ("is_job_url", "known_run", "known_runs", "run", "runs"),
     "rsctl.api.step_profiles": ("profile_of_run",),
     "rsctl.api.submission": ("OnProgress", "PreparedRun", "prepare", "submit"),
+    "rsctl.api.work": ("Work",),
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
     "rsctl.bench.figures": ("Figure",),
@@ -198,7 +203,7 @@ _MODULES = {
     "rsctl.image.events": ("BuildEvent", "Output", "Step"),
     "rsctl.image.last_build": ("ImageChange",),
     "rsctl.rehearsal.rehearsal": ("Rehearsal",),
-    "rsctl.runs.records": ("Replica", "RunRecord"),
+    "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
     "rsctl.runs.store": ("Store",),
     "rsctl.stream.events": (
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),

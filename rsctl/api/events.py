@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rsctl.api.metric_feed import MetricFeed
 from rsctl.api.results import result_locations
 from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Event, ResultEvent, now
-from rsctl.stream.metrics import MetricReader, Tally, with_metrics
+from rsctl.stream.headline import Tally
 from rsctl.targets import get
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class JobFailed(RsctlError):
 
 
 class EventBatches:
-    """Lists of events from the first on, with the metrics that the log's lines hold.
+    """Lists of events from the first on, with the metrics that the store has got meanwhile.
 
     An empty list comes now and then while nothing happens. `tally` has the figures so far.
     """
@@ -44,16 +45,19 @@ class EventBatches:
 
     def __iter__(self) -> Iterator[list[Event]]:
         run = self._run
-        reader = MetricReader(run.record.metrics_spec)
+        feed = MetricFeed(run.id, run.record.metrics_spec)
+        self.tally = feed.tally
         for events in get(run.record.target).events(run.id, {}, follow=True):
-            yield with_metrics(events, reader, self.tally)
+            yield feed.among(events)
+        if rest := feed.rest():
+            yield rest
         run.reload()
         if run.is_rehearsed:
             emulator.end(run.id)
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
-        """How the run ended, with the figures; it may go on, if nobody waited for its end."""
-        return self._run.result(self.tally.summary(), exit_code)
+        """How the run ended, with its figures; it may go on, if the caller left before its end."""
+        return self._run.result(exit_code)
 
 
 def make_result(

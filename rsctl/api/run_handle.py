@@ -193,8 +193,18 @@ class Run:
         with closing(Store()) as store:
             return gradients_of(store, self.record)
 
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Of each metric its `last` value, the `count` of all replicas' values, its `best` by the
+        goal and its `unit`; what describes machines is left out.
+
+        Where several replicas log a metric, these are the chief's; where the chief does not, those
+        of the metric's `aggregate` over the replicas of each step.
+        """
+        with closing(Store()) as store:
+            return store.summary(self.id)
+
     def last_values(self) -> dict[str, float]:
-        """The last value of each metric, its nodes' left out."""
+        """The last value of each metric, as in `summary`."""
         with closing(Store()) as store:
             return store.last_values(self.id)
 
@@ -232,14 +242,12 @@ class Run:
         """Bytes that its folder takes on this machine."""
         return disk_use(run_directory(self.id))
 
-    def result(
-        self, metrics: dict[str, Any] | None = None, exit_code: int | None = None
-    ) -> ResultEvent:
+    def result(self, exit_code: int | None = None) -> ResultEvent:
         """How it ended, as far as is known, as the last event of those who follow it."""
         state = self.reload().state
         if exit_code is None:  # a run that is gone without an end has failed
             exit_code = int(state.exit_code if state.is_final else ExitCode.JOB_FAILED)
-        return make_result(self.id, self.record, metrics or {}, exit_code)
+        return make_result(self.id, self.record, self.summary(), exit_code)
 
     def cost(self) -> RunCost | None:
         """What it has cost by what was known of it when it was last asked for.

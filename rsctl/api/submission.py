@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rsctl.api.job_file import AnyJob, source_of, target_of
 from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
 from rsctl.api.run_handle import Run
+from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.image.events import BuildEvent
 from rsctl.plan import make_plan, name_of
@@ -72,6 +73,11 @@ class PreparedRun:
     def replicas(self) -> list[str]:
         """The names of its replicas."""
         return replica_names(self.plan.pools)
+
+    @property
+    def work(self) -> Work:
+        """How much it is to do, and how long it may take."""
+        return work_of(self.submission.job)
 
     def submit(
         self, on_progress: OnProgress | None = None, on_outdated: OnOutdated = ignore

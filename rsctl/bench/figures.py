@@ -7,7 +7,7 @@ phases, its cost, the bytes of its gradients. What a run lacks has no value and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Optional
 
 import msgspec
@@ -17,19 +17,19 @@ from rsctl.bench.steady import steady
 from rsctl.costs.run_cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
+from rsctl.stream.aggregates import AGGREGATES
+from rsctl.stream.aggregates import quantile as quantile
 from rsctl.stream.events import MetricEvent
+from rsctl.stream.headline import headline_series
 from rsctl.stream.metrics import MACHINES, MetricSpec
-
-Series = dict[str, list[MetricEvent]]
-"""The values of one metric by replica, each in the order of arrival."""
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """One metric of one run.
+    """One metric of one run, over its headline series: see `rsctl.stream.headline`.
 
     `value` is None where there is no data, and `reason` says why. `n` is the number of samples of
-    the steady part, all replicas together, of `total` in all; `spread` is their interquartile
-    range, None for fewer than two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
+    the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than
+    two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
     metric's definition, None for what is measured once.
     """
 
@@ -52,7 +52,7 @@ def figures(store: Store, run: Run) -> dict[str, Figure]:
     logged = _logged(store, run.run)
     names = [*run.metrics_spec, *(name for name in logged if name not in run.metrics_spec)]
     found = {
-        name: _figure(logged.get(name, {}), run.metrics_spec.get(name, MetricSpec()))
+        name: _figure(logged.get(name, []), run.metrics_spec.get(name, MetricSpec()))
         for name in names
     }
     measured = _of_run(store, run, list(logged.values()))
@@ -75,57 +75,41 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
     elif strange:
         common.reason = f"{strange} of {len(values)} values are not finite"
     else:
-        common.value = _AGGREGATES[spec.aggregate](values)
+        common.value = AGGREGATES[spec.aggregate](values)
         common.spread = quantile(values, 0.75) - quantile(values, 0.25) if values[1:] else None
     return common
 
 
-def quantile(values: Sequence[float], part: float) -> float:
-    """The quantile of finite values, interpolated between neighbours; 0.5 is the median."""
-    ordered = sorted(values)
-    position = part * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+def _figure(logged: Sequence[MetricEvent], spec: MetricSpec) -> Figure:
+    series = headline_series(logged, spec)
+    kept = steady(series, spec.warmup)
+    return figure_of([m.value for m in kept], spec, len(series))
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-_AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
-    "median": lambda values: quantile(values, 0.5),
-    "mean": _mean,
-    "last": lambda values: values[-1],
-    "min": min,
-    "max": max,
-    "p95": lambda values: quantile(values, 0.95),
-}
-
-
-def _figure(series: Series, spec: MetricSpec) -> Figure:
-    kept = [m for events in series.values() for m in steady(events, spec.warmup)]
-    kept.sort(key=lambda m: m.time)
-    return figure_of([m.value for m in kept], spec, sum(map(len, series.values())))
-
-
-def _logged(store: Store, run: str) -> dict[str, Series]:
-    """All values of the run's metrics; what describes machines is left out."""
-    found: dict[str, Series] = {}
+def _logged(store: Store, run: str) -> dict[str, list[MetricEvent]]:
+    """All values of the run's metrics in the order of arrival, without those of machines."""
+    found: dict[str, list[MetricEvent]] = {}
     for _, metric in store.metrics(run):
         if not metric.name.startswith(MACHINES):
-            found.setdefault(metric.name, {}).setdefault(metric.replica, []).append(metric)
+            found.setdefault(metric.name, []).append(metric)
     return found
 
 
-def _of_run(store: Store, run: Run, logged: list[Series]) -> dict[str, Figure]:
+def _by_replica(events: Sequence[MetricEvent]) -> Iterator[list[MetricEvent]]:
+    series: dict[str, list[MetricEvent]] = {}
+    for event in events:
+        series.setdefault(event.replica, []).append(event)
+    yield from series.values()
+
+
+def _of_run(store: Store, run: Run, logged: list[list[MetricEvent]]) -> dict[str, Figure]:
     """What is measured of every run."""
-    first = min((events[0].time for series in logged for events in series.values()), default=None)
+    first = min((event.time for events in logged for event in events), default=None)
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
-    steps = step_seconds([events for series in logged for events in series.values()])
+    steps = step_seconds([series for events in logged for series in _by_replica(events)])
     measured["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
     if not steps:
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"

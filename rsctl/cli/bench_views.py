@@ -14,14 +14,16 @@ from rsctl.api import (
     BenchRecord,
     CellSummary,
     Figure,
+    MetricFeed,
     RunRecord,
+    Store,
     Trial,
     make_result,
 )
 from rsctl.cli.bench_plain_view import PlainBenchView, show_build
 from rsctl.findings import Finding, JobState
 from rsctl.stream.events import Event, FindingEvent, now
-from rsctl.stream.metrics import MetricReader, MetricSpec, Tally, with_metrics
+from rsctl.stream.metrics import MetricSpec
 from rsctl.stream.ndjson import event_line, json_of
 
 
@@ -52,7 +54,8 @@ class JsonBenchView:
     def __init__(self, specs: Mapping[str, MetricSpec]) -> None:
         self._specs = dict(specs)
         self._bench: BenchRecord | None = None
-        self._readers: dict[str, tuple[MetricReader, Tally]] = {}
+        self._store = Store()
+        self._feeds: dict[str, MetricFeed] = {}
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
         """Nothing is printed before the first event."""
@@ -65,18 +68,17 @@ class JsonBenchView:
         """Its states are events."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """The events of a run, with the metrics that its lines hold."""
-        reader, tally = self._reader(trial)
-        self._write(trial, with_metrics(events, reader, tally))
+        """The events of a run, with its metrics."""
+        self._write(trial, self._feed(trial).among(events))
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
-        """The result of a run."""
+        """The rest of its metrics, and the result of a run."""
         del figures
-        _, tally = self._reader(trial)
-        self._readers.pop(trial.run)
+        feed = self._feed(trial)
+        self._feeds.pop(trial.run)
         exit_code = trial.exit_code if trial.exit_code is not None else 0
-        result = make_result(trial.run, run, tally.summary(), exit_code)
-        self._write(trial, [result])
+        result = make_result(trial.run, run, self._store.summary(trial.run), exit_code)
+        self._write(trial, [*feed.rest(), result])
 
     def finding(self, finding: Finding) -> None:
         """A finding about the bench itself has no cell."""
@@ -91,12 +93,13 @@ class JsonBenchView:
         print_result(bench, bench.summary(), exit_code)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the store."""
+        self._store.close()
 
-    def _reader(self, trial: Trial) -> tuple[MetricReader, Tally]:
-        if trial.run not in self._readers:
-            self._readers[trial.run] = MetricReader(self._specs), Tally(self._specs)
-        return self._readers[trial.run]
+    def _feed(self, trial: Trial) -> MetricFeed:
+        if trial.run not in self._feeds:
+            self._feeds[trial.run] = MetricFeed(trial.run, self._specs, self._store)
+        return self._feeds[trial.run]
 
     def _write(self, trial: Trial, events: list[Event]) -> None:
         bench = self._bench

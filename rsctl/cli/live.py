@@ -10,18 +10,29 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from rsctl.api import Run
+from rsctl.api import Run, Work
 from rsctl.api.logs import progress_bar
 from rsctl.cli.output import in_color
 from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.findings import JobState
-from rsctl.stream.events import Event, LogEvent, ResultEvent, StateEvent
+from rsctl.stream.events import (
+    Event,
+    LogEvent,
+    ResultEvent,
+    StateEvent,
+    now,
+    seconds_between,
+)
 from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
-from rsctl.stream.metrics import Tally
+from rsctl.stream.headline import Tally
+from rsctl.stream.machine_use import MachineUse
 from rsctl.stream.sanitize import sanitize
+from rsctl.stream.training_progress import TrainingProgress
 
 _REDRAW_SECONDS = 0.1
-_MAX_METRICS = 4
+_METRIC_LINES = 2
+_MORE = "  and {} more"
+_MAX_NAMES = 3
 _STYLES = {JobState.RUNNING: "green", JobState.CANCELLING: "yellow"}
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
@@ -29,8 +40,12 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 class LiveView:
     """For a terminal. The status line is left out of what stays on the screen."""
 
-    def __init__(self, run: str, replicas: list[str]) -> None:
+    def __init__(self, run: str, replicas: list[str], work: Work) -> None:
         self._run = run
+        self._limit = work.timeout
+        self._began: str | None = None
+        self._progress = TrainingProgress(work.goal)
+        self._machines = MachineUse()
         self._started = monotonic()
         self._states: dict[str, JobState] = dict.fromkeys(replicas, JobState.QUEUED)
         self._state = JobState.STARTING
@@ -43,6 +58,8 @@ class LiveView:
 
     def show(self, events: list[Event], tally: Tally) -> None:
         """Print the lines above the status line and redraw it, at most ten times a second."""
+        self._progress.add(events)
+        self._machines.add(events)
         for is_log, group in groupby(events, lambda event: isinstance(event, LogEvent)):
             batch = list(group)
             self._print(self._lines(batch) if is_log else self._messages(batch))
@@ -77,6 +94,7 @@ class LiveView:
     def _note(self, event: StateEvent) -> None:
         if event.replica is None:
             self._state = event.state
+            self._began = self._began or event.time
         else:
             self._states[event.replica] = event.state
 
@@ -87,11 +105,21 @@ class LiveView:
         head = Text.assemble(
             (f"{spinner} {self._state.value}", f"bold {style}"),
             f"  {self._run}  {format_duration(elapsed)}  ",
-            (_count_states(self._states), "dim"),
+            (format_states(self._states), "dim"),
             no_wrap=True,
             overflow="ellipsis",
         )
-        return Group(*filter(None, (head, _metrics_line(tally), self._progress_bar())))
+        metrics = _metrics_lines(tally, self._console.width)
+        progress = _line("  ".join(filter(None, (self._progress.format(), self._time_limit()))))
+        machines = _line(self._machines.format(), "dim")
+        return Group(*filter(None, (head, progress, *metrics, machines, self._progress_bar())))
+
+    def _time_limit(self) -> str:
+        """How long the job may still take, once it has begun; nothing without a limit."""
+        if self._limit is None or self._began is None:
+            return ""
+        left = self._limit - seconds_between(self._began, now())
+        return f"limits.timeout in {format_duration(left)}"
 
     def _progress_bar(self) -> Text | None:
         """The bar of the first replica that shows one; the others' are usually the same."""
@@ -101,19 +129,51 @@ class LiveView:
         return None
 
 
-def _count_states(states: dict[str, JobState]) -> str:
-    counts: dict[str, int] = {}
-    for state in states.values():
-        counts[state.value] = counts.get(state.value, 0) + 1
-    return ", ".join(f"{count} {state}" for state, count in counts.items())
+def format_states(states: dict[str, JobState]) -> str:
+    """`3 running`; where states differ, those that fewer replicas are in have their names:
+    `62 running, 2 failed (worker-3, worker-9)`.
+    """
+    by_state: dict[JobState, list[str]] = {}
+    for replica, state in states.items():
+        by_state.setdefault(state, []).append(replica)
+    most = max(by_state.values(), key=len, default=[])
+    return ", ".join(
+        f"{len(names)} {state.value}" + (f" ({_some(names)})" if names is not most else "")
+        for state, names in by_state.items()
+    )
 
 
-def _metrics_line(tally: Tally) -> Text | None:
-    line = Text(no_wrap=True, overflow="ellipsis")
-    names = [name for name in tally.recent if not name.startswith("node.")]
-    for name in names[:_MAX_METRICS]:
-        values = list(tally.recent[name])
-        line.append(f"  {name} ", "dim")
-        line.append(sparkline(values, 12), "cyan")
-        line.append(f" {format_number(values[-1])}")
-    return line if names else None
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:_MAX_NAMES])
+    return f"{shown}, ..." if len(names) > _MAX_NAMES else shown
+
+
+def _line(text: str, style: str = "") -> Text | None:
+    """A line of the status; nothing for an empty text."""
+    line = Text(f"  {sanitize(text)}", style, no_wrap=True, overflow="ellipsis")
+    return line if text else None
+
+
+def _metrics_lines(tally: Tally, width: int) -> list[Text]:
+    """The metrics, as many as fit on two lines, and how many more there are."""
+    names = [*tally.names()]
+    lines, shown = [Text(no_wrap=True, overflow="ellipsis")], 0
+    for name in names:
+        part = _metric(name, tally)
+        is_last = len(lines) == _METRIC_LINES
+        room = width - len(_MORE.format(len(names))) * is_last
+        if lines[-1].plain and lines[-1].cell_len + part.cell_len > room:
+            if is_last:
+                break
+            lines.append(Text(no_wrap=True, overflow="ellipsis"))
+        lines[-1].append_text(part)
+        shown += 1
+    if shown < len(names):
+        lines[-1].append(_MORE.format(len(names) - shown), "dim")
+    return lines if names else []
+
+
+def _metric(name: str, tally: Tally) -> Text:
+    values = tally.recent(name)
+    last = f" {format_number(tally.last(name))}"
+    return Text.assemble((f"  {name} ", "dim"), (sparkline(values, 12), "cyan"), last)

@@ -16,6 +16,7 @@ from rsctl.api import (
     BenchRecord,
     CellFigure,
     Figure,
+    MetricFeed,
     RunRecord,
     Store,
     Trial,
@@ -30,7 +31,7 @@ from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding, JobState
 from rsctl.stream.events import Event, now, seconds_between
 from rsctl.stream.formatting import format_duration, format_number
-from rsctl.stream.metrics import MACHINES, MetricReader, MetricSpec, Tally, with_metrics
+from rsctl.stream.metrics import MetricSpec
 from rsctl.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.25
@@ -49,7 +50,7 @@ class LiveBenchView(PlainBenchView):
         self._started = monotonic()
         self._drawn = 0.0
         self._figures: dict[int, list[Mapping[str, Figure]]] = {}
-        self._running: dict[str, tuple[Trial, MetricReader, Tally]] = {}
+        self._running: dict[str, tuple[Trial, MetricFeed]] = {}
         self._spent: dict[int, float] = {}
         self._times: dict[int, float] = {}
         color = in_color(sys.stdout)
@@ -68,14 +69,13 @@ class LiveBenchView(PlainBenchView):
     def submitted(self, trial: Trial) -> None:
         """It appears in the table."""
         self._live.start()
-        self._running[trial.run] = trial, MetricReader(self._specs), Tally(self._specs)
+        self._running[trial.run] = trial, MetricFeed(trial.run, self._specs, self._store)
 
     def events(self, trial: Trial, events: list[Event]) -> None:
         """Keep the latest value of each metric."""
         super().events(trial, events)
         if trial.run in self._running:
-            _, reader, tally = self._running[trial.run]
-            with_metrics(events, reader, tally)
+            self._running[trial.run][1].rest()
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """A failure is printed at once, a success is in the table."""
@@ -149,7 +149,7 @@ class LiveBenchView(PlainBenchView):
         room = max(3, min(_MAX_ROWS, self._console.height - 3))
         if len(bench.cells) <= room:
             return list(range(len(bench.cells)))
-        busy = {trial.cell for trial, _, _ in self._running.values()}
+        busy = {trial.cell for trial, _ in self._running.values()}
         order = sorted(range(len(bench.cells)), key=lambda cell: cell not in busy)
         return sorted(order[:room])
 
@@ -172,13 +172,13 @@ class LiveBenchView(PlainBenchView):
         figure = cell_figures(self._figures.get(cell, [])).get(name)
         if figure is not None and figure.n:
             return format_figure(figure)
-        for trial, _, tally in self._running.values():
-            if trial.cell == cell and name in tally.recent and not name.startswith(MACHINES):
-                return f"{format_number(tally.recent[name][-1])} …"
+        for trial, feed in self._running.values():
+            if trial.cell == cell and name in feed.tally.metrics:
+                return f"{format_number(feed.tally.last(name))} …"
         return ""
 
     def _going(self, cell: int) -> list[RunRecord]:
-        names = [trial.run for trial, _, _ in self._running.values() if trial.cell == cell]
+        names = [trial.run for trial, _ in self._running.values() if trial.cell == cell]
         return [run for name in names if (run := self._store.get(name)) is not None]
 
     def _time_so_far(self, cell: int) -> float:

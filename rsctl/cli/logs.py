@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Annotated, Optional
 
 import typer
 
-from rsctl.api import LogFilter
+from rsctl.api import LogFilter, Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
@@ -20,8 +21,10 @@ from rsctl.findings import ExitCode
 from rsctl.spec.units import Duration
 from rsctl.stream.events import TIME_LENGTH, LogEvent
 from rsctl.stream.formatting import LineFormat, format_line
+from rsctl.stream.headline import CHIEF
 
 _FILTERS = "Filters"
+MOST_FOLLOWED = 8
 
 
 @make_command("logs")
@@ -54,6 +57,14 @@ def command(
             "--failed", rich_help_panel=_FILTERS, help="Only the replica that failed first."
         ),
     ] = False,
+    everyone: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            rich_help_panel=_FILTERS,
+            help=f"With --follow, all replicas; that is so up to {MOST_FOLLOWED} workers.",
+        ),
+    ] = False,
     since: Annotated[
         Optional[str],
         typer.Option(
@@ -82,6 +93,8 @@ def command(
 ) -> int:
     """Show the merged log of a run.
 
+    With --follow, of a run of many workers, that of the first worker, unless you choose replicas.
+
     Exit code: 0 whatever became of the run; that of the run is what `rsctl status --watch` ends
     with.
     """
@@ -94,6 +107,8 @@ def command(
         grep=_pattern(grep) if grep else None,
         tail_of=None if output == "json" else _is_shown,
     )
+    if follow and output == "text" and not everyone:
+        chosen = _followed(found, chosen)
     replicas = found.chosen_replicas(chosen)
     if failed and found.record.first_failure is None:
         print_message(f"{found.id} has no failure")
@@ -102,6 +117,19 @@ def command(
         write(batch)
     show_findings(found.log_findings())
     return int(ExitCode.SUCCEEDED)
+
+
+def _followed(run: Run, chosen: LogFilter) -> LogFilter:
+    """What is followed: of many workers the chief alone, unless replicas or lines were chosen."""
+    workers = [name for name in run.replicas if name.startswith("worker-")]
+    is_chosen = chosen.role or chosen.replicas or chosen.failed or chosen.grep
+    if is_chosen or len(workers) <= MOST_FOLLOWED:
+        return chosen
+    print_message(
+        f"{run.id} has {len(workers)} workers: this follows {CHIEF} alone; "
+        f"all of them: rsctl logs -f --all {run.id}"
+    )
+    return replace(chosen, replicas=(CHIEF,))
 
 
 def _is_shown(line: LogEvent) -> bool:

@@ -16,7 +16,7 @@ from rsctl.cli.runs import find_run
 from rsctl.findings import ExitCode
 from rsctl.stream.events import MetricEvent
 from rsctl.stream.formatting import format_number, sparkline
-from rsctl.stream.metrics import Tally
+from rsctl.stream.headline import Tally
 from rsctl.stream.ndjson import event_line
 from rsctl.stream.sanitize import sanitize
 
@@ -68,7 +68,7 @@ def _print_one(metric: MetricEvent, output: str) -> None:
 def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) -> None:
     tally = Tally(run.metrics_spec)
     for metric in metrics:
-        tally.add(metric.name, metric.value)
+        tally.add(metric)
     figures: dict[str, dict[str, Any]] = tally.summary(nodes=True)
     if not figures:
         more = "" if nodes else "; --nodes shows the telemetry of its nodes"
@@ -76,6 +76,6 @@ def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) ->
         return
     width = max(map(len, figures))
     for name, figure in figures.items():
-        bars = sparkline(list(tally.recent[name]), 24)
+        bars = sparkline(tally.recent(name), 24)
         line = f"{name:<{width}}  {bars:<24}  {format_metric(figure)}  of {figure['count']}"
         typer.echo(sanitize(line))

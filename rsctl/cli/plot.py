@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import plotille
 import typer
 
+from rsctl.api import replica_order
 from rsctl.cli.output import in_color
 from rsctl.stream.events import MetricEvent, seconds_between
 from rsctl.stream.formatting import format_number
@@ -19,9 +20,12 @@ from rsctl.stream.sanitize import sanitize_line
 _HEIGHT = 12
 _MARGIN = 24  # columns that the labels of the axes take
 _TICK = 10  # columns between two ticks of the x axis; on the y axis each row has one
-_MAX_POINTS = 2000
+_DOTS = 2  # columns of dots in a character
+_ROUNDING = 1e-9  # of an axis: less than that is an error of the arithmetic
+_DIGITS = 4  # that a number has in any case
 _MAX_VALUE = 1e300  # plotille's own arithmetic overflows beyond
 MARKERS = "abcdefghijklmnopqrstuvwxyz"
+Point = tuple[float, float]
 COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 
 
@@ -29,8 +33,7 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
     """One chart a metric; over steps if all its values have one, else over seconds."""
     series: dict[str, list[MetricEvent]] = {}
     for metric in metrics:
-        if abs(metric.value) < _MAX_VALUE:
-            series.setdefault(metric.name, []).append(metric)
+        series.setdefault(metric.name, []).append(metric)
     if not series:
         typer.echo("no metrics to draw (yet)", err=True)
     for name, events in series.items():
@@ -39,8 +42,28 @@ def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]
 
 
 def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
-    events = events[:: max(1, len(events) // _MAX_POINTS)]
+    drawn = [event for event in events if abs(event.value) < _MAX_VALUE]
+    left_out = [event for event in events if not abs(event.value) < _MAX_VALUE]
+    chart = _draw(drawn, unit) if drawn else ""
+    note = f"not drawn: {_describe(left_out)}\n" if left_out else ""
+    return f"{sanitize_line(name)}\n{chart}{note}"
+
+
+def _describe(events: list[MetricEvent]) -> str:
+    """Values that no axis has room for: how many, and where the first is."""
+    first = events[0]
+    where = f" at step {first.step}" if first.step is not None else ""
+    what = f"{format_number(first.value)} on {sanitize_line(first.replica)}{where}"
+    return what if len(events) == 1 else f"{len(events)} values, the first {what}"
+
+
+def _draw(events: list[MetricEvent], unit: str | None) -> str:
     by_step = all(event.step is not None for event in events)
+    start = min(event.time for event in events)
+    lines: dict[str, list[Point]] = {}
+    for event in events:
+        point = (_position(event, start, by_step), event.value)
+        lines.setdefault(event.replica, []).append(point)
     figure = plotille.Figure()
     figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
     figure.height = _HEIGHT
@@ -48,21 +71,40 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
     figure.x_label = "step" if by_step else "seconds"
     figure.y_label = unit or ""
     figure.register_label_formatter(float, format_tick)
-    ends = [_position(event, events[0].time, by_step) for event in events]
+    ends = [x for points in lines.values() for x, _ in points]
     low, high = round_limits(min(0.0, *ends), max(ends), figure.width // _TICK)
     figure.set_x_limits(low, high)
     values = [event.value for event in events]
     figure.set_y_limits(*round_limits(min(values), max(values), _HEIGHT))
-    replicas = sorted({event.replica for event in events})
+    replicas = sorted(lines, key=replica_order)
     for index, replica in enumerate(replicas):
-        points = [event for event in events if event.replica == replica]
-        x = [_position(event, events[0].time, by_step) for event in points]
+        points = thinned(lines[replica], low, high, figure.width * _DOTS)
         style = {"lc": COLORS[index % len(COLORS)]}
         if not figure.with_colors:
             style = {"marker": MARKERS[index % len(MARKERS)]} if len(replicas) > 1 else {}
-        figure.plot(x, [event.value for event in points], label=replica, **style)
-    chart = figure.show(legend=len(replicas) > 1)
-    return f"{sanitize_line(name)}\n{chart if unit else chart.replace('()', '  ', 1)}\n"
+        x, y = zip(*points, strict=True)
+        figure.plot(x, y, label=sanitize_line(replica), **style)
+    chart = str(figure.show(legend=len(replicas) > 1))
+    return f"{chart if unit else chart.replace('()', '  ', 1)}\n"
+
+
+def thinned(points: Sequence[Point], low: float, high: float, columns: int) -> list[Point]:
+    """The points that can be seen on so many columns: of each its first, lowest, highest and last.
+
+    So that a single spike stays.
+    """
+    if len(points) <= 4 * columns:
+        return list(points)
+    seen: dict[int, list[int]] = {}
+    for index, (x, y) in enumerate(points):
+        column = int((x / 2 - low / 2) / (high / 2 - low / 2) * columns)
+        kept = seen.setdefault(column, [index] * 4)
+        if y < points[kept[1]][1]:
+            kept[1] = index
+        if y > points[kept[2]][1]:
+            kept[2] = index
+        kept[3] = index
+    return [points[index] for index in sorted({i for kept in seen.values() for i in kept})]
 
 
 def round_limits(low: float, high: float, ticks: int) -> tuple[float, float]:
@@ -84,6 +126,16 @@ def _position(event: MetricEvent, start: str, by_step: bool) -> float:
 
 
 def format_tick(value: float, chars: int, delta: float, left: bool = False) -> str:
-    """An axis label as wide as plotille wants it."""
+    """An axis label as wide as plotille wants it; `delta` is the length of the axis.
+
+    What is zero but for the arithmetic is 0, and neighbours on a short axis have other digits.
+    """
+    if abs(value) < delta * _ROUNDING:
+        value = 0.0
     text = format_number(value)
+    if value and delta and abs(value) < _MAX_VALUE:
+        tick = delta / _HEIGHT
+        digits = math.floor(math.log10(abs(value))) - math.floor(math.log10(tick)) + 1
+        if digits > _DIGITS:
+            text = f"{value:.{min(digits, chars - 2)}g}"
     return f"{text:<{chars}}" if left else f"{text:>{chars}}"

@@ -16,6 +16,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
+from rsctl.cli.next_commands import next_commands
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
@@ -92,7 +93,7 @@ def command(
     show_findings(prepared.findings, file)
     if output == "json":
         print_events(_finding_events(prepared.findings))
-    view = make_view(output, prepared.run_id, prepared.replicas)
+    view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
     cancels = cancels_on_interrupt(cancel_on_interrupt)
     with _errors_as_events(output, prepared.run_id):
@@ -107,6 +108,8 @@ def command(
         fetch_after(sent.run, get)
     if exit_code != ExitCode.INTERRUPTED:
         wait_for_trackers(sent.run.record)
+        if output != "json":
+            print_message(next_commands(sent.run, has_files=get is None))
     return exit_code
 
 

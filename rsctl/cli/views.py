@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import IO
 
-from rsctl.api import Run
+from rsctl.api import Run, Work
 from rsctl.cli.follow import View
 from rsctl.cli.output import in_color
 from rsctl.cli.run_text import format_event, summary_lines
@@ -13,17 +13,17 @@ from rsctl.cli.show import print_events, print_important, print_message
 from rsctl.findings import ExitCode
 from rsctl.stream.events import Event, LogEvent, ResultEvent
 from rsctl.stream.formatting import LineFormat
-from rsctl.stream.metrics import Tally
+from rsctl.stream.headline import Tally
 
 
-def make_view(output: str, run: str, replicas: list[str]) -> View:
+def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
     """The view for `-o` and for what standard output and standard error are."""
     if output == "json":
         return JsonView()
     if sys.stdout.isatty() and sys.stderr.isatty():
         from rsctl.cli.live import LiveView
 
-        return LiveView(run, replicas)
+        return LiveView(run, replicas, work)
     return PlainView(sys.stdout, replicas)
 
 

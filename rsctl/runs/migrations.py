@@ -71,6 +71,10 @@ STEPS = (
         url TEXT, began TEXT, ended TEXT, dollars REAL, PRIMARY KEY (run, number)) WITHOUT ROWID;
     ALTER TABLE runs ADD COLUMN ending TEXT;
     """,
+    """
+    CREATE TABLE IF NOT EXISTS headlines (
+        run TEXT PRIMARY KEY REFERENCES runs(id), kept BLOB NOT NULL) WITHOUT ROWID;
+    """,
 )
 """Statements that end with `;`, one text a version."""
 

@@ -63,7 +63,13 @@ class RunRecord(msgspec.Struct, kw_only=True, frozen=True):
     facts: list[Fact] = []
 
 
-def replica_order(replica: str) -> tuple[bool, str, int]:
-    """Sort key: workers before reducers, each by number."""
-    role, _, index = replica.rpartition("-")
-    return role != "worker", role, int(index) if index.isdigit() else 0
+def replica_order(replica: str) -> tuple[bool, str, int, int]:
+    """Sort key: workers before reducers, each by number, ranks such as `worker-0/3` too."""
+    name, _, rank = replica.partition("/")
+    role, _, index = name.rpartition("-")
+    return (
+        role != "worker",
+        role,
+        int(index) if index.isdigit() else 0,
+        int(rank) if rank.isdigit() else -1,
+    )

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
+from rsctl.runs import headlines
 from rsctl.runs.database import Database
 from rsctl.runs.home import home
 from rsctl.runs.records import Fact as Fact
@@ -25,10 +26,9 @@ from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent
 
 Run = RunRecord
 
-_LATE_VALUES = 200
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
-    *("versions", "step_times", "predictions", "places"),
+    *("versions", "step_times", "predictions", "places", "headlines"),
 )
 
 
@@ -42,6 +42,7 @@ class Store(Database):
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(path or home() / "runs.db")
         self.damaged: dict[str, str] = {}
+        self._headlines = headlines.Headlines()
 
     def add(self, run: Run) -> None:
         """Record a run before anything of it starts."""
@@ -120,10 +121,16 @@ class Store(Database):
         with self.transaction() as db:
             self._add_metrics(db, run, metrics)
 
-    @staticmethod
-    def _add_metrics(db: sqlite3.Connection, run: str, metrics: Iterable[MetricEvent]) -> None:
-        rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in metrics]
+    def _add_metrics(
+        self, db: sqlite3.Connection, run: str, metrics: Iterable[MetricEvent]
+    ) -> None:
+        added = list(metrics)
+        if not added:
+            return
+        self._headlines.before(db, run)
+        rows = [(run, m.time, m.replica, m.name, m.step, _storable(m.value)) for m in added]
         db.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._headlines.add(db, added)
 
     def metrics(self, run: str, after: int = 0) -> Iterator[tuple[int, MetricEvent]]:
         """A run's metrics in the order of their arrival, each with its row number."""
@@ -150,15 +157,22 @@ class Store(Database):
             found.setdefault(replica, {})[name[len(prefix) :]] = float(value)
         return found
 
+    def summary(self, run: str) -> dict[str, dict[str, Any]]:
+        """Of each metric of a run its last value, count, best and unit, less those of machines.
+
+        See `rsctl.stream.headline` for what that is where several replicas log a metric.
+        """
+        with self._explaining():
+            return headlines.summary(self._db, run, may_write=not self._is_read_only)
+
+    def without_chief(self, run: str) -> list[str]:
+        """The metrics that other replicas of a run have logged and the chief has not."""
+        with self._explaining():
+            return headlines.without_chief(self._db, run)
+
     def last_values(self, run: str) -> dict[str, float]:
-        """The last value of each metric of a run that it has logged of late, less its nodes'."""
-        rows = self._rows(
-            "SELECT name, value FROM metrics WHERE run=? AND substr(name, 1, 5) != 'node.'"
-            " ORDER BY rowid DESC LIMIT ?",
-            *(run, _LATE_VALUES),
-        )
-        values = {name: float(value) for name, value in reversed(list(rows))}
-        return dict(sorted(values.items()))
+        """The last value of each metric of a run, less those of machines."""
+        return {name: figures["last"] for name, figures in sorted(self.summary(run).items())}
 
     def get(self, run: str) -> Run | None:
         """One run with its replicas, or None. Raises StoreError if it is damaged."""

@@ -10,7 +10,7 @@ from typing import NamedTuple, Optional
 from rsctl.findings import Finding, note
 from rsctl.known_errors import find_known_errors
 from rsctl.stream.causes import CAUSES, GENERAL_CAUSES, LESS_MEMORY
-from rsctl.stream.metrics import STRUCTURED
+from rsctl.stream.structured import is_structured
 
 _TRACEBACK = "Traceback (most recent call last)"
 _INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
@@ -95,7 +95,7 @@ def has_traceback(lines: Iterable[str]) -> bool:
 
 
 def _is_noise(line: str) -> bool:
-    return line.startswith(STRUCTURED) or _FROM_TORCHRUN.match(line) is not None
+    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
 
 
 def _begins_traceback(line: str) -> bool:

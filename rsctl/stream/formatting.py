@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import STRUCTURED, structured
 from rsctl.stream.sanitize import sanitize_line
+from rsctl.stream.structured import is_structured, structured
 from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
@@ -50,9 +50,7 @@ def format_line(text: str) -> str | None:
     """A metrics line as `step 10  loss=0.41`, a reducer's first as a sentence, None for lines that
     are shown in other ways or are for rsctl alone, any other line as it is.
     """
-    if not text.startswith(STRUCTURED):
-        return text
-    record = structured(text)
+    record = structured(text) if is_structured(text) else None
     if record is None:
         return text
     if record["rsctl"] in _HIDDEN:

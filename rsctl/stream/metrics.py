@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Optional, TypeVar
@@ -12,18 +10,23 @@ from typing import Any, Optional, TypeVar
 import msgspec
 
 from rsctl.findings import Finding, warning
-from rsctl.stream.cpu_limit import CpuLimit, TooSlow
-from rsctl.stream.events import Event, LogEvent, MetricEvent
+from rsctl.stream.cpu_limit import TooSlow
+from rsctl.stream.events import LogEvent, MetricEvent
+from rsctl.stream.metric_pattern import Pattern, number
+from rsctl.stream.structured import EXAMPLE, is_structured, may_be_structured, unread_line
+from rsctl.stream.structured import STRUCTURED as STRUCTURED
+from rsctl.stream.structured import structured as structured
 
 T = TypeVar("T")
 
-STRUCTURED = '{"rsctl": "'
 _MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
 _NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
 _PARTS = ("transport", "reducer")
 _RANKS = range(1 << 16)
 _GPUS = range(1000)
+_MOST_FINDINGS = 20
+_NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
 _STEPS = 2.0**63  # what the store and JSON readers take as an integer
 
 
@@ -40,44 +43,8 @@ class MetricSpec(msgspec.Struct, frozen=True):
     aggregate: str = "median"
 
 
-def structured(text: str) -> dict[str, Any] | None:
-    """The structured line that a log line is, or None. Its `rsctl`, a text, says which kind."""
-    if not text.startswith(STRUCTURED):
-        return None
-    try:
-        record = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    is_ours = isinstance(record, dict) and isinstance(record["rsctl"], str)
-    return record if is_ours else None
-
-
 MACHINES = ("node.", "cloud.")
 """The prefixes of metrics of machines: those that nodes report themselves, and that clouds do."""
-
-
-class _Pattern:
-    """The regex of one metric, and the CPU time that is left to it."""
-
-    def __init__(self, name: str, regex: str) -> None:
-        self.name = name
-        self.no_number: str | None = None
-        self.limit = CpuLimit()
-        self._compiled = re.compile(regex)
-        self._group = _value_group(self._compiled)
-
-    def is_in(self, texts: Sequence[str]) -> bool:
-        """Whether any of these texts has a match."""
-        return any(self._compiled.search(text) for text in texts)
-
-    def read(self, line: LogEvent, text: str) -> Iterator[MetricEvent]:
-        """The values in a line's text."""
-        for match in self._compiled.finditer(text):
-            value = _number(match[self._group])
-            if value is not None:
-                yield _event(line, self.name, value, _number(match.groupdict().get("step")))
-            elif self.no_number is None:
-                self.no_number = str(match[self._group])
 
 
 def metric_findings(
@@ -85,13 +52,15 @@ def metric_findings(
 ) -> list[Finding]:
     """What is wrong with the metrics of a run that has ended, by replica their last values.
 
-    A metric that was never seen is reported only for a run that has succeeded.
+    A metric that was never seen is reported only for a run that has succeeded. What the script logs
+    without a declaration may diverge too.
     """
     found: list[Finding] = []
-    for name, spec in metrics.items():
+    logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
+    for name in dict.fromkeys([*metrics, *logged]):
         values = {replica: of[name] for replica, of in last.items() if name in of}
         if not values and is_success:
-            found += _unseen(name, spec)
+            found += _unseen(name, metrics[name])
         odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
         if odd:
             message = f"the last {name} is {odd[0]}: the training may have diverged"
@@ -120,8 +89,9 @@ class MetricReader:
     """
 
     def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
-        self._patterns = [_Pattern(n, spec.regex) for n, spec in metrics.items() if spec.regex]
+        self._patterns = [Pattern(n, spec.regex) for n, spec in metrics.items() if spec.regex]
         self._findings: list[Finding] = []
+        self._reported: set[str] = set()
 
     def take_findings(self) -> list[Finding]:
         """Findings about the reading itself; each is given once."""
@@ -130,7 +100,7 @@ class MetricReader:
 
     def may_hold_metrics(self, text: str) -> bool:
         """A quick check of a whole block of lines, so that most need not be read line by line."""
-        if STRUCTURED in text:
+        if may_be_structured(text):
             return True
         if not self._patterns:
             return False
@@ -147,29 +117,52 @@ class MetricReader:
         found: list[list[MetricEvent]] = [[] for _ in lines]
         plain: list[tuple[LogEvent, str, list[MetricEvent]]] = []
         for line, metrics in zip(lines, found, strict=True):
-            if line.text.startswith(STRUCTURED) and (record := structured(line.text)):
-                metrics += _structured_values(line, record)
+            text = line.text
+            if is_structured(text) and (record := structured(text)):
+                metrics += self._structured_values(line, record)
             elif self._patterns:
-                plain.append((line, line.text[:_MATCH_LIMIT], metrics))
+                plain.append((line, text[:_MATCH_LIMIT], metrics))
+            if not metrics and may_be_structured(text) and (unread := unread_line(text)):
+                self._report(unread)
         if plain:
             self._match(plain)
         return found
 
+    def _report(self, finding: Finding) -> None:
+        """Each problem once, and of a log that is full of them not all."""
+        if finding.message not in self._reported and len(self._reported) < _MOST_FINDINGS:
+            self._reported.add(finding.message)
+            self._findings.append(finding)
+
+    def _structured_values(self, line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
+        """The metrics of a structured line."""
+        if record["rsctl"] == "metrics":
+            yield from _named_values(line, record, "")
+            for finding in _not_metrics(record):
+                self._report(finding)
+        elif record["rsctl"] == "telemetry":
+            yield from _named_values(line, record, "node.")
+            yield from _gpu_values(line, record.get("gpus"))
+            for part in _PARTS:
+                yield from _part_values(line, part, record.get(part))
+
     def _match(self, lines: list[tuple[LogEvent, str, list[MetricEvent]]]) -> None:
         texts = [text for _, text, _ in lines]
 
-        def match(pattern: _Pattern) -> None:
-            known = pattern.no_number
+        def match(pattern: Pattern) -> None:
             for line, text, metrics in lines:
-                metrics += pattern.read(line, text)
-            if known is None and pattern.no_number is not None:
-                self._findings.append(_no_number(pattern.name, pattern.no_number))
+                for value, step in pattern.read(text):
+                    metrics.append(_event(line, pattern.name, value, step))
+            if pattern.no_number is not None:
+                self._report(_no_number(pattern.name, pattern.no_number))
+            if pattern.missed is not None:
+                self._report(_missed(pattern.name, pattern.missed))
 
         for pattern in [*self._patterns]:
             self._within_time(pattern, texts, partial(match, pattern))
 
     def _within_time(
-        self, pattern: _Pattern, texts: list[str], function: Callable[[], T]
+        self, pattern: Pattern, texts: list[str], function: Callable[[], T]
     ) -> T | None:
         """Run a pattern on texts within its time; None if it took too long, and is switched off."""
         try:
@@ -184,33 +177,42 @@ class MetricReader:
 
 
 def _no_number(name: str, text: str) -> Finding:
-    message = f"metric {name}: {text[:60]!r} is no number, and is left out"
-    remedy = "let the group take the number alone: loss=([0-9.eE+-]+)"
+    message = f"metric {name}: {text[:60]!r} is not a number, and is left out"
+    remedy = f"let the group take the number alone: {name}={_NUMBER_GROUP}"
     return warning("metric-value", message, remedy, f"metrics.{name}.regex")
 
 
-def _structured_values(line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
-    """The metrics of a structured line."""
-    if record["rsctl"] == "metrics":
-        yield from _named_values(line, record, "")
-    elif record["rsctl"] == "telemetry":
-        yield from _named_values(line, record, "node.")
-        yield from _gpu_values(line, record.get("gpus"))
-        for part in _PARTS:
-            yield from _part_values(line, part, record.get(part))
+def _missed(name: str, text: str) -> Finding:
+    message = (
+        f"the log has {text} where metric {name} has its number, and its regex does not take it: "
+        "the training may have diverged"
+    )
+    remedy = f"let the group take it too: {name}={_NUMBER_GROUP}"
+    return warning("metric-nan", message, remedy, f"metrics.{name}.regex")
 
 
-def _value_group(pattern: re.Pattern[str]) -> int:
-    """The group named `value`, else the first that is not the step."""
-    names = pattern.groupindex
-    others = [group for group in range(1, pattern.groups + 1) if group != names.get("step")]
-    return names.get("value") or next(iter(others), 1)
+def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
+    """What in a line of metrics is not a metric."""
+    for name, raw in record.items():
+        if name in _NOT_METRICS:
+            continue
+        if not _NAME.fullmatch(name):
+            message = f"metric name {name[:60]!r} does not match {_NAME.pattern}, and is left out"
+            yield warning("metric-value", message, f"rename it: {EXAMPLE}")
+        elif number(raw) is None:
+            message = f"metric {name}: {_shown(raw)} is not a number, and is left out"
+            remedy = f"print a number for each key: {EXAMPLE}"
+            yield warning("metric-value", message, remedy, f"metrics.{name}")
+
+
+def _shown(raw: object) -> str:
+    return msgspec.json.encode(raw).decode()[:60]
 
 
 def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterator[MetricEvent]:
-    step = _number(record.get("step"))
+    step = number(record.get("step"))
     for name, raw in record.items():
-        value = _number(raw)
+        value = number(raw)
         if name not in _NOT_METRICS and value is not None and _NAME.fullmatch(name):
             yield _event(line, prefix + name, value, step)
 
@@ -234,66 +236,6 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
             yield from _named_values(line, waited, f"node.{part}.late.{rank['rank']}.")
 
 
-def _number(raw: Any) -> float | None:
-    """A number, or one written as text; nan and inf count, since a diverged loss is news."""
-    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
-        return None
-    try:
-        return float(raw)
-    except (ValueError, OverflowError):
-        return None
-
-
 def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:
     whole = int(step) if step is not None and abs(step) < _STEPS else None
     return MetricEvent(time=line.time, replica=line.replica, name=name, value=value, step=whole)
-
-
-class Tally:
-    """Running figures of every metric, whatever their number of values.
-
-    `recent` keeps the last values of each, for a sparkline.
-    """
-
-    def __init__(self, metrics: Mapping[str, MetricSpec], recent: int = 40) -> None:
-        self._specs = metrics
-        self._figures: dict[str, dict[str, Any]] = {}
-        self.recent: dict[str, deque[float]] = {}
-        self._keep = recent
-
-    def add(self, name: str, value: float) -> None:
-        """Count one value."""
-        spec = self._specs.get(name)
-        figures = self._figures.setdefault(name, {"last": value, "count": 0})
-        figures["last"] = value
-        figures["count"] += 1
-        if spec and spec.goal and math.isfinite(value):
-            better = min if spec.goal == "min" else max
-            figures["best"] = better(figures.get("best", value), value)
-        if spec and spec.unit:
-            figures["unit"] = spec.unit
-        self.recent.setdefault(name, deque(maxlen=self._keep)).append(value)
-
-    def summary(self, nodes: bool = False) -> dict[str, dict[str, Any]]:
-        """Of each metric its last value, its count, its best by the goal, and its unit.
-
-        What describes machines, not the training, is left out unless `nodes`.
-        """
-        figures = self._figures.items()
-        return {name: dict(f) for name, f in figures if nodes or not name.startswith(MACHINES)}
-
-
-def with_metrics(events: list[Event], reader: MetricReader, tally: Tally) -> list[Event]:
-    """The events, with those metrics that their log lines hold after each line; they are counted.
-
-    Metrics that cannot be read are findings of the run's supervisor or collector.
-    """
-    found = iter(reader.read_all([event for event in events if isinstance(event, LogEvent)]))
-    result: list[Event] = []
-    for event in events:
-        result.append(event)
-        if isinstance(event, LogEvent):
-            for metric in next(found):
-                tally.add(metric.name, metric.value)
-                result.append(metric)
-    return result

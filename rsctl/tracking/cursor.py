@@ -23,13 +23,15 @@ from rsctl.spec.tracking import PlannedTracker, TrackingPlan
 
 class Cursor(msgspec.Struct, kw_only=True):
     """What a tracker has. `row` is the last row of the store's metrics; `steps` are the next steps
-    of metrics whose log has none; `state` is the tracker's own. `problem` is why the last call
+    of metrics whose log has none; `has_headlines` is whether the series of metrics that the chief
+    does not log were sent; `state` is the tracker's own. `problem` is why the last call
     failed, None if it did not, `tried` when that was.
     """
 
     has_begun: bool = False
     row: int = 0
     steps: dict[str, int] = {}
+    has_headlines: bool = False
     state: dict[str, Any] = {}
     ended_as: Optional[str] = None
     is_complete: bool = False

@@ -15,6 +15,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.stream.events import MetricEvent, now, parse_time
+from rsctl.stream.headline import CHIEF, headline_series, is_chief
 from rsctl.stream.sanitize import sanitize_line
 from rsctl.targets import in_cloud
 from rsctl.tracking.cursor import Cursor, CursorFile, plan_of
@@ -22,7 +23,6 @@ from rsctl.tracking.run_files import run_files
 from rsctl.tracking.tracker import Point, Result, TrackedRun, Tracker
 
 _ROWS = 1000
-_CHIEF = "worker-0"
 
 
 class Sender:
@@ -89,11 +89,28 @@ class Sender:
         is_complete = _is_complete(self._store, run)
         mark = f"{run.state.value}{' complete' if is_complete else ''}"
         if self.cursor.ended_as != mark:
+            if is_complete and not self.cursor.has_headlines:
+                self._send_headlines(tracker, run)
             state = dict(self.cursor.state)
             with_files = is_complete and tracker.takes_files
             tracker.end(_result(self._store, run, with_files=with_files), state)
             cursor = replace(self.cursor, state=state, ended_as=mark, is_complete=is_complete)
             self._save(cursor)
+
+    def _send_headlines(self, tracker: Tracker, run: RunRecord) -> None:
+        """The series of metrics that the chief does not log: what its steps are is known now."""
+        names = self._store.without_chief(run.run)
+        events: dict[str, list[MetricEvent]] = {name: [] for name in names}
+        for _, metric in self._store.metrics(run.run) if names else ():
+            if metric.name in events:
+                events[metric.name].append(metric)
+        state, steps = dict(self.cursor.state), dict(self.cursor.steps)
+        for name, logged in events.items():
+            series = headline_series(logged, run.metrics_spec.get(name))
+            points = [_point(replace(each, replica=CHIEF), steps) for each in series]
+            for start in range(0, len(points), _ROWS):
+                tracker.send(points[start : start + _ROWS], state)
+        self._save(replace(self.cursor, steps=steps, state=state, has_headlines=True))
 
     def _save(self, cursor: Cursor) -> None:
         """What was sent is kept, and an earlier failure is over."""
@@ -111,7 +128,7 @@ def is_sent(run: RunRecord, planned: PlannedTracker) -> bool:
 
 
 def _point(metric: MetricEvent, steps: dict[str, int]) -> Point:
-    tag = metric.name if metric.replica == _CHIEF else f"{metric.name}/{metric.replica}"
+    tag = metric.name if is_chief(metric.replica) else f"{metric.name}/{metric.replica}"
     step = metric.step
     if step is None:
         step = steps.get(tag, 0)

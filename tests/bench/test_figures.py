@@ -68,14 +68,28 @@ def test_the_warmup_is_cut_off(
 
 
 def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run: MakeRun) -> None:
-    """A log of every tenth step loses two values to a warm-up of 20 steps, of each replica."""
-    told = [
-        replace(m, step=(m.step or 0) * 10)
-        for replica in ("worker-0", "worker-1")
-        for m in values("m", range(6), steps=True, replica=replica)
-    ]
+    """A log of every tenth step loses two values to a warm-up of 20 steps."""
+    told = [replace(m, step=(m.step or 0) * 10) for m in values("m", range(6), steps=True)]
     figure = figures(store, make_run(told, {"m": MetricSpec(warmup="20 steps")}))["m"]
-    assert (figure.n, figure.value) == (8, 3.5)
+    assert (figure.n, figure.value) == (4, 3.5)
+
+
+def test_the_chief_counts_where_it_logs_the_metric(store: Store, make_run: MakeRun) -> None:
+    told = values("m", [1, 2, 3], steps=True)
+    told += values("m", [10, 20, 30, 40], steps=True, replica="worker-1")
+    spec = MetricSpec(warmup="0 steps", aggregate="last")
+    figure = figures(store, make_run(told, {"m": spec}))["m"]
+    assert (figure.value, figure.n, figure.total) == (3, 3, 3)
+
+
+def test_without_the_chief_the_replicas_of_a_step_are_one_value(
+    store: Store, make_run: MakeRun
+) -> None:
+    told = values("m", [1, 2, 3], steps=True, replica="worker-1")
+    told += values("m", [3, 6, 9], steps=True, replica="worker-2")
+    spec = MetricSpec(warmup="0 steps", aggregate="mean")
+    figure = figures(store, make_run(told, {"m": spec}))["m"]
+    assert (figure.value, figure.n, figure.total) == (4, 3, 3)
 
 
 def test_auto_finds_the_end_of_a_transient() -> None:

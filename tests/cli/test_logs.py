@@ -180,3 +180,24 @@ def test_following_shows_what_comes_until_the_end(rsctl: Cli, make_run: Make) ->
     os.close(lock)
     assert wait_until(lambda: follower.returncode is not None)
     assert follower.returncode == 0
+
+
+def test_of_many_workers_the_chief_alone_is_followed(rsctl: Cli, make_run: Make) -> None:
+    """And it is said; whoever chooses replicas or lines, or has a program read them, gets them."""
+    for count in (8, 9):
+        run = make_run(f"job-{count}aaaaa", workers=count)
+        for worker in range(count):
+            run.log(2 + worker / 100, f"line {worker}", f"worker-{worker}")
+        run.succeed(3)
+    assert len(rsctl("logs", "-f", "job-8aaaaa").out.splitlines()) == 8
+    done = rsctl("logs", "-f", "job-9aaaaa")
+    assert done.out == "worker-0 | line 0\n"
+    assert done.err == (
+        "job-9aaaaa has 9 workers: this follows worker-0 alone; "
+        "all of them: rsctl logs -f --all job-9aaaaa\n"
+    )
+    for more in (["--all"], ["--role", "worker"], ["--grep", "line"], ["-o", "json"]):
+        done = rsctl("logs", "-f", "job-9aaaaa", *more)
+        assert (len(done.out.splitlines()), done.err) == (9, "")
+    assert rsctl("logs", "-f", "job-9aaaaa", "--replica", "worker-3").out == "worker-3 | line 3\n"
+    assert len(rsctl("logs", "job-9aaaaa").out.splitlines()) == 9

@@ -31,7 +31,7 @@ def test_a_table(rsctl: Cli, made: MadeRun) -> None:
     assert (
         done.out
         == """\
-loss      █▇▆▅▄▃▂▁▂                 2 nats (best 1)  of 9
+loss      █▇▆▅▄▃▂▁                  1 nats  of 9
 accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
 """
     )
@@ -40,6 +40,21 @@ accuracy  ▁▂▃▄▅▆▇█                  0.875  of 8
     )
     assert "node.cpu  " in rsctl("metrics", "@last", "--nodes").out
     assert "node.cpu  " in rsctl("metrics", "@last", "--name", "node.cpu").out
+
+
+def test_late_and_doubled_lines_are_the_same_for_all(rsctl: Cli, make_run: Make) -> None:
+    """A cloud's log may bring them: the last value is the one with the latest time."""
+    run = make_run()
+    for second, value in ((2, 8.0), (4, 0.25), (3, 4.0), (3, 4.0)):
+        run.metric(second, "loss", value, step=second)
+        run.metric(second + 4, "loss", value / 8, replica="worker-1", step=second)
+    run.succeed(11)
+    assert rsctl("status", "@last", "-o", "json").json["metrics"] == {"loss": 0.25}
+    assert rsctl("list", "-o", "json").json["runs"][0]["metrics"] == {"loss": 0.25}
+    assert "loss=0.25" in rsctl("list").out
+    assert rsctl("metrics", "@last").out == "loss  █▄▄▁                      0.25 nats  of 8\n"
+    table = rsctl("export", "@last", "--table", "figures").out.splitlines()
+    assert table[1].split(",")[1:3] == ["loss", "4.0"]
 
 
 def test_values_as_events(rsctl: Cli, made: MadeRun) -> None:
@@ -185,3 +200,64 @@ def test_the_ticks_of_a_chart_are_round_and_not_below_zero(
         assert labels == [f"{row / 4:g}" for row in range(12, -1, -1)]
         assert " ".join(lines[-2].split()[1:]).startswith(ticks)
         assert int(columns) - 10 <= len(lines[-3]) <= int(columns)
+
+
+def test_a_chart_has_all_replicas_and_a_single_spike(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many values there are, and in whatever order they came."""
+    run = make_run()
+    run.metrics(
+        (
+            2 + step / 100,
+            "loss",
+            2.0 if (step, replica) == (1234, 3) else replica / 4,
+            {"step": step, "replica": f"worker-{replica}"},
+        )
+        for step in range(3000)
+        for replica in range(4)
+    )
+    run.succeed(40)
+    monkeypatch.setenv("COLUMNS", "80")
+    out = rsctl("metrics", "@last", "--plot").out
+    lines = out.splitlines()
+    assert any("d" in line for line in lines if line.split("|")[0].strip() in ("2", "1.8"))
+    for replica, marker in enumerate("abcd"):
+        assert any(line.count(marker) > 20 for line in lines)
+        assert f"{marker}⠤ worker-{replica}" in out
+
+
+def test_what_a_chart_has_no_room_for_is_said(rsctl: Cli, make_run: Make) -> None:
+    run = make_run()
+    for step, value in enumerate([3.0, 2.0, math.nan, 1.0, math.inf]):
+        run.metric(2 + step, "loss", value, step=step)
+    run.metric(9, "lr", 1e305, replica="worker-1")
+    run.succeed(11)
+    lines = rsctl("metrics", "@last", "--plot").out.splitlines()
+    assert "not drawn: 2 values, the first nan on worker-0 at step 2" in lines
+    assert lines[-3:] == ["lr", "not drawn: 1e+305 on worker-1", ""]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels"),
+    [
+        (-1.2, 1.2, "1.2 1 0.8 0.6 0.4 0.2 0 -0.2 -0.4 -0.6 -0.8 -1 -1.2"),
+        (99.9991, 100.0003, None),
+        (12345.1, 12345.3, None),
+        (0.98701, 0.98712, None),
+        (-1e-7, 1e-7, None),
+    ],
+)
+def test_the_labels_of_an_axis_differ_and_zero_is_zero(
+    rsctl: Cli, make_run: Make, low: float, high: float, labels: str | None
+) -> None:
+    run = make_run()
+    run.metric(2, "loss", low)
+    run.metric(3, "loss", high)
+    run.succeed(4)
+    lines = rsctl("metrics", "@last", "--plot").out.splitlines()
+    shown = [line.split("|")[0].strip() for line in lines if "|" in line][:-2]
+    assert len(set(shown)) == len(shown) == 13
+    assert not any("e-16" in label or "e-17" in label for label in shown)
+    if labels:
+        assert " ".join(shown) == labels

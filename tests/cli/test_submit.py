@@ -31,7 +31,7 @@ def test_where_the_results_are_is_told_at_the_end_and_later(rsctl: Cli) -> None:
     folder = Path(os.environ["RSCTL_HOME"]) / "runs" / run.run
     places = {"outputs": f"{folder}/outputs", "checkpoints": f"{folder}/checkpoints"}
     assert (folder / "outputs" / "model.pt").exists()
-    assert done.err.splitlines()[-1] == f"  outputs: {folder}/outputs"
+    assert done.err.splitlines()[-2] == f"  outputs: {folder}/outputs"
     assert rsctl("status", run.run).out.splitlines()[-2:] == [
         f"  outputs      {folder}/outputs",
         f"  checkpoints  {folder}/checkpoints  (nothing there)",
@@ -55,7 +55,10 @@ def test_a_job_is_watched_to_its_end(rsctl: Cli) -> None:
     ]
     last = done.err.splitlines()[3:]
     assert last[0].startswith(f"{run.run} succeeded after 0:0")
-    assert last[1:] == ["  loss 0.4 (best 0.4)".replace(" (best 0.4)", "")]
+    assert last[1:] == [
+        "  loss 0.4",
+        f"report: rsctl report {run.run}   charts: rsctl metrics --plot {run.run}",
+    ]
     assert run.state is JobState.SUCCEEDED
     assert [value.value for _, value in Store().metrics(run.run)] == [0.5, 0.4]
 
@@ -253,7 +256,7 @@ def test_metrics_that_are_not_there_or_not_numbers_are_warned_of(rsctl: Cli) -> 
     name = job(rsctl, "echo loss=1 speed=fast; echo loss=nan", metrics=metrics)
     done = rsctl.process("submit", name)
     warnings = [
-        "metrics.speed.regex: metric speed: 'fast' is no number, and is left out",
+        "metrics.speed.regex: metric speed: 'fast' is not a number, and is left out",
         "metrics.loss: the last loss is nan on worker-0: the training may have diverged",
         "metrics.typo.regex: metric typo has no value: "
         "no line of the log has a number by its regex",

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, note
@@ -16,6 +17,7 @@ from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
 from rsctl.runs.records import replica_order
 from rsctl.runs.store import Fact, Replica, Store, StoreError
 from rsctl.stream.events import Failure, MetricEvent, StateEvent
+from rsctl.stream.metrics import MetricSpec
 
 from .conftest import a_run, at
 
@@ -282,3 +284,72 @@ def test_a_run_is_found_where_its_target_has_put_it(store: Store) -> None:
     store.add(a_run("job-1"))
     store.locate("job-1", "vertex://p/r/1")
     assert store.find("vertex://p/r/1").run == "job-1"
+
+
+def _metric(second: int, replica: str, value: float) -> MetricEvent:
+    time = f"2026-01-31T12:00:{second:02}.000000Z"
+    return MetricEvent(time=time, replica=replica, name="loss", value=value)
+
+
+@pytest.fixture
+def logged(store: Store) -> Store:
+    """A run with goal `min`: the chief ends at 3, another worker has the lowest value."""
+    store.add(
+        msgspec.structs.replace(a_run("job-1"), metrics_spec={"loss": MetricSpec(goal="min")})
+    )
+    store.add_metrics("job-1", [_metric(1, "worker-1", 0.5), _metric(2, "worker-0", 2.0)])
+    store.add_metrics("job-1", [_metric(4, "worker-0", 3.0), _metric(5, "worker-1", 0.1)])
+    return store
+
+
+SUMMARY = {"loss": {"last": 3.0, "count": 4, "best": 2.0}}
+
+
+def test_the_summary_of_a_runs_metrics(logged: Store) -> None:
+    assert logged.summary("job-1") == SUMMARY
+    assert logged.last_values("job-1") == {"loss": 3.0}
+    assert logged.summary("none") == {}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT 1",
+        "DELETE FROM headlines",
+        "UPDATE headlines SET kept=x'00'",
+        "UPDATE headlines SET kept='text'",
+        "DELETE FROM metrics WHERE run='job-0'; VACUUM",
+    ],
+)
+def test_the_summary_is_that_of_the_values_whatever_was_kept(logged: Store, statement: str) -> None:
+    """What an older version has written, has damaged, or has added since."""
+    with sqlite3.connect(logged.path, isolation_level=None) as db:
+        db.executescript(statement)
+    assert logged.summary("job-1") == SUMMARY
+    other = Store(logged.path)
+    assert other.summary("job-1") == SUMMARY
+    with sqlite3.connect(logged.path) as db:
+        later = "2026-01-31T12:00:09.000000Z"
+        row = ("job-1", later, "worker-0", "loss", None, 1.5)
+        db.execute("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", row)
+    expected = {"loss": {"last": 1.5, "count": 5, "best": 1.5}}
+    assert logged.summary("job-1") == other.summary("job-1") == expected
+    other.add_metrics("job-1", [_metric(10, "worker-0", 1.0)])
+    logged.add_metrics("job-1", [_metric(11, "worker-0", math.nan)])
+    figures = logged.summary("job-1")["loss"]
+    assert math.isnan(figures["last"])
+    assert (figures["count"], figures["best"]) == (7, 1.0)
+    logged.forget("job-1")
+    assert other.summary("job-1") == {}
+    other.close()
+
+
+def test_many_metrics_are_not_kept_with_each_value(store: Store) -> None:
+    """And the summary has them nevertheless."""
+    store.add(a_run("job-1"))
+    many = [msgspec.structs.replace(_metric(1, "worker-0", 1.0), name=f"m{n}") for n in range(3000)]
+    store.add_metrics("job-1", many)
+    for value in range(3):
+        store.add_metrics("job-1", [_metric(2 + value, "worker-0", float(value))])
+    assert len(store.summary("job-1")) == 3001
+    assert Store(store.path).summary("job-1")["loss"]["last"] == 2.0

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rsctl.findings import Finding
 from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import MetricReader, MetricSpec, Tally, structured
+from rsctl.stream.metrics import MetricReader, MetricSpec, metric_findings, structured
 
 TIME = "2026-01-31T12:00:00.000000Z"
 
@@ -145,6 +146,131 @@ def test_any_json_gives_storable_numbers_or_nothing(value: Any) -> None:
             assert step is None or -(2**63) < step < 2**63
 
 
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ('{"rsctl": "metrics", "loss": NaN, "lr": 0.1}', {"loss": "nan", "lr": "0.1"}),
+        ('{"rsctl": "metrics", "loss": Infinity}', {"loss": "inf"}),
+        ('{"rsctl": "metrics", "loss": -Infinity}', {"loss": "-inf"}),
+        ('{"rsctl": "metrics", "loss": nan, "lr": -inf, "x": inf}',
+         {"loss": "nan", "lr": "-inf", "x": "inf"}),
+        ('{"rsctl": "metrics", "loss": NaN, "inf": 1, "n": "a \\"nan"}',
+         {"loss": "nan", "inf": "1.0"}),
+        ('{"rsctl":"metrics","step":3,"loss":0.5}', {"loss": "0.5"}),
+        ('{"rsctl" : "metrics", "loss":0.5}', {"loss": "0.5"}),
+        ('{ "rsctl": "metrics", "loss": 0.5 }', {"loss": "0.5"}),
+        ('  {"rsctl":"metrics","loss":NaN}\r', {"loss": "nan"}),
+    ],
+)  # fmt: skip
+def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) -> None:
+    """Python prints NaN where JSON has no number, JavaScript leaves out the spaces."""
+    reader = MetricReader({})
+    assert reader.may_hold_metrics(f"before\n{line}")
+    assert {name: str(value) for name, value, _ in read(line)} == values
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"rsctl": "metrics", "step": 10, "los', "it is cut off, or other text follows it"),
+        ('{"rsctl": "metrics", "loss": 1} done', "it is cut off, or other text follows it"),
+        ('{"rsctl": "metrics", "loss": tensor(0.5)}', "it is not valid JSON"),
+        ('{"rsctl": "metrics", "loss": None}', "it is not valid JSON"),
+        ('{"rsctl": "metric", "loss": 1}', "its kind is 'metric', which must be 'metrics'"),
+        ('{"loss": 1, "rsctl": "metrics"}', '"rsctl" must be its first key'),
+        (
+            "{'rsctl': 'metrics', 'loss': 0.5}",
+            "it has single quotes, which JSON does not have (json.dumps writes JSON)",
+        ),
+        (
+            ' 50%|##   | 5/10{"rsctl": "metrics", "loss": 0.5}',
+            "other text stands before it on the same line",
+        ),
+        ('    "rsctl": "metrics",', "its object does not begin on the same line"),
+    ],
+)
+def test_a_line_of_metrics_that_is_not_read_is_a_finding(line: str, reason: str) -> None:
+    """Once, however many such lines there are."""
+    reader = MetricReader({})
+    assert reader.may_hold_metrics(f"one\n{line}\ntwo")
+    for _ in range(3):
+        assert list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", line))) == []
+    [finding] = reader.take_findings()
+    assert (finding.severity, finding.code) == ("warning", "metric-line")
+    assert finding.message == f"a line of metrics is not read: {reason}"
+
+
+def test_a_cut_line_of_the_runtime_is_a_finding() -> None:
+    [finding] = findings_of('{"rsctl": "telemetry", "cpu_percent": 12')
+    assert finding.code == "metric-line"
+    assert findings_of('{"rsctl": "telemetry", "cpu_percent": 12}') == []
+    assert findings_of('x "rsctl" is a tool') == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ('"loss": null', "metric loss: null is not a number, and is left out"),
+        ('"loss": "low"', 'metric loss: "low" is not a number, and is left out'),
+        ('"loss": [1,2]', "metric loss: [1,2] is not a number, and is left out"),
+        (
+            '"val loss": 1',
+            "metric name 'val loss' does not match "
+            "[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}, and is left out",
+        ),
+    ],
+)
+def test_what_is_left_out_of_a_line_of_metrics_is_a_finding(fields: str, message: str) -> None:
+    assert [f.message for f in findings_of(f'{{"rsctl": "metrics", "lr": 1, {fields}}}')] == [
+        message
+    ]
+
+
+def findings_of(*lines: str, **regexes: str) -> list[Finding]:
+    reader = MetricReader({name: MetricSpec(regex) for name, regex in regexes.items()})
+    reader.read_all([LogEvent(TIME, "worker-0", "0", "stdout", text) for text in lines])
+    return reader.take_findings()
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "-inf", "inf", "Infinity"])
+def test_a_divergence_that_a_regex_cannot_take_is_a_finding(text: str) -> None:
+    """`[0-9.]+` finds no nan: the last value that was read would look like the end."""
+    lines = ["step 1 loss=0.5 lr=1", f"step 2 loss={text} lr=1"]
+    reader = MetricReader({"loss": MetricSpec(r"loss=([0-9.]+)")})
+    reader.read_all([LogEvent(TIME, "worker-0", "0", "stdout", lines[0])])
+    assert reader.may_hold_metrics(lines[1])
+    [finding] = findings_of(*lines, loss=r"loss=([0-9.]+)")
+    assert (finding.code, finding.path) == ("metric-nan", "metrics.loss.regex")
+    assert f"the log has {text} where metric loss has its number" in finding.message
+    assert findings_of(*lines, loss=r"loss=([-+.\w]+)") == []
+    assert findings_of(lines[0], "info: loss of nanobots", loss=r"loss=([0-9.]+)") == []
+
+
+def test_the_last_value_of_any_metric_may_show_a_divergence() -> None:
+    """Whether or not the job file declares it; telemetry is not a metric of the training."""
+    last = {"worker-1": {"loss": math.nan, "lr": 0.1, "node.gpu0.temperature": math.nan}}
+    found = metric_findings({"lr": MetricSpec()}, last, is_success=True)
+    assert [finding.message for finding in found] == [
+        "the last loss is nan on worker-1: the training may have diverged"
+    ]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rsctl": "metrics' + '\\"' * 100_000,
+        '{"rsctl": "metrics", ' + '"' * 100_000,
+        '{"rsctl": "metrics", ' + "nan" * 80_000,
+        '{"rsctl"' * 30_000,
+        "{" + " " * 250_000 + '"rsctl"' + " " * 1000,
+        '{"rsctl": "metrics", "a": ' + "[" * 100_000,
+    ],
+)
+def test_a_hostile_structured_line_takes_no_time(text: str) -> None:
+    assert read(text) == []
+
+
 def test_a_structured_line_begins_with_its_kind() -> None:
     assert structured('{"rsctl": "exit", "code": 1}') == {"rsctl": "exit", "code": 1}
     assert structured('{"code": 1, "rsctl": "exit"}') is None
@@ -171,34 +297,6 @@ def test_without_metrics_only_structured_lines_are_looked_at() -> None:
     reader = MetricReader({})
     assert not reader.may_hold_metrics("loss=1\n" * 100)
     assert reader.may_hold_metrics('x\n{"rsctl": "exit"}')
-
-
-def test_a_tally_keeps_last_count_best_and_unit() -> None:
-    tally = Tally(
-        {
-            "loss": MetricSpec("", goal="min"),
-            "speed": MetricSpec("", goal="max", unit="samples/s"),
-        }
-    )
-    for value in (3.0, 1.0, math.nan, 2.0):
-        tally.add("loss", value)
-    for value in (5.0, math.inf, 4.0):
-        tally.add("speed", value)
-    tally.add("other", -1.0)
-    tally.add("node.cpu", 50.0)
-    assert tally.summary() == {
-        "loss": {"last": 2.0, "count": 4, "best": 1.0},
-        "speed": {"last": 4.0, "count": 3, "best": 5.0, "unit": "samples/s"},
-        "other": {"last": -1.0, "count": 1},
-    }
-    assert list(tally.summary(nodes=True)) == ["loss", "speed", "other", "node.cpu"]
-
-
-def test_a_tally_keeps_only_recent_values() -> None:
-    tally = Tally({}, recent=3)
-    for value in range(10):
-        tally.add("loss", float(value))
-    assert list(tally.recent["loss"]) == [7.0, 8.0, 9.0]
 
 
 @pytest.mark.parametrize(

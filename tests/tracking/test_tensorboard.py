@@ -62,6 +62,20 @@ def test_a_run_with_steps_times_and_what_is_not_finite(job: TrackedJob, folder: 
     assert found.FirstEventTimestamp() == pytest.approx(1769860800.0)
 
 
+def test_a_metric_that_the_chief_does_not_log_has_its_own_series(
+    job: TrackedJob, folder: Path
+) -> None:
+    """The aggregate over the replicas of each step, as everywhere else."""
+    job.log([4.0, 2.0], step=1, replica="worker-1")
+    job.log([5.0, 3.0], step=1, replica="worker-2")
+    job.send()
+    job.end()
+    job.send()
+    found = read(folder)
+    assert scalars(found, "loss/worker-2") == [(1, 5.0), (2, 3.0)]
+    assert scalars(found, "loss") == [(1, 4.5), (2, 2.5)]
+
+
 def test_parameters_and_the_result_are_texts_without_markup(job: TrackedJob, folder: Path) -> None:
     job.end(JobState.FAILED, "worker-1 failed\n<script>")
     job.send()
