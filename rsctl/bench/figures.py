@@ -7,29 +7,29 @@ phases, its cost, the bytes of its gradients. What a run lacks has no value and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Optional
 
 import msgspec
 
-from rsctl.bench.phases import phases_of, step_seconds
-from rsctl.bench.steady import steady
+from rsctl.bench.phases import StepDurations, phases_of, steady_steps
+from rsctl.bench.steady import Steady
 from rsctl.costs.run_cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import MetricEvent
+from rsctl.stream.aggregates import AGGREGATES
+from rsctl.stream.aggregates import quantile as quantile
+from rsctl.stream.events import MetricEvent, parse_time
+from rsctl.stream.headline import Headline
 from rsctl.stream.metrics import MACHINES, MetricSpec
-
-Series = dict[str, list[MetricEvent]]
-"""The values of one metric by replica, each in the order of arrival."""
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """One metric of one run.
+    """One metric of one run, over its headline series: see `rsctl.stream.headline`.
 
     `value` is None where there is no data, and `reason` says why. `n` is the number of samples of
-    the steady part, all replicas together, of `total` in all; `spread` is their interquartile
-    range, None for fewer than two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
+    the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than
+    two. `goal` is `min`, `max` or None. `aggregate` and `warmup` are the
     metric's definition, None for what is measured once.
     """
 
@@ -49,14 +49,11 @@ def figures(store: Store, run: Run) -> dict[str, Figure]:
 
     They are what is known so far, whatever the run's state: who decides by them must check that.
     """
-    logged = _logged(store, run.run)
-    names = [*run.metrics_spec, *(name for name in logged if name not in run.metrics_spec)]
-    found = {
-        name: _figure(logged.get(name, {}), run.metrics_spec.get(name, MetricSpec()))
-        for name in names
-    }
-    measured = _of_run(store, run, list(logged.values()))
-    return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
+    reader = FigureReader(run)
+    for _, metric in store.metrics(run.run):
+        reader.add(metric)
+    reader.rest()
+    return reader.figures(store)
 
 
 def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Figure:
@@ -75,57 +72,111 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
     elif strange:
         common.reason = f"{strange} of {len(values)} values are not finite"
     else:
-        common.value = _AGGREGATES[spec.aggregate](values)
+        common.value = AGGREGATES[spec.aggregate](values)
         common.spread = quantile(values, 0.75) - quantile(values, 0.25) if values[1:] else None
     return common
 
 
-def quantile(values: Sequence[float], part: float) -> float:
-    """The quantile of finite values, interpolated between neighbours; 0.5 is the median."""
-    ordered = sorted(values)
-    position = part * (len(ordered) - 1)
-    low = math.floor(position)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+class FigureReader:
+    """Takes a run's values one by one, so that those of long runs fit into memory."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._metrics: dict[str, _Metric] = {}
+        self._first: str | None = None
+        self._time = ("", 0.0)
+
+    def add(self, metric: MetricEvent) -> list[MetricEvent] | None:
+        """Take a value, in the order of arrival; what describes machines is left out.
+
+        Returns the values of the metric's headline series that are known with it, or None if that
+        begins with it, since the chief has begun to log the metric.
+        """
+        name = metric.name
+        known = self._metrics.get(name)
+        if known is None:
+            if name.startswith(MACHINES):
+                return []
+            spec = self._run.metrics_spec.get(name, MetricSpec())
+            known = self._metrics[name] = _Metric(spec)
+        if self._first is None or metric.time < self._first:
+            self._first = metric.time
+        return known.add(metric, self._seconds)
+
+    @property
+    def first(self) -> str | None:
+        """When the first value of the job came; None if there is none."""
+        return self._first
+
+    def rest(self) -> dict[str, list[MetricEvent]]:
+        """Call it at the end: the values of headline series that no later value completes."""
+        return {name: metric.end(name, self._seconds) for name, metric in self._metrics.items()}
+
+    def figures(self, store: Store) -> dict[str, Figure]:
+        """The figures by name, after `rest`. Raises StoreError."""
+        logged, specs = self._metrics, self._run.metrics_spec
+        names = [*specs, *(name for name in logged if name not in specs)]
+        found = {
+            name: logged[name].figure() if name in logged else figure_of([], specs[name])
+            for name in names
+        }
+        steps = steady_steps(
+            durations for metric in logged.values() for durations in metric.durations.values()
+        )
+        measured = _of_run(store, self._run, self._first, steps)
+        return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
+
+    def _seconds(self, time: str) -> float:
+        """Seconds of an event's time, or of the one before if it is none."""
+        if time != self._time[0]:
+            try:
+                self._time = time, parse_time(time).timestamp()
+            except ValueError:
+                self._time = time, self._time[1]
+        return self._time[1]
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+class _Metric:
+    """The headline series of one metric, and its steady part."""
+
+    def __init__(self, spec: MetricSpec) -> None:
+        self.durations: dict[str, StepDurations] = {}
+        self._spec = spec
+        self._headline = Headline()
+        self._steady = Steady(spec.warmup)
+
+    def add(self, metric: MetricEvent, seconds: Callable[[str], float]) -> list[MetricEvent] | None:
+        durations = self.durations.get(metric.replica)
+        if durations is None:
+            durations = self.durations[metric.replica] = StepDurations()
+        durations.add(seconds(metric.time), metric.step)
+        had_chief = self._headline.is_chiefs
+        final = self._headline.add(metric, self._spec)
+        begins = self._headline.is_chiefs and not had_chief and self._headline.count > 1
+        if begins:
+            self._steady = Steady(self._spec.warmup)
+        self._take(final, seconds)
+        return None if begins else final
+
+    def end(self, name: str, seconds: Callable[[str], float]) -> list[MetricEvent]:
+        rest = self._headline.rest(name, self._spec)
+        self._take(rest, seconds)
+        return rest
+
+    def figure(self) -> Figure:
+        return figure_of(self._steady.values(), self._spec, self._steady.count)
+
+    def _take(self, final: Iterable[MetricEvent], seconds: Callable[[str], float]) -> None:
+        for metric in final:
+            self._steady.add(seconds(metric.time), metric.step, metric.value)
 
 
-_AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
-    "median": lambda values: quantile(values, 0.5),
-    "mean": _mean,
-    "last": lambda values: values[-1],
-    "min": min,
-    "max": max,
-    "p95": lambda values: quantile(values, 0.95),
-}
-
-
-def _figure(series: Series, spec: MetricSpec) -> Figure:
-    kept = [m for events in series.values() for m in steady(events, spec.warmup)]
-    kept.sort(key=lambda m: m.time)
-    return figure_of([m.value for m in kept], spec, sum(map(len, series.values())))
-
-
-def _logged(store: Store, run: str) -> dict[str, Series]:
-    """All values of the run's metrics; what describes machines is left out."""
-    found: dict[str, Series] = {}
-    for _, metric in store.metrics(run):
-        if not metric.name.startswith(MACHINES):
-            found.setdefault(metric.name, {}).setdefault(metric.replica, []).append(metric)
-    return found
-
-
-def _of_run(store: Store, run: Run, logged: list[Series]) -> dict[str, Figure]:
+def _of_run(store: Store, run: Run, first: str | None, steps: Sequence[float]) -> dict[str, Figure]:
     """What is measured of every run."""
-    first = min((events[0].time for series in logged for events in series.values()), default=None)
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
-    steps = step_seconds([events for series in logged for events in series.values()])
     measured["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
     if not steps:
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"

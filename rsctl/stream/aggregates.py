@@ -1,0 +1,42 @@
+"""How several values become one: the aggregates that a metric may name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+
+def quantile(values: Sequence[float], part: float) -> float:
+    """The quantile of finite values, interpolated between neighbours; 0.5 is the median."""
+    ordered = sorted(values)
+    position = part * (len(ordered) - 1)
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+AGGREGATES: dict[str, Callable[[Sequence[float]], float]] = {
+    "median": lambda values: quantile(values, 0.5),
+    "mean": _mean,
+    "last": lambda values: values[-1],
+    "min": min,
+    "max": max,
+    "p95": lambda values: quantile(values, 0.95),
+}
+"""By name; all take finite values, at least one."""
+
+
+def over_replicas(values: Sequence[float], aggregate: str) -> float:
+    """One value of the replicas' values at one step.
+
+    `last` is an order in time, which replicas at one step do not have: the median is taken. A value
+    that is not finite is the result, so that one replica's divergence shows.
+    """
+    strange = next((value for value in values if not math.isfinite(value)), None)
+    if strange is not None:
+        return strange
+    return AGGREGATES["median" if aggregate == "last" else aggregate](values)
