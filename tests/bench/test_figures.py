@@ -69,7 +69,11 @@ def test_the_warmup_is_cut_off(
 
 def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run: MakeRun) -> None:
     """A log of every tenth step loses two values to a warm-up of 20 steps."""
-    told = [replace(m, step=(m.step or 0) * 10) for m in values("m", range(6), steps=True)]
+    told = [
+        replace(m, step=(m.step or 0) * 10)
+        for replica in ("worker-0", "worker-1")
+        for m in values("m", range(6), steps=True, replica=replica)
+    ]
     figure = figures(store, make_run(told, {"m": MetricSpec(warmup="20 steps")}))["m"]
     assert (figure.n, figure.value) == (4, 3.5)
 
