@@ -37,6 +37,7 @@ def line(second: float, text: str, replica: str = "worker-0") -> LogEvent:
         (["train.py", "--num_train_epochs", "2.5"], Goal(epochs=2.5)),
         (["train.py", "--steps", "-1"], Goal()),
         (["train.py", "--epochs"], Goal()),
+        ([], Goal()),
         (["train.py", "--save-steps", "100", "steps"], Goal()),
         (["train.py", "--epochs=" + "9" * 500], Goal()),
     ],
