@@ -1,8 +1,9 @@
 """Unpacks a `.tar.gz` of anybody's: only regular files come out of it, and all below one folder.
 
 It is read twice: first all that it says of its members, against the limits, then what was chosen.
-A link to a file of the archive becomes a copy of that file; other links, devices and pipes are left
-out and shown. No link is ever made, and no member's mode or owner is kept.
+A link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
+returned to the caller, who makes it once all is written. Other links, devices and pipes are left out
+and shown. No link is made here, and no member's mode or owner is kept.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import os
 import posixpath
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, NamedTuple, Optional
 
 from rsctl.fetch.directory import DiskFull, disk_error, write_all
 from rsctl.fetch.downloads import Context, Stopped
 from rsctl.fetch.index import Entry
-from rsctl.fetch.names import assign_paths
+from rsctl.fetch.links import FolderLinks
+from rsctl.fetch.names import assign_paths, folder_path
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.spec.units import Size
 
@@ -36,6 +39,8 @@ class Content(NamedTuple):
 
     sizes: dict[str, int]
     links: dict[str, str]
+    folders: dict[str, str]
+    """The folders that other links lead to."""
     findings: list[Finding]
 
 
@@ -53,8 +58,9 @@ class Unpacking(NamedTuple):
 
 def unpack(
     archive: IO[bytes], unpacking: Unpacking, version: str, context: Context
-) -> tuple[list[Entry], list[Finding]]:
-    """Write the chosen files, each at once or not at all; what is there now, and what is not.
+) -> tuple[list[Entry], dict[str, str], list[Finding]]:
+    """Write the chosen files, each at once or not at all; what is there now, the links to folders
+    that have some of it, with the folder of each, and what is left out.
 
     Raises RsctlError if it is damaged, exceeds a limit, or cannot be written, and Stopped.
     """
@@ -62,18 +68,23 @@ def unpack(
     most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
     with _explained(unpacking.name):
         content = _read_content(archive, most, unpacking.name, context)
-        names = [*content.sizes, *content.links]
-        paths = _chosen(names, unpacking, context)
+        paths, links = _chosen(content, unpacking, context)
         _require_space(content, paths, unpacking, context)
         entries = _write_files(archive, content, paths, version, most, unpacking.name, context)
-    return entries, content.findings
+    return entries, links, content.findings
 
 
-def _chosen(names: list[str], unpacking: Unpacking, context: Context) -> dict[str, str]:
-    """The paths of the members that are wanted, by their names."""
-    assigned = assign_paths(names, context.directory.file_system())
+def _chosen(
+    content: Content, unpacking: Unpacking, context: Context
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The paths of the members that are wanted, by their names, and of links to their folders."""
+    system = context.directory.file_system()
+    assigned = assign_paths([*content.sizes, *content.links, *content.folders], system)
+    folders = {assigned.pop(link): folder_path(to, system) for link, to in content.folders.items()}
+    links = FolderLinks(unpacking.folder, folders)
     paths = {name: f"{unpacking.folder}/{path}" for name, path in assigned.items()}
-    return {name: path for name, path in paths.items() if unpacking.wanted(path)}
+    wanted = {name: path for name, path in paths.items() if links.chooses(unpacking.wanted, path)}
+    return wanted, links.to(wanted.values())
 
 
 def _require_space(
@@ -111,10 +122,18 @@ def _read_content(archive: IO[bytes], most: int, name: str, context: Context) ->
             links[known] = _plain(member.linkname)
         else:
             left_out.append(known)
-    content = Content(sizes, links, [])
+    content = Content(sizes, links, {}, [])
+    ordered = sorted(sizes)
+    for known in [*links]:
+        target = _target(content, known)
+        if target in sizes:
+            continue
+        if _is_folder(target, ordered):
+            content.folders[known] = target
+        else:
+            left_out.append(known)
     for known in [*links]:
         if _target(content, known) not in sizes:
-            left_out.append(known)
             del links[known]
     total += sum(sizes[_target(content, known)] for known in links)
     if total > most:
@@ -122,6 +141,12 @@ def _read_content(archive: IO[bytes], most: int, name: str, context: Context) ->
     if left_out:
         content.findings.append(_left_out(name, left_out))
     return content
+
+
+def _is_folder(name: str, ordered: Sequence[str]) -> bool:
+    """Whether one of the files, in their order, is below a folder of this name."""
+    at = bisect_left(ordered, f"{name}/")
+    return bool(name) and at < len(ordered) and ordered[at].startswith(f"{name}/")
 
 
 def _target(content: Content, name: str) -> str:
@@ -255,5 +280,5 @@ def _too_big(name: str, what: str) -> RsctlError:
 def _left_out(name: str, members: list[str]) -> Finding:
     shown = ", ".join(repr(member[:100]) for member in members[:3])
     more = f" and {len(members) - 3} more" if len(members) > 3 else ""
-    message = f"{name}: {shown}{more} left out: no files, nor links to files of the archive"
+    message = f"{name}: {shown}{more} left out: neither files nor links to what the archive has"
     return warning("left-out", message)

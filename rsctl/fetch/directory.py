@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_ident
 
 from rsctl.atomic_file import FULL
 from rsctl.fetch.names import FileSystem, part_file
@@ -27,6 +29,7 @@ class Directory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._open: dict[int, tuple[str, int]] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -35,6 +38,8 @@ class Directory:
 
     def close(self) -> None:
         """Close it."""
+        for _, folder in self._open.values():
+            os.close(folder)
         os.close(self._root)
 
     def open_index(self) -> int:
@@ -81,6 +86,25 @@ class Directory:
         with suppress(OSError, RsctlError), self._folder(path, make=False) as folder:
             os.unlink(_name(part_file(path)), dir_fd=folder)
 
+    def link(self, path: str, target: str) -> bool:
+        """Have a link to another path below here; whether it was not there yet.
+
+        It replaces another link, and nothing else.
+        """
+        text = posixpath.relpath(target, posixpath.dirname(path) or ".")
+        with explained(path), self._folder(path, make=True) as folder:
+            name, part = _name(path), _name(part_file(path))
+            with suppress(FileNotFoundError):
+                if not stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                if os.readlink(name, dir_fd=folder) == text:
+                    return False
+            with suppress(FileNotFoundError):
+                os.unlink(part, dir_fd=folder)
+            os.symlink(text, part, dir_fd=folder)
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return True
+
     def finish(self, path: str) -> os.stat_result:
         """Give a part that is complete its name, over what is there; the file's facts."""
         with explained(path), self._folder(path, make=True) as folder:
@@ -90,7 +114,18 @@ class Directory:
 
     @contextmanager
     def _folder(self, path: str, make: bool) -> Iterator[int]:
-        """The folder that a file is in."""
+        """The folder that a file is in; each thread keeps its last one open."""
+        folder, thread = path.rpartition("/")[0], get_ident()
+        known, current = self._open.get(thread, ("", -1))
+        if current < 0 or known != folder:
+            current = self._open_folder(path, make)
+            _, before = self._open.pop(thread, ("", -1))
+            self._open[thread] = folder, current
+            if before >= 0:
+                os.close(before)
+        yield current
+
+    def _open_folder(self, path: str, make: bool) -> int:
         current = os.dup(self._root)
         try:
             for index, name in enumerate(path.split("/")[:-1]):
@@ -105,9 +140,10 @@ class Directory:
                     raise self._no_folder("/".join(path.split("/")[: index + 1])) from None
                 os.close(current)
                 current = inner
-            yield current
-        finally:
+        except BaseException:
             os.close(current)
+            raise
+        return current
 
     def _no_folder(self, path: str) -> RsctlError:
         message = f"{path} has to be a folder, and is a file or a link"

@@ -20,6 +20,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 _BLOCK = 1 << 20
 _TRIES = 3  # of a file that changes, or arrives damaged
 _SYNCED_FROM = 1 << 20  # a crash of the machine must not leave these half-written
+_CONTINUED_FROM = _BLOCK  # what is smaller comes again from its start
 
 State = Literal["fetched", "unchanged"]
 
@@ -34,7 +35,8 @@ class Task(NamedTuple):
     @property
     def version(self) -> str:
         """What it is, and which version of it."""
-        return f"{self.source.location}|{self.found.name}|{self.found.version}"
+        text = f"{self.source.location}|{self.found.name}|{self.found.version}"
+        return text.encode(errors="backslashreplace").decode()  # names of files may be any bytes
 
 
 @dataclass
@@ -89,10 +91,10 @@ def _fetch_version(task: Task, context: Context) -> tuple[Entry, State]:
     if entry := context.index.find(path, task.version):
         context.advance(size)
         return entry, "unchanged"
-    there = context.directory.stat(path)
+    digest = Digest(task.source.digests(task.found))
+    there = context.directory.stat(path) if digest.algorithm else None
     if there is not None and there.st_size == size:
-        digest = Digest(task.source.digests(task.found))
-        if digest.algorithm and _hash_file(context.directory.open(path), digest, context):
+        if _hash_file(context.directory.open(path), digest, context):
             context.advance(size)
             return context.index.add(path, task.version, there, digest.algorithm), "unchanged"
     digest = _receive(task, context)
@@ -105,7 +107,8 @@ def _receive(task: Task, context: Context) -> Digest:
     digest = Digest(task.source.digests(task.found))
     if context.index.part(path) != task.version:
         context.directory.drop_part(path)  # before it is noted that it is of this version
-        context.index.begin(path, task.version)
+        if size >= _CONTINUED_FROM:
+            context.index.begin(path, task.version)
     file = context.directory.open_part(path)
     try:
         position = _kept(file, size, digest, context)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from threading import Lock
+from time import monotonic
 from typing import Any, Optional
 
 import msgspec
@@ -22,9 +24,10 @@ from rsctl.fetch.archives import Unpacking, unpack
 from rsctl.fetch.directory import Directory, DiskFull
 from rsctl.fetch.downloads import Context, State, Stopped, Task, fetch_file, receive_part
 from rsctl.fetch.index import Entry, Index, Unpacked
+from rsctl.fetch.links import FolderLinks
 from rsctl.fetch.locations import Kind, Location
-from rsctl.fetch.names import assign_paths
-from rsctl.fetch.sources import FolderSource
+from rsctl.fetch.names import assign_paths, folder_path
+from rsctl.fetch.sources import FolderSource, printable
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 
 _THREADS = 8
@@ -35,6 +38,7 @@ class FetchedFile(msgspec.Struct, kw_only=True):
     """A file that is home: its path, size in bytes, and the checksum that it was compared by.
 
     `checksum` is None where the location has none that can be computed: then its size fits.
+    `link` is the path of a folder, below the same folder as `path`, if it is a link to that.
     """
 
     path: str
@@ -42,6 +46,7 @@ class FetchedFile(msgspec.Struct, kw_only=True):
     state: State
     location: str
     checksum: Optional[str] = None
+    link: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +114,7 @@ def fetch(
     """Bring the chosen files of a run into a folder. Raises RsctlError where nothing can go on."""
     chosen = [location for location in locations if location.kind in choice.kinds]
     _require_outside(path, chosen)
-    progress, fetched = FetchProgress(), Fetched(str(path))
+    progress, fetched = FetchProgress(), Fetched(printable(str(path)))
     with closing(Directory(path)) as directory, closing(Index(directory, run)) as index:
         context = Context(directory, index, retries, progress.advance)
         jobs = _plan(chosen, choice, context, progress, fetched)
@@ -125,7 +130,7 @@ def _require_outside(path: Path, locations: Iterable[Location]) -> None:
     for location in locations:
         source = os.path.realpath(location.source.location)
         if isinstance(location.source, FolderSource) and there.is_relative_to(source):
-            message = f"{path} is inside {location.source.location}, which is to be copied there"
+            message = f"{printable(str(path))} is inside {location.source.location}, which is to be copied there"
             finding = error("destination", message, "name a folder elsewhere")
             raise RsctlError(ExitCode.USAGE, finding)
 
@@ -141,14 +146,15 @@ def _plan(
     missing = 0
     for location in locations:
         try:
-            tasks = list(_tasks(location, choice, context, fetched))
+            tasks, links = _tasks(location, choice, context, fetched)
         except RsctlError as problem:
             if _ends_all(problem):
                 raise
             fetched.add_problem(problem)
             continue
         fetched.findings += location.source.findings
-        progress.all_files += len(tasks)
+        progress.all_files += len(tasks) + len(links)
+        jobs += [_link_job(path, target, location) for path, target in links.items()]
         for task in tasks:
             progress.all_bytes += task.found.size
             there = context.directory.stat(task.path)
@@ -165,22 +171,29 @@ def _plan(
 
 def _tasks(
     location: Location, choice: Choice, context: Context, fetched: Fetched
-) -> Iterator[Task]:
-    source = location.source
+) -> tuple[list[Task], dict[str, str]]:
+    """The chosen files of a location, and links to the folders that they are in, as paths."""
+    source, system = location.source, context.directory.file_system()
     if location.archive is not None:
         found = source.find(location.archive)
-        if found is not None:
-            yield Task(f"{location.folder}{_suffix(location.archive)}", source, found)
-        return
+        path = f"{location.folder}{_suffix(location.archive)}"
+        return [Task(path, source, found)] if found else [], {}
     listed: dict[str, StoredObject] = {
         found.name: found for found in source.files() if not _is_of_others(found.name, location)
     }
-    paths = assign_paths(listed, context.directory.file_system())
+    paths = assign_paths([*listed, *source.links], system)
     if renamed := [name for name, path in paths.items() if path != name]:
         fetched.findings.append(_renamed(source.location, renamed, paths))
-    for name, path in paths.items():
-        if choice.has(f"{location.folder}/{path}"):
-            yield Task(f"{location.folder}/{path}", source, listed[name])
+    links = FolderLinks(
+        location.folder,
+        {paths.pop(link): folder_path(to, system) for link, to in source.links.items()},
+    )
+    below = {name: f"{location.folder}/{path}" for name, path in paths.items()}
+    if empty := links.empty(below.values()):
+        fetched.findings.append(_links_to_nothing(source.location, empty))
+    chosen = {name: path for name, path in below.items() if links.chooses(choice.has, path)}
+    tasks = [Task(path, source, listed[name]) for name, path in chosen.items()]
+    return tasks, links.to(chosen.values())
 
 
 def _suffix(archive: str) -> str:
@@ -203,6 +216,18 @@ def _job(task: Task, location: Location, choice: Choice) -> Job:
     return fetch_one
 
 
+def _link_job(path: str, target: str, location: Location) -> Job:
+    def make_link(context: Context) -> tuple[list[FetchedFile], list[Finding]]:
+        return [_linked(path, target, location.source.location, context)], []
+
+    return make_link
+
+
+def _linked(path: str, target: str, where: str, context: Context) -> FetchedFile:
+    state: State = "fetched" if context.directory.link(path, target) else "unchanged"
+    return FetchedFile(path=path, size=0, state=state, location=where, link=target)
+
+
 def _fetch_archive(
     task: Task, location: Location, choice: Choice, context: Context
 ) -> tuple[list[FetchedFile], list[Finding]]:
@@ -211,11 +236,12 @@ def _fetch_archive(
     known = context.index.find_unpacked(location.folder, task.version, choice.include)
     if known is not None:
         context.advance(task.found.size)
-        return [_shown(entry, "unchanged", where) for entry in known], []
+        links = [_linked(path, to, where, context) for path, to in known.links.items()]
+        return [*(_shown(entry, "unchanged", where) for entry in known.files), *links], []
     digest = receive_part(task, context)
     unpacking = Unpacking(where, location.folder, choice.has, choice.most_unpacked)
     with open(context.directory.open_part(task.path), "rb") as archive:
-        entries, findings = unpack(archive, unpacking, task.version, context)
+        entries, folder_links, findings = unpack(archive, unpacking, task.version, context)
     entries = [replace(entry, checksum=digest.algorithm) for entry in entries]
     context.index.add_unpacked(
         Unpacked(
@@ -223,10 +249,12 @@ def _fetch_archive(
             version=task.version,
             include=list(choice.include),
             files=entries,
+            links=folder_links,
         )
     )
     context.directory.drop_part(task.path)
-    return [_shown(entry, "fetched", where) for entry in entries], findings
+    links = [_linked(path, to, where, context) for path, to in folder_links.items()]
+    return [*(_shown(entry, "fetched", where) for entry in entries), *links], findings
 
 
 def _run(
@@ -238,14 +266,19 @@ def _run(
 ) -> None:
     """Do all of it; what is wrong with one file keeps no other from coming."""
     pool = ThreadPoolExecutor(_THREADS)
+    done: SimpleQueue[Future[Any]] = SimpleQueue()  # `wait` looks at all that are left, each time
+    shown = 0.0
     try:
-        waiting: set[Future[Any]] = {pool.submit(job, context) for job in jobs}
-        while waiting:
-            done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
-            for future in done:
+        for job in jobs:
+            pool.submit(job, context).add_done_callback(done.put)
+        while progress.files < len(jobs):
+            with suppress(Empty):
+                future = done.get(timeout=_POLL_SECONDS)
                 progress.files += 1
                 _take(future, fetched)
-            show()
+            if monotonic() - shown >= _POLL_SECONDS or progress.files == len(jobs):
+                show()
+                shown = monotonic()
     finally:
         context.stop.set()
         pool.shutdown(cancel_futures=True)
@@ -285,8 +318,15 @@ def _shown(entry: Entry, state: State, location: str) -> FetchedFile:
     )
 
 
+def _links_to_nothing(location: str, links: list[str]) -> Finding:
+    shown = ", ".join(repr(link[:80]) for link in links[:3])
+    more = f" and {len(links) - 3} more" if len(links) > 3 else ""
+    message = f"{location}: {shown}{more} left out: links to folders without files"
+    return warning("left-out", message)
+
+
 def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:
     examples = ", ".join(f"{name[:80]!r} as {paths[name][:80]!r}" for name in sorted(names)[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    message = f"{location} has names that no file here can have: {examples}{more}"
+    message = f"{location} has names that a file here cannot have: {examples}{more}"
     return warning("renamed", message)

@@ -3,7 +3,7 @@
 {run}                                      whose results these are
 {path, version, size, modified, checksum}  a file that is complete
 {path, part: version}                      of which version the part beside it is
-{archive, version, files: [{path, …}]}     an archive that was unpacked
+{archive, version, files: [{path, …}], links: {path: folder}}     an archive that was unpacked
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Unpacked(msgspec.Struct, kw_only=True):
     version: str
     include: list[str]
     files: list[Entry]
+    links: dict[str, str] = {}
 
 
 class Index:
@@ -98,12 +99,12 @@ class Index:
 
     def find_unpacked(
         self, archive: str, version: str, include: Iterable[str]
-    ) -> list[Entry] | None:
-        """The files of an archive, if this version of it was unpacked so and all are there."""
+    ) -> Unpacked | None:
+        """What is there of an archive, if this version of it was unpacked so and all are there."""
         known = self._unpacked.get(archive)
         if known is None or known.version != version or known.include != list(include):
             return None
-        return known.files if all(map(self._is_there, known.files)) else None
+        return known if all(map(self._is_there, known.files)) else None
 
     def _is_there(self, entry: Entry) -> bool:
         found = self._directory.stat(entry.path)

@@ -64,6 +64,7 @@ class ShardSource:
 
     def __init__(self, source: Source, names: list[str]) -> None:
         self.location, self.findings = source.location, list[Finding]()
+        self.links: dict[str, str] = {}
         self._source, self._names = source, names
 
     def files(self) -> Iterator[StoredObject]:

@@ -36,7 +36,7 @@ def part_file(path: str) -> str:
 
 def assign_paths(names: Iterable[str], system: FileSystem) -> dict[str, str]:
     """A relative path for each name, no two the same, and none a folder of another's."""
-    mapped = {name: "/".join(_local(part, system) for part in name.split("/")) for name in names}
+    mapped = {name: folder_path(name, system) for name in names}
     folders = {
         _key(path[:at], system)
         for path in mapped.values()
@@ -53,6 +53,11 @@ def assign_paths(names: Iterable[str], system: FileSystem) -> dict[str, str]:
         taken.add(_key(path, system))
         assigned[name] = path
     return assigned
+
+
+def folder_path(name: str, system: FileSystem) -> str:
+    """The path of a folder that files are in, by its name."""
+    return "/".join(_local(part, system) for part in name.split("/"))
 
 
 def _local(part: str, system: FileSystem) -> str:
@@ -73,7 +78,10 @@ def _local(part: str, system: FileSystem) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode(errors="surrogatepass"))
+    """As percent signs; a byte that is not UTF-8, which Python has as a surrogate, as itself."""
+    is_byte = "\udc80" <= found[0] <= "\udcff"
+    encoded = found[0].encode(errors="surrogateescape" if is_byte else "surrogatepass")
+    return "".join(f"%{byte:02X}" for byte in encoded)
 
 
 def _shortened(path: str, length: int) -> str:

@@ -17,11 +17,13 @@ _BLOCK = 1 << 20
 class Source(Protocol):
     """Some files, whose names are relative. All methods raise RsctlError.
 
-    `location` is for people, `findings` what was left out of the list.
+    `location` is for people, `findings` what was left out of the list. `links` are, once it was
+    listed, links to folders in it: the folder of each by the link's name, empty for all of it.
     """
 
     location: str
     findings: list[Finding]
+    links: Mapping[str, str]
 
     def files(self) -> Iterator[StoredObject]:
         """All of them."""
@@ -41,6 +43,7 @@ class BucketSource:
 
     def __init__(self, bucket: Bucket, location: str, prefix: str) -> None:
         self.location, self.findings = location, list[Finding]()
+        self.links: dict[str, str] = {}
         self._bucket, self._prefix = bucket, prefix
 
     def files(self) -> Iterator[StoredObject]:
@@ -71,23 +74,57 @@ class BucketSource:
 class FolderSource:
     """See Source: the files below a folder, with what links to files in it lead to.
 
-    Links that lead elsewhere or to folders, and what is no file, are left out and shown.
+    Links to folders in it are in `links`. Links that lead elsewhere, and what is not a file, are
+    left out and shown.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.location, self.findings = str(folder), list[Finding]()
+        self.location, self.findings = printable(str(folder)), list[Finding]()
+        self.links: dict[str, str] = {}
         self._folder = folder
+        self._real: dict[str, Path] = {}  # of links
 
     def files(self) -> Iterator[StoredObject]:
         """See Source.files."""
-        for root, folders, names in os.walk(self._folder, onerror=self._unreadable):
-            for name in sorted(names) + [name for name in folders if _is_link(root, name)]:
-                relative = Path(root, name).relative_to(self._folder).as_posix()
-                found = self.find(relative)
-                if found is not None:
+        pending = [""]
+        while pending:
+            prefix = pending.pop()
+            for entry in self._entries(prefix):
+                name = prefix + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(f"{name}/")
+                elif (found := self._listed(entry, name)) is not None:
                     yield found
+                elif (target := self._linked_folder(entry, name)) is not None:
+                    self.links[name] = target
                 else:
-                    self._leave_out(relative)
+                    self._leave_out(name)
+
+    def _entries(self, prefix: str) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(os.path.join(self._folder, prefix)) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
+        except OSError as problem:
+            self._unreadable(problem)
+            return []
+
+    def _listed(self, entry: os.DirEntry[str], name: str) -> StoredObject | None:
+        if entry.is_symlink():
+            return self.find(name)
+        try:
+            facts = entry.stat(follow_symlinks=False)
+        except OSError:
+            return None
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        return StoredObject(name, facts.st_size, _version(facts))
+
+    def _linked_folder(self, entry: os.DirEntry[str], name: str) -> str | None:
+        """The folder in here that a link leads to."""
+        path = self._path(name) if entry.is_symlink() else None
+        if path is None or not path.is_dir():
+            return None
+        return path.relative_to(os.path.realpath(self._folder)).as_posix().removeprefix(".")
 
     def find(self, name: str) -> StoredObject | None:
         """See Source.find."""
@@ -96,8 +133,9 @@ class FolderSource:
             facts = path.stat() if path else None
         except (OSError, ValueError):
             return None
-        if facts is None or not stat.S_ISREG(facts.st_mode):
+        if path is None or facts is None or not stat.S_ISREG(facts.st_mode):
             return None
+        self._real[name] = path
         return StoredObject(name, facts.st_size, _version(facts))
 
     def digests(self, found: StoredObject) -> Mapping[str, str]:
@@ -106,9 +144,7 @@ class FolderSource:
 
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """See Source.stream."""
-        path = self._path(found.name)
-        if path is None:
-            raise ObjectChanged(found.name)
+        path = self._real.get(found.name, self._folder / found.name)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(handle, "rb", buffering=0) as file:
@@ -130,8 +166,8 @@ class FolderSource:
         return path if path.is_relative_to(os.path.realpath(self._folder)) else None
 
     def _leave_out(self, name: str) -> None:
-        message = f"{name[:200]!r} is left out: it is no file, nor a link to one of these files"
-        self.findings.append(warning("left-out", message, f"see {self._folder}"))
+        message = f"{name[:200]!r} is left out: it is not a file, nor a link to something in here"
+        self.findings.append(warning("left-out", message, f"see {self.location}"))
 
     def _unreadable(self, problem: OSError) -> None:
         if not isinstance(problem, (FileNotFoundError, NotADirectoryError)):
@@ -176,11 +212,12 @@ def _version(facts: os.stat_result) -> str:
     return f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
 
 
-def _is_link(root: str, name: str) -> bool:
-    return os.path.islink(os.path.join(root, name))
+def printable(text: str) -> str:
+    """A path as text: bytes that are not UTF-8 as `\\udcff`."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _unreadable(path: str, problem: OSError) -> RsctlError:
-    message = f"cannot read {path[:300]}: {problem.strerror}"
+    message = f"cannot read {printable(path[:300])}: {problem.strerror}"
     remedy = "run the command as a user that may read it"
     return RsctlError(ExitCode.ENVIRONMENT, error("source", message, remedy))

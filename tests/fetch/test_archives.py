@@ -57,9 +57,11 @@ def unpacked(home: Path) -> Unpack:
         with closing(Directory(home)) as directory, closing(Index(directory, "r")) as index:
             context = Context(directory, index, RetryPolicy(), bool)
             with open(archive, "rb") as file:
-                entries, findings = unpack(file, wanted, "1", context)
+                entries, links, findings = unpack(file, wanted, "1", context)
         there = content_of(home / "artifacts")
-        assert sorted(entry.path for entry in entries) == [f"artifacts/{name}" for name in there]
+        there |= {path.removeprefix("artifacts/"): to.encode() for path, to in links.items()}
+        written = sorted([*(entry.path for entry in entries), *links])
+        assert written == sorted(f"artifacts/{name}" for name in there)
         return there, findings
 
     return call
@@ -95,16 +97,21 @@ def test_links_become_copies_or_are_left_out(unpacked: Unpack, tmp_path: Path) -
         ("passwd", link("/etc/passwd")),
         ("up", link("../../secret")),
         ("folder", link("steps")),
+        ("best", link("folder")),
+        ("nowhere", link("step")),
         ("loop", link("loop")),
         ("fifo", {"type": tarfile.FIFOTYPE}),
         ("device", {"type": tarfile.CHRTYPE, "devmajor": 1, "devminor": 5}),
     )
     there, [finding] = unpacked(archive)
-    assert there == dict.fromkeys(["chain", "latest", "steps/2.pt", "steps/hard"], b"two")
+    assert there == {
+        **dict.fromkeys(["chain", "latest", "steps/2.pt", "steps/hard"], b"two"),
+        **dict.fromkeys(["folder", "best"], b"artifacts/steps"),
+    }
     assert finding.code == "left-out"
     assert finding.message == (
-        "s3://b/model.tar.gz: 'fifo', 'device', 'passwd' and 3 more left out: no files, nor links "
-        "to files of the archive"
+        "s3://b/model.tar.gz: 'fifo', 'device', 'passwd' and 3 more left out: neither files nor "
+        "links to what the archive has"
     )
 
 
