@@ -81,6 +81,17 @@ class Directory:
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
             return os.open(_name(part_file(path)), flags, 0o666, dir_fd=folder)
 
+    def open_new_part(self, path: str) -> int:
+        """The same, empty."""
+        with explained(path), self._folder(path, make=True) as folder:
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            name = _name(part_file(path))
+            try:
+                return os.open(name, flags, 0o666, dir_fd=folder)
+            except FileExistsError:
+                os.unlink(name, dir_fd=folder)
+                return os.open(name, flags, 0o666, dir_fd=folder)
+
     def drop_part(self, path: str) -> None:
         """Have no such file."""
         with suppress(OSError, RsctlError), self._folder(path, make=False) as folder:

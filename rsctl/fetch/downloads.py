@@ -105,12 +105,14 @@ def _fetch_version(task: Task, context: Context) -> tuple[Entry, State]:
 def _receive(task: Task, context: Context) -> Digest:
     path, size = task.path, task.found.size
     digest = Digest(task.source.digests(task.found))
-    if context.index.part(path) != task.version:
-        context.directory.drop_part(path)  # before it is noted that it is of this version
-        if size >= _CONTINUED_FROM:
-            context.index.begin(path, task.version)
-    file = context.directory.open_part(path)
+    is_known = context.index.part(path) == task.version
+    directory = context.directory
+    file = directory.open_part(path) if is_known else directory.open_new_part(path)
     try:
+        if (
+            not is_known and size >= _CONTINUED_FROM
+        ):  # noted once no part of another version is there
+            context.index.begin(path, task.version)
         position = _kept(file, size, digest, context)
         context.advance(position)
         try:

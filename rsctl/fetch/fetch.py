@@ -128,8 +128,10 @@ def _require_outside(path: Path, locations: Iterable[Location]) -> None:
     """A folder within what is brought into it would be brought into itself."""
     there = Path(os.path.realpath(path))
     for location in locations:
-        source = os.path.realpath(location.source.location)
-        if isinstance(location.source, FolderSource) and there.is_relative_to(source):
+        source = location.source
+        if isinstance(source, FolderSource) and there.is_relative_to(
+            os.path.realpath(source.folder)
+        ):
             message = f"{printable(str(path))} is inside {location.source.location}, which is to be copied there"
             finding = error("destination", message, "name a folder elsewhere")
             raise RsctlError(ExitCode.USAGE, finding)

@@ -97,9 +97,7 @@ class Index:
         self._unpacked[unpacked.archive] = unpacked
         self._write(unpacked)
 
-    def find_unpacked(
-        self, archive: str, version: str, include: Iterable[str]
-    ) -> Unpacked | None:
+    def find_unpacked(self, archive: str, version: str, include: Iterable[str]) -> Unpacked | None:
         """What is there of an archive, if this version of it was unpacked so and all are there."""
         known = self._unpacked.get(archive)
         if known is None or known.version != version or known.include != list(include):

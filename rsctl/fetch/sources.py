@@ -81,7 +81,7 @@ class FolderSource:
     def __init__(self, folder: Path) -> None:
         self.location, self.findings = printable(str(folder)), list[Finding]()
         self.links: dict[str, str] = {}
-        self._folder = folder
+        self.folder = folder
         self._real: dict[str, Path] = {}  # of links
 
     def files(self) -> Iterator[StoredObject]:
@@ -102,7 +102,7 @@ class FolderSource:
 
     def _entries(self, prefix: str) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(os.path.join(self._folder, prefix)) as entries:
+            with os.scandir(os.path.join(self.folder, prefix)) as entries:
                 return sorted(entries, key=lambda entry: entry.name)
         except OSError as problem:
             self._unreadable(problem)
@@ -124,7 +124,7 @@ class FolderSource:
         path = self._path(name) if entry.is_symlink() else None
         if path is None or not path.is_dir():
             return None
-        return path.relative_to(os.path.realpath(self._folder)).as_posix().removeprefix(".")
+        return path.relative_to(os.path.realpath(self.folder)).as_posix().removeprefix(".")
 
     def find(self, name: str) -> StoredObject | None:
         """See Source.find."""
@@ -144,7 +144,7 @@ class FolderSource:
 
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """See Source.stream."""
-        path = self._real.get(found.name, self._folder / found.name)
+        path = self._real.get(found.name, self.folder / found.name)
         try:
             handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(handle, "rb", buffering=0) as file:
@@ -162,8 +162,8 @@ class FolderSource:
 
     def _path(self, name: str) -> Path | None:
         """The file of a name; None if it is not in this folder."""
-        path = Path(os.path.realpath(self._folder / name))
-        return path if path.is_relative_to(os.path.realpath(self._folder)) else None
+        path = Path(os.path.realpath(self.folder / name))
+        return path if path.is_relative_to(os.path.realpath(self.folder)) else None
 
     def _leave_out(self, name: str) -> None:
         message = f"{name[:200]!r} is left out: it is not a file, nor a link to something in here"
@@ -196,7 +196,7 @@ class FileSource(FolderSource):
     def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
         """See Source.stream."""
         try:
-            with open(self._folder / self._names[found.name], "rb") as file:
+            with open(self.folder / self._names[found.name], "rb") as file:
                 file.seek(offset)
                 left = found.size - offset
                 while left > 0 and (block := file.read(min(left, _BLOCK))):
