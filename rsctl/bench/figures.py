@@ -7,20 +7,20 @@ phases, its cost, the bytes of its gradients. What a run lacks has no value and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Optional
 
 import msgspec
 
-from rsctl.bench.phases import phases_of, step_seconds
-from rsctl.bench.steady import steady
+from rsctl.bench.phases import StepDurations, phases_of, steady_steps
+from rsctl.bench.steady import Steady
 from rsctl.costs.run_cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
 from rsctl.stream.aggregates import AGGREGATES
 from rsctl.stream.aggregates import quantile as quantile
-from rsctl.stream.events import MetricEvent
-from rsctl.stream.headline import headline_series
+from rsctl.stream.events import MetricEvent, parse_time
+from rsctl.stream.headline import Headline
 from rsctl.stream.metrics import MACHINES, MetricSpec
 
 
@@ -49,14 +49,11 @@ def figures(store: Store, run: Run) -> dict[str, Figure]:
 
     They are what is known so far, whatever the run's state: who decides by them must check that.
     """
-    logged = _logged(store, run.run)
-    names = [*run.metrics_spec, *(name for name in logged if name not in run.metrics_spec)]
-    found = {
-        name: _figure(logged.get(name, []), run.metrics_spec.get(name, MetricSpec()))
-        for name in names
-    }
-    measured = _of_run(store, run, list(logged.values()))
-    return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
+    reader = FigureReader(run)
+    for _, metric in store.metrics(run.run):
+        reader.add(metric)
+    reader.rest()
+    return reader.figures(store)
 
 
 def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = None) -> Figure:
@@ -80,36 +77,106 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
     return common
 
 
-def _figure(logged: Sequence[MetricEvent], spec: MetricSpec) -> Figure:
-    series = headline_series(logged, spec)
-    kept = steady(series, spec.warmup)
-    return figure_of([m.value for m in kept], spec, len(series))
+class FigureReader:
+    """Takes a run's values one by one, so that those of long runs fit into memory."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._metrics: dict[str, _Metric] = {}
+        self._first: str | None = None
+        self._time = ("", 0.0)
+
+    def add(self, metric: MetricEvent) -> list[MetricEvent] | None:
+        """Take a value, in the order of arrival; what describes machines is left out.
+
+        Returns the values of the metric's headline series that are known with it, or None if that
+        begins with it, since the chief has begun to log the metric.
+        """
+        name = metric.name
+        known = self._metrics.get(name)
+        if known is None:
+            if name.startswith(MACHINES):
+                return []
+            spec = self._run.metrics_spec.get(name, MetricSpec())
+            known = self._metrics[name] = _Metric(spec)
+        if self._first is None or metric.time < self._first:
+            self._first = metric.time
+        return known.add(metric, self._seconds)
+
+    @property
+    def first(self) -> str | None:
+        """When the first value of the job came; None if there is none."""
+        return self._first
+
+    def rest(self) -> dict[str, list[MetricEvent]]:
+        """Call it at the end: the values of headline series that no later value completes."""
+        return {name: metric.end(name, self._seconds) for name, metric in self._metrics.items()}
+
+    def figures(self, store: Store) -> dict[str, Figure]:
+        """The figures by name, after `rest`. Raises StoreError."""
+        logged, specs = self._metrics, self._run.metrics_spec
+        names = [*specs, *(name for name in logged if name not in specs)]
+        found = {
+            name: logged[name].figure() if name in logged else figure_of([], specs[name])
+            for name in names
+        }
+        steps = steady_steps(
+            durations for metric in logged.values() for durations in metric.durations.values()
+        )
+        measured = _of_run(store, self._run, self._first, steps)
+        return {**found, **{name: figure for name, figure in measured.items() if name not in found}}
+
+    def _seconds(self, time: str) -> float:
+        """Seconds of an event's time, or of the one before if it is none."""
+        if time != self._time[0]:
+            try:
+                self._time = time, parse_time(time).timestamp()
+            except ValueError:
+                self._time = time, self._time[1]
+        return self._time[1]
 
 
-def _logged(store: Store, run: str) -> dict[str, list[MetricEvent]]:
-    """All values of the run's metrics in the order of arrival, without those of machines."""
-    found: dict[str, list[MetricEvent]] = {}
-    for _, metric in store.metrics(run):
-        if not metric.name.startswith(MACHINES):
-            found.setdefault(metric.name, []).append(metric)
-    return found
+class _Metric:
+    """The headline series of one metric, and its steady part."""
+
+    def __init__(self, spec: MetricSpec) -> None:
+        self.durations: dict[str, StepDurations] = {}
+        self._spec = spec
+        self._headline = Headline()
+        self._steady = Steady(spec.warmup)
+
+    def add(self, metric: MetricEvent, seconds: Callable[[str], float]) -> list[MetricEvent] | None:
+        durations = self.durations.get(metric.replica)
+        if durations is None:
+            durations = self.durations[metric.replica] = StepDurations()
+        durations.add(seconds(metric.time), metric.step)
+        had_chief = self._headline.is_chiefs
+        final = self._headline.add(metric, self._spec)
+        begins = self._headline.is_chiefs and not had_chief and self._headline.count > 1
+        if begins:
+            self._steady = Steady(self._spec.warmup)
+        self._take(final, seconds)
+        return None if begins else final
+
+    def end(self, name: str, seconds: Callable[[str], float]) -> list[MetricEvent]:
+        rest = self._headline.rest(name, self._spec)
+        self._take(rest, seconds)
+        return rest
+
+    def figure(self) -> Figure:
+        return figure_of(self._steady.values(), self._spec, self._steady.count)
+
+    def _take(self, final: Iterable[MetricEvent], seconds: Callable[[str], float]) -> None:
+        for metric in final:
+            self._steady.add(seconds(metric.time), metric.step, metric.value)
 
 
-def _by_replica(events: Sequence[MetricEvent]) -> Iterator[list[MetricEvent]]:
-    series: dict[str, list[MetricEvent]] = {}
-    for event in events:
-        series.setdefault(event.replica, []).append(event)
-    yield from series.values()
-
-
-def _of_run(store: Store, run: Run, logged: list[list[MetricEvent]]) -> dict[str, Figure]:
+def _of_run(store: Store, run: Run, first: str | None, steps: Sequence[float]) -> dict[str, Figure]:
     """What is measured of every run."""
-    first = min((event.time for events in logged for event in events), default=None)
     measured = {
         f"run.{name}": _once(seconds, "s", reason)
         for name, (seconds, reason) in phases_of(run, first).items()
     }
-    steps = step_seconds([series for events in logged for series in _by_replica(events)])
     measured["run.step"] = figure_of(steps, MetricSpec(goal="min", unit="s"))
     if not steps:
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"

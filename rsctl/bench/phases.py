@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 
 from rsctl.bench.steady import transient
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import StateReader
 from rsctl.runs.store import Run
-from rsctl.stream.events import MetricEvent, StateEvent, parse_time
+from rsctl.stream.events import StateEvent, parse_time
 
 Measured = tuple[float | None, str | None]
 """Seconds, or None and why they are not known."""
@@ -37,18 +37,27 @@ def phases_of(run: Run, first_value: str | None) -> dict[str, Measured]:
     }
 
 
-def step_seconds(series: Iterable[Sequence[MetricEvent]]) -> list[float]:
+class StepDurations:
+    """The seconds of each step of one series, of one metric and one replica."""
+
+    def __init__(self) -> None:
+        self.seconds = array("d")
+        self._before: tuple[float, int] | None = None
+
+    def add(self, seconds: float, step: int | None) -> None:
+        """Take a value's time, in seconds from any moment on, and its step."""
+        if step is None:
+            return
+        if self._before is not None:
+            took, steps = seconds - self._before[0], step - self._before[1]
+            if steps > 0 and took >= 0:
+                self.seconds.append(took / steps)
+        self._before = seconds, step
+
+
+def steady_steps(series: Iterable[StepDurations]) -> Sequence[float]:
     """Seconds of each step after the warm-up, by the series that has the most steps."""
-    best: list[float] = []
-    for events in series:
-        with_steps = [m for m in events if m.step is not None]
-        durations = [
-            seconds / steps
-            for before, after in pairwise(with_steps)
-            if (steps := (after.step or 0) - (before.step or 0)) > 0
-            and (seconds := _seconds(before.time, after.time)) is not None
-        ]
-        best = max(best, durations, key=len)
+    best = max((each.seconds for each in series), key=len, default=array("d"))
     return best[transient(best) :]
 
 

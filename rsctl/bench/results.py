@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
@@ -120,9 +120,10 @@ def find_source(store: Store, reference: str) -> Run | Bench:
     raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 
-def run_results(store: Store, run: Run) -> Results:
-    """The results of one run."""
-    found = figures(store, run) if run.state is JobState.SUCCEEDED else {}
+def run_results(store: Store, run: Run, known: Mapping[str, Figure] | None = None) -> Results:
+    """The results of one run, whose figures may be known already."""
+    known = figures(store, run) if known is None else known
+    found = known if run.state is JobState.SUCCEEDED else {}
     lost = [] if run.state is JobState.SUCCEEDED else [f"{run.run} {_how(run)}"]
     names = {**found, **{name: Figure() for name in run.metrics_spec if name not in found}}
     fixed, shown = run_print(store, run)

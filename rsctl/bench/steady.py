@@ -3,34 +3,59 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 
 from rsctl.spec.units import Warmup
-from rsctl.stream.events import MetricEvent, seconds_between
 
 _LEAST = 5
 """A series must have so many values for `auto` to search for a transient; else none is cut off."""
 
 
-def steady(series: Sequence[MetricEvent], warmup: str) -> Sequence[MetricEvent]:
-    """The values after the warm-up, of one metric of one replica in the order of their arrival.
+class Steady:
+    """The values after the warm-up, of one series in the order of their times.
 
     `20 steps` cuts off what belongs to the first 20 steps from the first one that is logged; where
     the log has no steps, the first 20 values. `30s` counts from the first value. `auto` is
-    `transient`.
+    `transient`. It keeps 16 bytes for each value, so that a million of them fit into memory.
     """
-    if not series:
-        return series
-    rule = Warmup.parse(warmup)
-    if rule.steps is not None:
-        first = series[0].step
-        if first is None:
-            return series[rule.steps :]
-        return [m for m in series if m.step is None or m.step >= first + rule.steps]
-    if rule.seconds is not None:
-        start, least = series[0].time, rule.seconds
-        return [m for m in series if seconds_between(start, m.time) >= least]
-    return series[transient([m.value for m in series]) :]
+
+    def __init__(self, warmup: str) -> None:
+        self._rule = Warmup.parse(warmup)
+        self._first: tuple[float, int | None] | None = None
+        self._seconds, self._values = array("d"), array("d")
+        self._is_sorted = True
+        self.count = 0
+
+    def add(self, seconds: float, step: int | None, value: float) -> None:
+        """Take a value; `seconds` is its time, from any moment on."""
+        self.count += 1
+        if self._first is None:
+            self._first = seconds, step
+        if not self._is_kept(seconds, step):
+            return
+        if self._seconds and seconds < self._seconds[-1]:
+            self._is_sorted = False
+        self._seconds.append(seconds)
+        self._values.append(value)
+
+    def values(self) -> Sequence[float]:
+        """The values that are kept."""
+        kept: Sequence[float] = self._values
+        if not self._is_sorted:
+            order = sorted(range(len(kept)), key=self._seconds.__getitem__)
+            kept = [kept[index] for index in order]
+        if self._rule.steps is None and self._rule.seconds is None:
+            return kept[transient(kept) :]
+        return kept
+
+    def _is_kept(self, seconds: float, step: int | None) -> bool:
+        start, first = self._first or (seconds, step)
+        if self._rule.steps is not None:
+            if first is None:
+                return self.count > self._rule.steps
+            return step is None or step >= first + self._rule.steps
+        return self._rule.seconds is None or seconds - start >= self._rule.seconds
 
 
 def transient(values: Sequence[float]) -> int:

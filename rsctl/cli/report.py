@@ -96,4 +96,4 @@ def _write_charts(folder: Path, charts: Sequence[Chart], form: Literal["svg", "p
     for number, chart in enumerate(charts, 1):
         name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60]
         write_file(folder / f"{number:02}-{name}.{form}", file_bytes(chart, form))
-    print_message(f"{folder}: {len(charts)} files")
+    print_message(f"{folder}: {len(charts)} {'file' if len(charts) == 1 else 'files'}")

@@ -2,8 +2,8 @@
 
 It is read twice: first all that it says of its members, against the limits, then what was chosen.
 A link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
-returned to the caller, who makes it once all is written. Other links, devices and pipes are left out
-and shown. No link is made here, and no member's mode or owner is kept.
+returned to the caller, who makes it once all is written. Other links, devices and pipes are left
+out and shown. No link is made here, and no member's mode or owner is kept.
 """
 
 from __future__ import annotations

@@ -93,10 +93,13 @@ def _fetch_version(task: Task, context: Context) -> tuple[Entry, State]:
         return entry, "unchanged"
     digest = Digest(task.source.digests(task.found))
     there = context.directory.stat(path) if digest.algorithm else None
-    if there is not None and there.st_size == size:
-        if _hash_file(context.directory.open(path), digest, context):
-            context.advance(size)
-            return context.index.add(path, task.version, there, digest.algorithm), "unchanged"
+    if (
+        there is not None
+        and there.st_size == size
+        and _hash_file(context.directory.open(path), digest, context)
+    ):
+        context.advance(size)
+        return context.index.add(path, task.version, there, digest.algorithm), "unchanged"
     digest = _receive(task, context)
     found = context.directory.finish(path)
     return context.index.add(path, task.version, found, digest.algorithm), "fetched"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -132,7 +132,8 @@ def _require_outside(path: Path, locations: Iterable[Location]) -> None:
         if isinstance(source, FolderSource) and there.is_relative_to(
             os.path.realpath(source.folder)
         ):
-            message = f"{printable(str(path))} is inside {location.source.location}, which is to be copied there"
+            where = printable(str(path))
+            message = f"{where} is inside {source.location}, which is to be copied there"
             finding = error("destination", message, "name a folder elsewhere")
             raise RsctlError(ExitCode.USAGE, finding)
 

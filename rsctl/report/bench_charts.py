@@ -21,7 +21,9 @@ from rsctl.report.charts import (
     Timeline,
     TimelineRow,
 )
+from rsctl.report.overlay_charts import RunCurves, overlay_charts
 from rsctl.runs.records import RunRecord
+from rsctl.stream.events import now, seconds_between
 
 METRICS = 6
 """Metrics of a bench that are drawn at most."""
@@ -37,12 +39,11 @@ _PHASES = (
 class BenchData:
     """A bench with its runs and their figures."""
 
-    def __init__(
-        self, bench: Bench, runs: Mapping[str, RunRecord], found: Mapping[str, Mapping[str, Figure]]
-    ) -> None:
+    def __init__(self, bench: Bench, curves: Mapping[str, RunCurves]) -> None:
         self.bench = bench
-        self.runs = runs
-        self.figures = found
+        self.curves = curves
+        self.runs: dict[str, RunRecord] = {name: each.run for name, each in curves.items()}
+        self.figures = found = {name: each.figures for name, each in curves.items()}
         self.cells = [
             cell_figures([found[name] for name in bench.runs_of(index) if name in found])
             for index in range(len(bench.cells))
@@ -67,6 +68,16 @@ class BenchData:
 
 def _known(figure: CellFigure | None) -> list[float]:
     return [value for value in figure.values if value is not None] if figure else []
+
+
+def learning_curves(data: BenchData) -> Iterator[Chart]:
+    """Each metric of the job over steps and time: a line for each run, a colour for each cell."""
+    runs = [
+        data.curves[trial.run]._replace(label=format_cell(data.bench.cells[trial.cell]))
+        for trial in data.bench.latest().values()
+        if trial.run in data.curves
+    ]
+    yield from overlay_charts(runs)
 
 
 def matrix_charts(data: BenchData, name: str) -> Iterator[Chart]:
@@ -192,12 +203,13 @@ def phases_chart(data: BenchData) -> Timeline:
     for trial in data.bench.latest().values():
         if found := data.figures.get(trial.run):
             label = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
-            rows.append(phase_row(label, found))
+            rows.append(phase_row(label, found, data.runs.get(trial.run)))
     return Timeline("Queue, start, first metric, training", rows)
 
 
-def phase_row(label: str, found: Mapping[str, Figure]) -> TimelineRow:
-    """The phases of a run, one after the other, as far as they are known."""
+def phase_row(label: str, found: Mapping[str, Figure], run: RunRecord | None = None) -> TimelineRow:
+    """The phases of a run, one after the other, as far as they are known; one that goes on ends
+    now."""
     spans, at = [], 0.0
     for name, kind in _PHASES:
         value = found[name].value if name in found else None
@@ -207,6 +219,8 @@ def phase_row(label: str, found: Mapping[str, Figure]) -> TimelineRow:
     whole = found["run.time"].value if "run.time" in found else None
     first = found["run.first_step"].value if "run.first_step" in found else None
     left = (whole or 0.0) - (first or 0.0)
+    if run is not None and run.ended is None and run.started is not None:
+        left = seconds_between(run.created, now()) - at
     if left > 0:
         spans.append(Span(at, at + left, "training"))
     return TimelineRow(label, spans)

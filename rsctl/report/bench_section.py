@@ -12,14 +12,16 @@ from rsctl.report.bench_charts import (
     BenchData,
     dots_chart,
     effect_charts,
+    learning_curves,
     matrix_charts,
     phases_chart,
     scaling_charts,
 )
+from rsctl.report.charts import counted
 from rsctl.report.documents import document
 from rsctl.report.html import Child, details, element, facts, paragraph, preformatted, table
 from rsctl.report.page import Page
-from rsctl.report.run_section import state_mark
+from rsctl.report.result_section import card, state_mark, with_unit
 from rsctl.stream.formatting import format_number
 
 FAILURES = 10
@@ -32,29 +34,56 @@ def add_bench(page: Page, data: BenchData) -> None:
     names = data.names()
     page.add(
         f"Bench {bench.bench}",
-        facts(
-            [
-                ("state", state_mark(bench.state.value)),
-                ("target", bench.target),
-                ("runs", f"{done(bench)} of {len(bench.cells) * bench.repeat} succeeded"),
-                ("cells", f"{len(bench.cells)}, each {bench.repeat} times"),
-                ("started", bench.created),
-                ("ended", bench.ended or "not yet"),
-                ("cost", _cost(data)),
-                *(("image", image) for image in bench.images.values()),
-            ]
-        ),
-        element("h3", "Cells"),
+        _cards(data, names),
         _cells(data, names),
         *_part(page, "Matrix", (chart for name in names for chart in matrix_charts(data, name))),
+        *_part(page, "Learning curves", learning_curves(data)),
         *_part(page, "Runs of each cell", (dots_chart(data, name) for name in names)),
         *_part(page, "Cells against the first cell", effect_charts(data, names)),
         *_scaling(page, data),
         *_part(page, "Phases of each run", [phases_chart(data)]),
         *_failures(data),
         element("h3", "What ran"),
+        facts(
+            [
+                ("target", bench.target),
+                (
+                    "cells",
+                    f"{counted(len(bench.cells), 'cell')}, each {counted(bench.repeat, 'time')}",
+                ),
+                ("started", bench.created),
+                ("ended", bench.ended or "not yet"),
+                *(("image", image) for image in bench.images.values()),
+            ]
+        ),
         details("Job file, with what --set laid over it", document(bench.spec)),
     )
+
+
+def _cards(data: BenchData, names: Sequence[str]) -> Child:
+    """The state, the cost, and of each metric with a goal the best cell."""
+    bench = data.bench
+    known, why = _cost(data)
+    cards = [
+        card("state", state_mark(bench.state.value), None),
+        card(
+            "runs",
+            f"{done(bench)} of {len(bench.cells) * bench.repeat}",
+            f"succeeded, in {counted(len(bench.cells), 'cell')}",
+        ),
+        card("cost", known, why),
+    ]
+    for name in names:
+        unit, goal = data.about(name)
+        medians = {
+            format_cell(cell): quantile(values, 0.5)
+            for cell, values in zip(bench.cells, data.values(name), strict=True)
+            if values
+        }
+        if goal and len(medians) > 1 and not name.startswith("run."):
+            best = (min if goal == "min" else max)(medians, key=medians.__getitem__)
+            cards.append(card(f"best {name}", with_unit(medians[best], unit), best))
+    return element("div", *cards, class_="cards")
 
 
 def _part(page: Page, title: str, charts: Any) -> list[Child]:
@@ -62,14 +91,15 @@ def _part(page: Page, title: str, charts: Any) -> list[Child]:
     return [element("h3", title), drawn] if drawn else []
 
 
-def _cost(data: BenchData) -> str:
+def _cost(data: BenchData) -> tuple[str, str]:
     costs = [f["run.cost"] for f in data.figures.values() if "run.cost" in f]
     known = [figure.value for figure in costs if figure.value is not None]
     if not known:
         why = next((figure.reason for figure in costs if figure.reason), "no run has started")
-        return f"not known: {why}"
-    lacking = f"; of {len(costs) - len(known)} runs not known" if len(known) < len(costs) else ""
-    return f"{sum(known):,.2f} USD, by the catalogue's prices{lacking}"
+        return "not known", why
+    left = len(costs) - len(known)
+    lacking = f"; that of {counted(left, 'run')} is not known" if left else ""
+    return f"{sum(known):,.2f} USD", f"by the catalogue's prices{lacking}"
 
 
 def _cells(data: BenchData, names: Sequence[str]) -> Child:
@@ -123,5 +153,7 @@ def _failures(data: BenchData) -> list[Child]:
     left = len(lost) - FAILURES
     return [
         *parts,
-        paragraph(f"{left} more are left out here", class_="faint") if left > 0 else None,
+        paragraph(f"{counted(left, 'more run')} left out here", class_="faint")
+        if left > 0
+        else None,
     ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Union
 
 from rsctl import __version__
-from rsctl.bench.figures import Figure, figures
+from rsctl.bench.figures import Figure
 from rsctl.bench.records import Bench
 from rsctl.bench.results import Results, bench_results, run_results
 from rsctl.bench.rules import rules_of
@@ -14,16 +15,18 @@ from rsctl.bench.verdict import Floor
 from rsctl.findings import RsctlError
 from rsctl.report.bench_charts import BenchData, phase_row
 from rsctl.report.bench_section import add_bench
-from rsctl.report.charts import DRAWN, Chart, Timeline
+from rsctl.report.charts import DRAWN, Chart, Timeline, counted, thinned
 from rsctl.report.comparison_section import add_comparison
 from rsctl.report.data import collect
 from rsctl.report.html import Child, details, items, paragraph, table
+from rsctl.report.overlay_charts import RunCurves, metric_names, overlay_charts
 from rsctl.report.page import Page
-from rsctl.report.run_section import cost_text, run_parts, state_mark
+from rsctl.report.reading import Readings, read_values
+from rsctl.report.result_section import figure_text, last_and_best, state_mark
+from rsctl.report.run_section import run_parts
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import now
-from rsctl.stream.formatting import format_number
+from rsctl.stream.events import MetricEvent, now
 
 Source = Union[RunRecord, Bench, Results]
 """What a report is made of; results are those of a baseline."""
@@ -35,9 +38,9 @@ ALL_WHOLE = 6
 MOST_BYTES = 1_500_000
 """Beyond this a report gets no further section of a run, so that it stays below 2 MB."""
 
-_COLUMNS = 4
+_COLUMNS = 3
 _THINNED = (
-    f" Lines are drawn with at most {DRAWN} points, the highest and the lowest of each stretch "
+    f"Lines are drawn with at most {DRAWN} points, the highest and the lowest of each stretch "
     "among them; the tables behind charts have evenly spread rows."
 )
 
@@ -59,27 +62,30 @@ def make_report(
     Raises RsctlError if matplotlib is not installed, and StoreError.
     """
     page = Page()
+    reader = _Reader(store)
     runs = [source for source in sources if isinstance(source, RunRecord)]
     if runs[1:]:
-        _add_runs(page, store, runs)
+        _add_runs(page, reader, runs)
     if sources[1:]:
-        sides = [_results(store, source) for source in sources]
+        sides = [_results(reader, source) for source in sources]
         add_comparison(page, sides, _floors(sources))
     for source in sources:
         if isinstance(source, Bench):
-            add_bench(page, _bench_data(store, source))
-    left_out = _add_whole_runs(page, store, runs, locations)
+            add_bench(page, reader.bench(source))
+    left_out = _add_whole_runs(page, reader, runs, locations)
     labels = [_label(source) for source in sources]
     title = f"rsctl report: {', '.join(labels[:3])}{' …' if labels[3:] else ''}"
     made = f"Made {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} of {_counted(sources)}."
-    introduction: list[Child] = [paragraph(made, _THINNED, class_="faint")]
+    introduction: list[Child] = [paragraph(made, class_="faint")]
     if left_out:
         why = "Without a section of their own, for the size of this file; rsctl report RUN has it:"
         names = [*left_out[:100], *([f"and {len(left_out) - 100} more"] if left_out[100:] else [])]
         introduction += [
-            details(f"{len(left_out)} runs have no section", paragraph(why), items(names))
+            details(
+                f"{counted(len(left_out), 'run')} without a section", paragraph(why), items(names)
+            )
         ]
-    return Report(page.html(title, introduction), page.charts, left_out)
+    return Report(page.html(title, introduction, _THINNED), page.charts, left_out)
 
 
 def _label(source: Source) -> str:
@@ -89,27 +95,63 @@ def _label(source: Source) -> str:
 
 
 def _counted(sources: Sequence[Source]) -> str:
-    counts = {
-        "run": sum(isinstance(s, RunRecord) for s in sources),
-        "bench": sum(isinstance(s, Bench) for s in sources),
-        "baseline": sum(isinstance(s, Results) for s in sources),
-    }
-    plurals = {"run": "runs", "bench": "benches", "baseline": "baselines"}
-    return " and ".join(
-        f"{count} {name if count == 1 else plurals[name]}"
-        for name, count in counts.items()
-        if count
-    )
+    counts = [
+        (sum(isinstance(s, RunRecord) for s in sources), "run", "runs"),
+        (sum(isinstance(s, Bench) for s in sources), "bench", "benches"),
+        (sum(isinstance(s, Results) for s in sources), "baseline", "baselines"),
+    ]
+    return " and ".join(counted(*of_kind) for of_kind in counts if of_kind[0])
 
 
-def _results(store: Store, source: Source) -> Results:
+class _Reader:
+    """Reads the values of each run once, and keeps what charts of several runs need."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._curves: dict[str, RunCurves] = {}
+        self._readings: dict[str, Readings] = {}
+
+    def curves(self, run: RunRecord) -> RunCurves:
+        """A run's figures and headline series. Raises StoreError."""
+        if run.run not in self._curves:
+            readings = self.readings(run)
+            headlines = {
+                name: _thinned(events) for name, events in readings.headline_series().items()
+            }
+            found = readings.figures.figures(self.store)
+            self._curves[run.run] = RunCurves(run.run, run, found, headlines)
+        return self._curves[run.run]
+
+    def readings(self, run: RunRecord) -> Readings:
+        """All of a run; those of few runs are kept, for their sections. Raises StoreError."""
+        known = self._readings.get(run.run)
+        if known is None:
+            known = read_values(self.store, run)
+            if len(self._readings) < ALL_WHOLE:
+                self._readings[run.run] = known
+        return known
+
+    def bench(self, bench: Bench) -> BenchData:
+        """A bench with its runs. Raises StoreError."""
+        names = [trial.run for trial in bench.latest().values()]
+        runs = {name: run for name in names if (run := self.store.get(name)) is not None}
+        return BenchData(bench, {name: self.curves(run) for name, run in runs.items()})
+
+
+def _thinned(events: Sequence[MetricEvent]) -> list[MetricEvent]:
+    """As many as a chart draws, in their order, the first and the last among them."""
+    finite_ones = [e for e in events if isfinite(e.value)] or list(events)
+    kept = {int(x) for x, _ in thinned([(float(i), e.value) for i, e in enumerate(finite_ones)])}
+    chosen = [event for index, event in enumerate(finite_ones) if index in kept]
+    return chosen if not events or chosen[-1] is events[-1] else [*chosen, events[-1]]
+
+
+def _results(reader: _Reader, source: Source) -> Results:
     if isinstance(source, Results):
         return source
-    return (
-        run_results(store, source)
-        if isinstance(source, RunRecord)
-        else bench_results(store, source)
-    )
+    if isinstance(source, RunRecord):
+        return run_results(reader.store, source, reader.curves(source).figures)
+    return bench_results(reader.store, source)
 
 
 def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
@@ -123,46 +165,49 @@ def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
         return {}
 
 
-def _bench_data(store: Store, bench: Bench) -> BenchData:
-    names = [trial.run for trial in bench.latest().values()]
-    runs = {name: run for name in names if (run := store.get(name)) is not None}
-    return BenchData(bench, runs, {name: figures(store, run) for name, run in runs.items()})
-
-
-def _add_runs(page: Page, store: Store, runs: Sequence[RunRecord]) -> None:
-    """A table of all runs with their figures, and their phases."""
-    found = {run.run: figures(store, run) for run in runs}
-    names = _worth_a_column(found.values())
-    rows = [
-        (
-            *(run.run, state_mark(run.state.value), run.target, run.created[:19].replace("T", " ")),
-            *(_figure(found[run.run].get(name)) for name in names),
-            cost_text((found[run.run]["run.cost"].value, found[run.run]["run.cost"].reason)),
-        )
-        for run in runs
-    ]
-    head = ("run", "state", "target", "submitted (UTC)", *names, "cost")
+def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
+    """What came of all runs in a table, their metrics in common charts, and their phases."""
+    curves = [reader.curves(run) for run in runs]
+    shown = metric_names(curves)[:_COLUMNS]
+    head = ["run", "state"]
+    for name in shown:
+        head += [name, f"best {name}", f"figure of {name}"]
+    rows = []
+    for each in curves:
+        run, row = each.run, [each.label, state_mark(each.run.state.value)]
+        for name in shown:
+            last, best = last_and_best(run, each.headlines, name)
+            row += [last, best, _known(each.figures.get(name))]
+        cost = each.figures["run.cost"]
+        row += [
+            _known(each.figures.get("run.time")),
+            _known(cost),
+            *(run.target, run.created[:19].replace("T", " ")),
+        ]
+        rows.append(row)
+    head += ["time", "cost", "target", "submitted (UTC)"]
+    filled = [i for i in range(len(head)) if any(row[i] is not None for row in rows)]
     phases = Timeline(
-        "Queue, start, first metric, training", [phase_row(r.run, found[r.run]) for r in runs]
+        "Queue, start, first metric, training",
+        [phase_row(each.label, each.figures, each.run) for each in curves],
     )
-    page.add("Runs", table(head, rows), page.figures([phases]))
+    page.add(
+        "Runs",
+        table([head[i] for i in filled], [[row[i] for i in filled] for row in rows]),
+        page.figures(overlay_charts(curves)),
+        page.figures([phases]),
+    )
 
 
-def _worth_a_column(all_figures: Iterable[Mapping[str, Figure]]) -> list[str]:
-    names: dict[str, None] = {}
-    for found in all_figures:
-        names |= dict.fromkeys(n for n in found if not n.startswith("run."))
-    return [*list(names)[:_COLUMNS], "run.time"]
-
-
-def _figure(figure: Figure | None) -> str:
-    if figure is None or figure.value is None:
-        return "no data"
-    return format_number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+def _known(figure: Figure | None) -> str | None:
+    return None if figure is None or figure.value is None else figure_text(figure)
 
 
 def _add_whole_runs(
-    page: Page, store: Store, runs: Sequence[RunRecord], locations: Mapping[str, Mapping[str, str]]
+    page: Page,
+    reader: _Reader,
+    runs: Sequence[RunRecord],
+    locations: Mapping[str, Mapping[str, str]],
 ) -> list[str]:
     """Sections of runs, of those first that failed; returns the names of those left out."""
     chosen = list(runs)
@@ -171,8 +216,8 @@ def _add_whole_runs(
     drawn = set()
     for run in chosen:
         if page.size < MOST_BYTES:
-            page.add(
-                f"Run {run.run}", *run_parts(page, collect(store, run, locations.get(run.run, {})))
-            )
+            where = locations.get(run.run, {})
+            data = collect(reader.store, run, where, reader.readings(run))
+            page.add(f"Run {run.run}", *run_parts(page, data))
             drawn.add(run.run)
     return [run.run for run in runs if run.run not in drawn]

@@ -79,11 +79,19 @@ class LineChart:
     from_zero: bool = False
     note: str = ""
     reference: Line | None = None
+    others: Sequence[Line] = ()
+    """Lines behind, thin and without a colour of their own: of very many those that do not stand
+    out."""
+
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the lines, each once: lines with one label have one colour."""
+        return list(dict.fromkeys(line.label for line in self.lines))
 
     @property
     def is_band(self) -> bool:
         """Whether there are too many lines to tell apart."""
-        return len(self.lines) > LINES
+        return len(self.labels) > LINES
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,7 @@ Chart = Union[LineChart, BarChart, DotChart, IntervalChart, Timeline, HeatMap]
 def is_empty(chart: Chart) -> bool:
     """Whether there is nothing to draw."""
     if isinstance(chart, LineChart):
-        return not any(finite(line.points) for line in chart.lines)
+        return not any(finite(line.points) for line in (*chart.lines, *chart.others))
     if isinstance(chart, (BarChart, IntervalChart)):
         return all(bar.value is None for bar in chart.bars)
     if isinstance(chart, DotChart):
@@ -195,8 +203,9 @@ def legend(chart: Chart) -> list[str]:
         reference = [chart.reference.label] if chart.reference else []
         if chart.is_band:
             return [f"median of {len(chart.lines)}", "lowest to highest", *reference]
-        several = len(chart.lines) > 1 or reference
-        return [*(line.label for line in chart.lines), *reference] if several else []
+        others = [counted(len(chart.others), "other")] if chart.others else []
+        several = len(chart.labels) > 1 or reference or others
+        return [*chart.labels, *others, *reference] if several else []
     if isinstance(chart, Timeline):
         kinds = dict.fromkeys(s.kind for row in chart.rows for s in row.spans)
         return [*kinds, *dict.fromkeys(m.kind for row in chart.rows for m in row.marks)]
@@ -229,6 +238,11 @@ def most_rows(chart: Chart) -> int:
 def rows_beyond(chart: Chart) -> int:
     """How many rows of a chart are not drawn, for there are too many."""
     return max(0, len(row_labels(chart)) - most_rows(chart))
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """`1 run`, `2 runs`, `1,200 runs`."""
+    return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def extremes(chart: Chart) -> str:

@@ -9,7 +9,7 @@ from rsctl.bench.gate import evaluate
 from rsctl.bench.results import Results, cell_label
 from rsctl.bench.verdict import Floor
 from rsctl.findings import RsctlError
-from rsctl.report.charts import Bar, Chart, IntervalChart
+from rsctl.report.charts import Bar, Chart, IntervalChart, counted
 from rsctl.report.html import NONE, Child, details, element, facts, items, paragraph, table
 from rsctl.report.page import Page
 from rsctl.stream.formatting import format_number
@@ -34,11 +34,11 @@ def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Fl
             "90 % interval and a two-sided exact permutation test.",
             class_="faint",
         ),
-        *_differences(comparison),
-        _table(comparison, shown),
+        *_verdict(sides[0], sides[-1], floors),
+        *_table(comparison, shown),
         page.figures(_charts(shown)),
         _others(comparison, shown),
-        *_verdict(sides[0], sides[-1], floors),
+        *_differences(comparison),
     )
 
 
@@ -46,7 +46,8 @@ def _differences(comparison: Comparison) -> list[Child]:
     if not comparison.differences:
         return []
     rows = [(d.name, _known(d.baseline), _known(d.candidate)) for d in comparison.differences[:60]]
-    title = f"They differ in {len(comparison.differences)} things beside what was measured"
+    count = counted(len(comparison.differences), "thing")
+    title = f"They differ in {count} beside what was measured"
     return [details(title, table(("", "first", "last"), rows))]
 
 
@@ -56,15 +57,41 @@ def _known(value: object) -> str:
 
 def _others(comparison: Comparison, shown: Sequence[Compared]) -> Child:
     others = [metric for metric in comparison.metrics if metric not in shown]
-    return details("Phases of the runs", _table(comparison, others)) if others else None
+    return details("Phases of the runs", *_table(comparison, others)) if others else None
 
 
-def _table(comparison: Comparison, metrics: Sequence[Compared]) -> Child:
+def _table(comparison: Comparison, metrics: Sequence[Compared]) -> list[Child]:
     sides = comparison.sides
     columns = [*range(len(sides))] if len(sides) <= _SIDES else [0, len(sides) - 1]
     head = ["metric", "cell", *(f"{sides[i].kind} {sides[i].label}" for i in columns)]
-    rows = [_row(m, columns) for m in metrics[:_ROWS]]
-    return table([*head, "effect", "90 % interval", "p", "remark"], rows)
+    head += ["effect", "90 % interval", "p", "remark"]
+    known = [metric for metric in metrics if not _lacks_data(metric)]
+    lacking = [metric for metric in metrics if _lacks_data(metric)]
+    parts: list[Child] = []
+    if known:
+        parts += _filled_table(head, [_row(m, columns) for m in known[:_ROWS]])
+    if lacking:
+        title = f"{counted(len(lacking), 'row')} without data on a side that is compared"
+        rows = [_row(m, columns) for m in lacking[:_ROWS]]
+        parts.append(details(title, *_filled_table(head, rows)))
+    return parts
+
+
+def _filled_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Child]:
+    """A table without the columns that are empty; one remark on all rows stands before it."""
+    remarks = {row[-1] for row in rows}
+    is_common = len(remarks) == 1 and len(rows) > 1 and "" not in remarks
+    columns = [
+        index
+        for index in range(len(head) - is_common)
+        if any(row[index] not in ("", NONE) for row in rows)
+    ]
+    remark = paragraph(f"All rows: {remarks.pop()}.", class_="faint") if is_common else None
+    return [remark, table([head[i] for i in columns], [[row[i] for i in columns] for row in rows])]
+
+
+def _lacks_data(metric: Compared) -> bool:
+    return metric.sides[0].value is None or metric.sides[-1].value is None
 
 
 def _row(metric: Compared, columns: Sequence[int]) -> list[str]:
@@ -103,7 +130,7 @@ def _charts(metrics: Sequence[Compared]) -> list[Chart]:
             for m in metrics
             if m.name == name and m.effect is not None
         ]
-        if bars:
+        if any(bar.low is not None for bar in bars):  # of one run a side there is nothing to see
             goal = next((m.goal for m in metrics if m.name == name and m.goal), None)
             better = {"max": "More is better.", "min": "Less is better."}.get(goal or "", "")
             axis = "% of the first side's mean, 90 % interval"

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rsctl.bench.figures import Figure, figures
+from rsctl.bench.figures import Figure
 from rsctl.bench.fingerprint import run_print
 from rsctl.bench.phases import Measured, phases_of
 from rsctl.costs.run_cost import cost_of
 from rsctl.findings import Finding
+from rsctl.report.reading import Curve, Readings, StepArrivals, read_values
 from rsctl.runs.findings import findings_of
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.reader import StateReader
-from rsctl.runs.records import RunRecord, replica_order
+from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
 from rsctl.runs.versions import versions_of
 from rsctl.stream.events import MetricEvent, StateEvent, parse_time
@@ -35,6 +36,11 @@ class RunData:
     is_rehearsed: bool
     states: Sequence[StateEvent]
     metrics: Mapping[str, Series]
+    """Of long series those values that a chart can show."""
+    headlines: Mapping[str, Sequence[MetricEvent]]
+    """Of each metric of the job the one series that stands for it, thinned likewise."""
+    curves: Mapping[str, Mapping[str, Curve]]
+    arrivals: Mapping[str, StepArrivals]
     phases: Mapping[str, Measured]
     cost: tuple[float | None, str | None]
     figures: Mapping[str, Figure]
@@ -66,23 +72,26 @@ class RunData:
         return (spec.unit if spec else None) or ""
 
 
-def collect(store: Store, run: RunRecord, locations: Mapping[str, str]) -> RunData:
-    """What is known of a run. Raises StoreError."""
-    metrics = _metrics(event for _, event in store.metrics(run.run))
-    first = min(
-        (events[0].time for name, series in metrics.items() if not name.startswith(MACHINES)
-         for events in series.values()),
-        default=None,
-    )  # fmt: skip
+def collect(
+    store: Store,
+    run: RunRecord,
+    locations: Mapping[str, str],
+    readings: Readings | None = None,
+) -> RunData:
+    """What is known of a run, whose values may have been read already. Raises StoreError."""
+    readings = readings or read_values(store, run)
     fixed, shown = run_print(store, run)
     return RunData(
         run=run,
         is_rehearsed=is_rehearsed(run.run),
         states=states_of(run.run),
-        metrics=metrics,
-        phases=phases_of(run, first),
+        metrics=readings.series(),
+        headlines=readings.headline_series(),
+        curves=readings.curves,
+        arrivals=readings.arrivals,
+        phases=phases_of(run, readings.figures.first),
         cost=cost_of(run),
-        figures=figures(store, run),
+        figures=readings.figures.figures(store),
         gradients=gradients_of(store, run),
         versions=versions_of(store, run.run),
         findings=findings_of(run.run),
@@ -96,13 +105,3 @@ def states_of(run: str) -> list[StateEvent]:
     """The states of a run and of its replicas, as its folder has them."""
     events = StateReader(RunFolder(run).states).read()
     return [event for event in events if isinstance(event, StateEvent)]
-
-
-def _metrics(events: Iterable[MetricEvent]) -> dict[str, dict[str, list[MetricEvent]]]:
-    found: dict[str, dict[str, list[MetricEvent]]] = {}
-    for event in events:
-        found.setdefault(event.name, {}).setdefault(event.replica, []).append(event)
-    return {
-        name: dict(sorted(series.items(), key=lambda item: replica_order(item[0])))
-        for name, series in found.items()
-    }

@@ -35,9 +35,11 @@ from rsctl.report.charts import (
     short,
     thinned,
 )
+from rsctl.report.descriptions import describe
 from rsctl.report.heat_map_drawing import draw_heat_map
 from rsctl.report.html import Markup, plain
 from rsctl.report.row_drawing import (
+    ROUND,
     draw_bars,
     draw_dots,
     draw_intervals,
@@ -45,6 +47,7 @@ from rsctl.report.row_drawing import (
     tick,
     tick_of,
 )
+from rsctl.report.scales import Scale, scale_of
 from rsctl.report.svg import inline_svg
 
 if TYPE_CHECKING:
@@ -54,13 +57,13 @@ if TYPE_CHECKING:
 Format = Literal["svg", "png"]
 
 _WIDTH = 5.4  # inches of 72 points: wide enough for a chart, narrow enough for a phone
+_WIDE = 16.5
 _LINE_HEIGHT = 2.7
 _SVG_DPI = 72  # of all that matplotlib writes as SVG
 _ROW_INCHES = 0.42
 _DENSE_ROW_INCHES = 0.155
 _FEW_POINTS = 64
 _HUGE = 1e100  # beyond it, and as near to 0, ends and ticks of an axis may not be numbers
-_LOG_FROM = 1e3  # times the lowest value
 _SETTINGS: Any = {
     "text.parse_math": False,
     "text.usetex": False,
@@ -95,11 +98,14 @@ def require_matplotlib() -> None:
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
 
 
-def page_svg(chart: Chart, prefix: str) -> Markup:
-    """A chart as an `<svg>` element of a page; `prefix` makes its ids unique there."""
-    with _figure(chart, is_file=False) as figure:
+def page_svg(chart: Chart, prefix: str, is_wide: bool = False) -> Markup:
+    """A chart as an `<svg>` element of a page; `prefix` makes its ids unique there.
+
+    A wide one is as wide as two others.
+    """
+    with _figure(chart, is_file=False, width=_WIDE if is_wide else _WIDTH) as figure:
         text = _svg(figure)
-    return inline_svg(text, prefix, chart.title)
+    return inline_svg(text, prefix, describe(chart))
 
 
 def file_bytes(chart: Chart, form: Format) -> bytes:
@@ -113,14 +119,14 @@ def file_bytes(chart: Chart, form: Format) -> bytes:
 
 
 @contextmanager
-def _figure(chart: Chart, is_file: bool) -> Iterator[Figure]:
+def _figure(chart: Chart, is_file: bool, width: float = _WIDTH) -> Iterator[Figure]:
     import matplotlib
     from matplotlib.figure import Figure
 
     with warnings.catch_warnings(), matplotlib.rc_context(_SETTINGS):
         warnings.simplefilter("ignore")  # a letter that the font lacks is the browser's to find
         more = 0.35 + 0.22 * ceil(len(legend(chart)) / 2) if is_file else 0.0
-        figure = Figure(figsize=(_WIDTH, _height(chart) + more), layout="constrained")
+        figure = Figure(figsize=(width, _height(chart) + more), layout="constrained")
         axes = figure.add_subplot()
         _DRAW[type(chart)](chart, axes)
         if is_file:
@@ -158,7 +164,9 @@ def _height(chart: Chart) -> float:
 
 
 def _draw_lines(chart: LineChart, axes: Axes) -> None:
-    shown = [finite(line.points) for line in chart.lines]
+    shown = [finite(line.points) for line in (*chart.others, *chart.lines)]
+    reference = chart.reference.points if chart.reference else []
+    scale = scale_of(chart)
     if chart.is_band:
         rows = [tuple(map(_drawable, row)) for row in band(chart.lines)]
         xs = [row[0] for row in rows]
@@ -168,29 +176,46 @@ def _draw_lines(chart: LineChart, axes: Axes) -> None:
         )
         axes.plot(xs, [r[2] for r in rows], color=color, linewidth=1.6)
     else:
-        for index, points in enumerate(shown):
-            _draw_line(axes, points, index)
-    if chart.reference:
-        across, up = zip(*chart.reference.points, strict=True)
+        for line in chart.others:
+            _draw_line(axes, finite(line.points), None, scale)
+        for line in chart.lines:
+            _draw_line(axes, finite(line.points), chart.labels.index(line.label), scale)
+    if reference:
+        across, up = zip(*reference, strict=True)
         axes.plot(across, up, color=palette.FAINT.light, linewidth=1.2, dashes=(2, 2))
-    reference = chart.reference.points if chart.reference else []
     values = [_drawable(y) for points in [*shown, reference] for _, y in points]
-    _scale_y(chart, axes, values)
+    _scale_y(chart, axes, values, scale)
     axes.set_xlabel(short(chart.x))
     axes.grid(True, linewidth=0.7)
     _whole_ticks(axes, [x for points in shown for x, _ in points])
 
 
-def _draw_line(axes: Axes, points: Sequence[tuple[float, float]], index: int) -> None:
+def _draw_line(
+    axes: Axes, points: Sequence[tuple[float, float]], index: int | None, scale: Scale
+) -> None:
+    """A line; one without an index is thin. What is beyond the axis is a mark at its end."""
     if not points:
         return
-    color, dashes = palette.series(index)
+    color, dashes = (palette.FAINT, ()) if index is None else palette.series(index)
+    width, alpha = (0.8, 0.35) if index is None else (1.6, 1.0)
     kept = thinned(points)
     xs = [x for x, _ in kept]
     ys = [_drawable(y) for _, y in kept]
     style: dict[str, Any] = {"dashes": dashes} if dashes else {}
-    marker = "o" if len(kept) <= 12 else None
-    axes.plot(xs, ys, color=color.light, linewidth=1.6, marker=marker, markersize=3.5, **style)
+    marker = "o" if len(kept) <= 12 and index is not None else None
+    axes.plot(
+        *(xs, ys), color=color.light, linewidth=width, alpha=alpha, marker=marker, **style,
+        markersize=3.5,
+    )  # fmt: skip
+    for end, sign, is_beyond in (
+        (scale.high, "^", lambda y: y > scale.high),
+        (scale.low, "v", lambda y: y < scale.low),
+    ):
+        beyond = [x for x, y in kept if is_beyond(y)] if scale.beyond else []
+        axes.plot(
+            *(beyond, [end] * len(beyond)), color=color.light, marker=sign, linestyle="none",
+            markersize=6, clip_on=False,
+        )  # fmt: skip
 
 
 def _drawable(value: float) -> float:
@@ -198,17 +223,22 @@ def _drawable(value: float) -> float:
     return near if abs(near) >= 1 / _HUGE else 0.0
 
 
-def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float]) -> None:
+def _scale_y(chart: LineChart, axes: Axes, values: Sequence[float], scale: Scale) -> None:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    is_log = not chart.from_zero and low > 0 and high / low >= _LOG_FROM
-    if is_log:
+    if scale.beyond:
+        low, high = _drawable(scale.low), _drawable(scale.high)
+    if scale.is_log:
         axes.set_yscale("log")
+        if scale.beyond:
+            axes.set_ylim(low, high)
     elif chart.from_zero:
         axes.set_ylim(0, (high * 1.06) or 1)
     elif low == high:
         axes.set_ylim(low - (abs(low) * 0.1 or 1), high + (abs(high) * 0.1 or 1))
+    elif scale.beyond:
+        axes.set_ylim(low, high)
     axes.set_title(
-        short(chart.y, 52) + (", logarithmic" if is_log else ""),
+        short(chart.y, 52) + (", logarithmic" if scale.is_log else ""),
         loc="left",
         fontsize=11,
         color=palette.FAINT.light,
@@ -229,13 +259,13 @@ def _whole_ticks(axes: Axes, xs: Sequence[float]) -> None:
     if is_whole and _are_apart(few):
         axes.set_xticks(few)
     else:
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole))
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=is_whole, steps=ROUND))
     axes.xaxis.set_major_formatter(FuncFormatter(tick))
     if axes.get_yscale() == "log":
         axes.yaxis.set_major_formatter(FuncFormatter(tick))
         axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=ROUND))
         low, high = axes.get_ylim()
         axes.yaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
     if xs and min(xs) == max(xs):
@@ -283,4 +313,6 @@ def line_style(chart: Chart, index: int) -> tuple[palette.Color, tuple[float, ..
             return palette.FAINT, (2, 2)
         if chart.is_band:
             return palette.SERIES[0], (() if index == 0 else (0.5, 0.5))
+        if index >= len(chart.labels):
+            return palette.FAINT, ()
     return palette.series(index % LINES)

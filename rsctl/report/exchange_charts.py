@@ -8,8 +8,9 @@ from statistics import median
 from typing import Any
 
 from rsctl.report.charts import Bar, BarChart, Chart
-from rsctl.report.data import RunData, Series
+from rsctl.report.data import RunData
 from rsctl.report.run_charts import byte_unit, over_time
+from rsctl.runs.records import replica_order
 from rsctl.stream.gradients import REDUCER
 
 DELAYS = 20
@@ -129,20 +130,15 @@ def _delays(title: str, axis: str, delays: Mapping[str, float], note: str = "") 
 
 def _behind(data: RunData) -> dict[str, float]:
     """By replica, the median of its delay behind the first one that logs the same step."""
-    best: Series = {}
-    for name in data.logged():
-        series = data.metrics[name]
-        with_steps = {r: v for r, v in series.items() if sum(e.step is not None for e in v) > 1}
-        best = max(best, with_steps, key=len)
-    if len(best) < 2:
-        return {}
-    times: dict[int, dict[str, float]] = {}
-    for replica, events in best.items():
-        for event in events:
-            seconds = data.seconds(event.time)
-            if event.step is not None and seconds is not None:
-                times.setdefault(event.step, {})[replica] = seconds
-    shared = [step for step in times.values() if len(step) == len(best)]
-    if not shared:
-        return {}
-    return {r: median(step[r] - min(step.values()) for step in shared) for r in best}
+    shared: list[Mapping[str, str]] = []
+    for arrivals in data.arrivals.values():
+        most = max((len(found) for found in arrivals.times.values()), default=0)
+        complete = [found for found in arrivals.times.values() if len(found) == most > 1]
+        if (most, len(complete)) > (len(shared[0]) if shared else 0, len(shared)):
+            shared = complete
+    delays: dict[str, list[float]] = {}
+    for times in shared:
+        known = {r: s for r, time in times.items() if (s := data.seconds(time)) is not None}
+        for replica in sorted(known, key=replica_order):
+            delays.setdefault(replica, []).append(known[replica] - min(known.values()))
+    return {replica: median(behind) for replica, behind in delays.items()}

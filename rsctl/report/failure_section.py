@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
+from rsctl.report.charts import counted
 from rsctl.report.data import RunData
 from rsctl.report.html import Markup, element, items, join, paragraph, preformatted, section
 from rsctl.runs.records import RunRecord
 from rsctl.stream.events import Failure, seconds_between
 
 FAILURE_LINES = 40
+_NAMED = 8  # replicas that failed in the wake of the first
 
 
 def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
@@ -23,7 +25,7 @@ def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
         for c in failure.causes
     ]
     others = [r.replica for r in run.replicas if r.replica != failure.replica and r.exit_code]
-    wake = ", ".join(others[:20]) + (f" and {len(others) - 20} more" if others[20:] else "")
+    wake = ", ".join(others) if len(others) <= _NAMED else counted(len(others), "other")
     return section(
         "First failure",
         element(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
-from statistics import fmean
 
 from rsctl.report.charts import LINES, Chart, HeatMap, Line, LineChart
 from rsctl.report.data import RunData
@@ -32,7 +30,9 @@ def gpu_charts(data: RunData) -> Iterator[Chart]:
     for where, series in _by_chart(found.get("memory_bytes", {})):
         yield _with_total(bytes_over_time(data, f"GPU memory{where}", series), series, total)
     if used and _is_divided(used) and len(used) > NODES:
-        yield _mean_use(used)  # last, for it is tall: on paper a row of charts is never divided
+        yield _mean_use(
+            data, used
+        )  # last, for it is tall: on paper a row of charts is never divided
 
 
 def _gpus(data: RunData) -> dict[str, dict[str, dict[int, Sequence[MetricEvent]]]]:
@@ -68,7 +68,7 @@ def _by_chart(gpus: Gpus) -> Iterator[tuple[str, dict[str, Sequence[MetricEvent]
     )
 
 
-def _mean_use(gpus: Gpus) -> HeatMap:
+def _mean_use(data: RunData, gpus: Gpus) -> HeatMap:
     indices = sorted({index for own in gpus.values() for index in own})
     return HeatMap(
         title="GPU in use, on average",
@@ -77,14 +77,15 @@ def _mean_use(gpus: Gpus) -> HeatMap:
         rows=list(gpus),
         column_key="GPU",
         columns=[str(index) for index in indices],
-        values=[[_mean(own.get(index, ())) for index in indices] for own in gpus.values()],
+        values=[[_mean(data, replica, index) for index in indices] for replica in gpus],
         note="% of the time, mean of all readings; brighter is more.",
     )
 
 
-def _mean(events: Sequence[MetricEvent]) -> float | None:
-    values = [event.value for event in events if isfinite(event.value)]
-    return round(fmean(values), 1) if values else None
+def _mean(data: RunData, replica: str, index: int) -> float | None:
+    curve = data.curves.get(f"node.gpu{index}.util_percent", {}).get(replica)
+    mean = curve.mean if curve else None
+    return None if mean is None else round(mean, 1)
 
 
 def _total(totals: Gpus) -> float | None:

@@ -11,6 +11,7 @@ from rsctl.report.charts import (
     Chart,
     LineChart,
     Timeline,
+    counted,
     extremes,
     is_empty,
     legend,
@@ -28,6 +29,7 @@ from rsctl.report.html import (
     plain,
     table,
 )
+from rsctl.report.scales import beyond_note
 
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -62,16 +64,25 @@ class Page:
         self.charts.append(chart)
         caption = element("figcaption", chart.title, _legend(chart))
         beyond = rows_beyond(chart)
-        left = f"Not drawn: {beyond} more rows." if beyond else ""
-        text = " ".join(filter(None, [chart.note, extremes(chart), left]))
+        left = f"Not drawn: {counted(beyond, 'more row')}." if beyond else ""
+        far = beyond_note(chart) if isinstance(chart, LineChart) else ""
+        text = " ".join(filter(None, [chart.note, extremes(chart), far, left]))
         note = paragraph(text, class_="faint") if text else None
         head, rows, total = data_table(chart)
         shown = f", {len(rows)} of {total:,} rows" if total > len(rows) else ""
-        drawing = page_svg(chart, f"c{len(self.charts)}-")
+        drawings = [page_svg(chart, f"c{len(self.charts)}-")]
+        is_wide = isinstance(chart, Timeline)
+        if is_wide:  # for phones the narrow one, which has letters of a legible size there
+            wide = page_svg(chart, f"w{len(self.charts)}-", is_wide=True)
+            drawings = [
+                element("div", drawings[0], class_="narrow"),
+                element("div", wide, class_="broad"),
+            ]
         data = details(f"Data as a table{shown}", table(head, rows))
-        return element("figure", caption, drawing, note, data)
+        wide_class = "wide" if is_wide else None
+        return element("figure", caption, *drawings, note, data, class_=wide_class)
 
-    def html(self, title: str, introduction: Sequence[Child]) -> str:
+    def html(self, title: str, introduction: Sequence[Child], remark: str) -> str:
         """The whole document."""
         style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
         colors = (
@@ -93,6 +104,7 @@ class Page:
             element("header", element("h1", title), *introduction),
             element("nav", items(links), aria_label="Sections") if links[1:] else None,
             element("main", *self._sections),
+            element("footer", paragraph(remark, class_="faint")),
         ]
         document = element("html", element("head", head), element("body", *body), lang="en")
         return f"<!doctype html>\n{document}\n"

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+ROUND = (1, 2, 2.5, 5, 10)
+"""The steps between ticks, times a power of ten."""
+
+
 def _rows(chart: Chart, axes: Axes) -> None:
     """Rows from above. Each has its label above it, so that long ones have the whole width; many
     with short ones have them at their left."""
@@ -124,7 +128,7 @@ def draw_intervals(chart: IntervalChart, axes: Axes) -> None:
 def _value_axis(axes: Axes, title: str) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=ROUND))
     low, high = axes.get_xlim()
     axes.xaxis.set_major_formatter(FuncFormatter(tick_of(high - low)))
     axes.set_xlabel(short(title, 52))

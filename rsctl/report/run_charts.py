@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rsctl.report.charts import (
@@ -17,10 +16,11 @@ from rsctl.report.charts import (
     Span,
     Timeline,
     TimelineRow,
+    counted,
     time_unit,
 )
 from rsctl.report.data import RunData, Series
-from rsctl.stream.events import MetricEvent, StateEvent
+from rsctl.stream.events import MetricEvent, StateEvent, now
 
 METRICS = 12
 """Metrics of the job that are drawn at most."""
@@ -44,6 +44,8 @@ def timeline(data: RunData) -> Timeline:
     names = _in_order(data)
     by_replica = {n: [e for e in data.states if e.replica == n] for n in names}
     last = max((s for e in data.states if (s := data.seconds(e.time)) is not None), default=0.0)
+    if data.run.ended is None:
+        last = max(last, data.seconds(now()) or 0.0)
     rows = [TimelineRow("the job", _spans(data, own, last, 0.0), _marks(data, own))]
     for name, events in by_replica.items():
         marks = _marks(data, events)
@@ -106,7 +108,7 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
         series = data.metrics[name]
         steps = [Line(r, _by_step(events)) for r, events in series.items()]
         steps = [line for line in steps if line.points]
-        note = _left_out(series)
+        note = _left_out(data, name)
         if steps:
             yield LineChart(f"{name} over steps", "step", axis, steps, note=note)
         yield over_time(data, f"{name} over time", axis, series, note=note)
@@ -114,19 +116,24 @@ def metric_charts(data: RunData) -> Iterator[Chart]:
 
 def _by_step(events: Sequence[MetricEvent]) -> list[Point]:
     points = [(float(e.step), e.value) for e in events if e.step is not None]
+    return in_order(points)
+
+
+def in_order(points: Iterable[Point]) -> list[Point]:
+    """Points by x. Those of one x stay as they came: by y they would be the teeth of a saw."""
     return sorted(points, key=lambda point: point[0])
 
 
-def _left_out(series: Series) -> str:
-    strange = [
-        f"{event.value:g} at step {event.step}" if event.step is not None else f"{event.value:g}"
-        for events in series.values()
-        for event in events
-        if not math.isfinite(event.value)
-    ]
-    if not strange:
+def _left_out(data: RunData, name: str) -> str:
+    """How many values of a metric cannot be drawn, and the first of them."""
+    curves = [curve for curve in data.curves[name].values() if curve.strange]
+    if not curves:
         return ""
-    return f"Not drawn: {len(strange)} values that are not finite, the first {strange[0]}."
+    first = min((curve.strange[0] for curve in curves), key=lambda event: event.time)
+    count = counted(sum(curve.strange_count for curve in curves), "value")
+    where = f" at step {first.step}" if first.step is not None else ""
+    verb = "is" if count.startswith("1 ") else "are"
+    return f"Not drawn: {count} that {verb} not finite, the first {first.value:g}{where}."
 
 
 def over_time(
@@ -157,7 +164,7 @@ def _time_chart(
     last = max((x for points in timed.values() for x, _ in points), default=1.0)
     divisor, unit = time_unit(last)
     lines = [
-        Line(name, sorted((x / divisor, y / scale) for x, y in points))
+        Line(name, in_order((x / divisor, y / scale) for x, y in points))
         for name, points in timed.items()
         if points
     ]

@@ -23,6 +23,8 @@ def now() -> str:
 
 def parse_time(text: str) -> datetime:
     """An event's time as an aware datetime. Raises ValueError."""
+    if len(text) == 27 and text[4] + text[7] + text[10] + text[19] + text[26] == "--T.Z":
+        return datetime.fromisoformat(text[:26]).replace(tzinfo=timezone.utc)  # ten times as fast
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
 
 
@@ -52,7 +54,7 @@ class StateEvent(msgspec.Struct, tag="state", kw_only=True, frozen=True):
     reason: Optional[str] = None
 
 
-class MetricEvent(msgspec.Struct, tag="metric", kw_only=True, frozen=True):
+class MetricEvent(msgspec.Struct, tag="metric", kw_only=True, gc=False, frozen=True):
     """One value of one metric. `step` is None where the log does not have it."""
 
     time: str
