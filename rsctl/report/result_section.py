@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from rsctl.bench.figures import Figure
 from rsctl.report.charts import counted
@@ -37,7 +38,9 @@ def cost_text(cost: tuple[float | None, str | None]) -> str:
 def result_cards(data: RunData) -> Markup:
     """The state, how long it took, its cost, and the last and the best value of each metric."""
     run = data.run
-    took = format_duration(seconds_between(run.created, run.ended or now()))
+    took = "not known"
+    with suppress(ValueError):  # a time that is not one
+        took = format_duration(seconds_between(run.created, run.ended or now()))
     of = "since the submission" if run.ended is None else "from the submission to the end"
     why = run.reason or (f"exit code {run.exit_code}" if run.exit_code is not None else None)
     cost = f"{data.cost[0]:,.2f} USD" if data.cost[0] is not None else None

@@ -53,6 +53,8 @@ def cells(figure: ElementTree.Element) -> list[list[str | None]]:
 def height(figure: ElementTree.Element) -> float:
     """Of the drawing, which is 388 wide."""
     drawing = figure.find("./svg")
+    if drawing is None:
+        drawing = figure.find("./div[@class='narrow']/svg")
     assert drawing is not None
     return float(drawing.attrib["viewBox"].split()[3])
 
@@ -114,7 +116,7 @@ def big_run(make_run: Make) -> MadeRun:
 def test_all_of_64_replicas_are_drawn_on_one_page(rsctl: Cli, big_run: MadeRun) -> None:
     page = text_of(rsctl, "@last")
     states = figure(page, "States of the job and its replicas")
-    drawn = [text.text for text in states.iterfind("./svg//text")]
+    drawn = [text.text for text in states.iterfind("./div[@class='narrow']/svg//text")]
     assert [name for name in big_run.replicas if name not in drawn] == []
     assert "more rows" not in "".join(states.itertext())
     assert height(states) < 2.2 * 388  # printed at half the width of a page
@@ -135,7 +137,7 @@ def test_of_more_than_are_drawn_the_one_that_failed_is(rsctl: Cli, make_run: Mak
     failure = Failure(replica="worker-199", time=at(8), exit_code=1, lines=[], causes=[])
     made.fail(9, failure)
     states = figure(text_of(rsctl, "@last"), "States of the job and its replicas")
-    drawn = [text.text for text in states.iterfind("./svg//text")]
+    drawn = [text.text for text in states.iterfind("./div[@class='narrow']/svg//text")]
     assert drawn.index("worker-199") < drawn.index("worker-0")
     assert "Not drawn: 71 more rows." in "".join(states.itertext())
 
