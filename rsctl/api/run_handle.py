@@ -239,8 +239,10 @@ class Run:
         return fetch_results(self.record, folder, choice, on_progress)
 
     def disk_use(self) -> int:
-        """Bytes that its folder takes on this machine."""
-        return disk_use(run_directory(self.id))
+        """Bytes that its folder and its metrics in the database take on this machine."""
+        with closing(Store()) as store:
+            metrics = store.disk_uses(self.id).get(self.id, 0)
+        return disk_use(run_directory(self.id)) + metrics
 
     def result(self, exit_code: int | None = None) -> ResultEvent:
         """How it ended, as far as is known, as the last event of those who follow it."""

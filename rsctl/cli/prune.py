@@ -119,6 +119,9 @@ def _write(prune: Prune, is_dry: bool) -> None:
         write_table([_HEAD, *map(_row, prune.items)])
     for name, reason in prune.kept:
         print_message(f"{name} stays: {reason}")
+    if prune.shrunk:
+        now = format_bytes(prune.database_bytes)
+        print_message(f"the database is {format_bytes(prune.shrunk)} smaller, and takes {now}")
     if not prune.items:
         print_message("nothing to remove")
         return

@@ -13,7 +13,8 @@ Kind = Literal["run", "bench", "folder", "bucket", "image"]
 
 
 class Item(msgspec.Struct, kw_only=True):
-    """Something that goes. `size` is in bytes on disk, `runs` are those of a bench.
+    """Something that goes. `size` is in bytes on disk, with the run's part of the database; `runs`
+    are those of a bench.
 
     A folder is what is left of a run or bench that the store does not know any more. A bucket is
     the folder that stands for one in rehearsals. Of an image, `ended` is when it was built.

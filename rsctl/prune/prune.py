@@ -13,6 +13,7 @@ from rsctl.prune.leftovers import bucket_items, folder_items
 from rsctl.prune.removal import remove
 from rsctl.prune.selection import Selection
 from rsctl.runs.store import Store
+from rsctl.runs.store_errors import StoreError
 
 
 class Prune:
@@ -21,6 +22,7 @@ class Prune:
     def __init__(self, store: Store, limits: Limits) -> None:
         self._store, self._limits = store, limits
         self._images: dict[str, BuiltImage] = {}
+        self.database_bytes, self.shrunk = store.disk_use(), 0
         self.items: list[Item] = []
         self.kept: list[Kept] = []
         self.problems: list[RsctlError] = []
@@ -56,6 +58,16 @@ class Prune:
                 self.items.append(item)
             else:
                 self.kept.append(kept)
+        self._shrink()
+
+    def _shrink(self) -> None:
+        """Have the database take no more than its records need."""
+        try:
+            self.shrunk = self._store.shrink()
+        except StoreError as problem:
+            why = "it is in use" if "locked" in str(problem) else str(problem)
+            self.kept.append(Kept("the database", f"{why}; the next prune makes it smaller"))
+        self.database_bytes = self._store.disk_use()
 
     def _remove(self, item: Item, program: str | None) -> Kept | None:
         if item.kind != "image" or program is None:
@@ -65,7 +77,7 @@ class Prune:
 
     @property
     def bytes(self) -> int:
-        """What goes takes so much on the disk."""
+        """What goes takes so much on the disk, its part of the database too."""
         return sum(item.size for item in self.items)
 
     def shown(self, is_dry: bool) -> dict[str, Any]:
@@ -73,6 +85,7 @@ class Prune:
         return {
             "dry_run": is_dry,
             "bytes": self.bytes,
+            "database_bytes": self.database_bytes,
             "removed": self.items,
             "kept": [{"name": name, "reason": reason} for name, reason in self.kept],
         }

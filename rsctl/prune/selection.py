@@ -29,6 +29,7 @@ class Selection:
     def __init__(self, store: Store, limits: Limits) -> None:
         self.kept: list[Kept] = []
         self._limits = limits
+        self._sizes = store.disk_uses()
         self._benches = Benches(store).benches()
         self._runs = {run.run: with_final_state(run) for run in store.runs()}
         self._newest = set(list(self._runs)[: limits.newest])
@@ -123,7 +124,8 @@ class Selection:
         return Item(kind="run", name=run.run, size=size, state=run.state, ended=ended)
 
     def _size(self, run: str) -> int:
-        return disk_use(RunFolder(run).path, () if self._limits.has_results else RESULTS)
+        kept = () if self._limits.has_results else RESULTS
+        return disk_use(RunFolder(run).path, kept) + self._sizes.get(run, 0)
 
 
 def has_ended(store: Store, run: str) -> bool:

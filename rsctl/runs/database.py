@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 
 from rsctl.findings import ExitCode, error
+from rsctl.runs.disk_use import disk_use
 from rsctl.runs.home import private_file, private_folder
 from rsctl.runs.migrations import VERSION, migrate
 from rsctl.runs.store_errors import DiskFull, StoreError, is_full
 
 BUSY_SECONDS = 30.0
+_LEAST_SHRUNK = 1 << 20  # bytes
+_PART_SHRUNK = 0.1
 
 
 class Database:
@@ -45,6 +48,30 @@ class Database:
     def close(self) -> None:
         """Close the database."""
         self._db.close()
+
+    def disk_use(self) -> int:
+        """Bytes on disk, with what has not moved from its log into the file yet."""
+        files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+        return sum(disk_use(file) for file in files)
+
+    def shrink(self) -> int:
+        """Give the space of removed records back to the disk, if there is much of it.
+
+        Returns the bytes that the database takes less. It is locked for writers meanwhile. Row
+        numbers stay: SQLite keeps those of tables that have an index, and cursors point to them.
+        """
+        with self._explaining():
+            db = self._writable()
+            pages, free, size = (
+                int(db.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            if free * size < _LEAST_SHRUNK or free < pages * _PART_SHRUNK:
+                return 0
+            before = self.disk_use()
+            db.execute("VACUUM")
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return max(0, before - self.disk_use())
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

@@ -145,6 +145,16 @@ class Store(Database):
                 MetricEvent(time=time, replica=replica, name=name, step=step, value=float(value)),
             )
 
+    def disk_uses(self, run: str | None = None) -> dict[str, int]:
+        """By run, about how many bytes of the database its metrics take; or of one run alone."""
+        size = "length(time) + length(replica) + length(name) + 2 * length(run) + 36"
+        where = "WHERE run=?" if run is not None else ""
+        rows = self._rows(
+            f"SELECT run, sum({size}) FROM metrics {where} GROUP BY run",  # noqa: S608
+            *([run] if run is not None else []),
+        )
+        return {name: int(size) for name, size in rows}
+
     def latest(self, run: str, prefix: str) -> dict[str, dict[str, float]]:
         """By replica, the last value of each metric whose name begins with `prefix`, less that."""
         rows = self._rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def test_nothing_to_remove(rsctl: Cli) -> None:
     assert rsctl("prune", "-o", "json").json == {
         "dry_run": False,
         "bytes": 0,
+        "database_bytes": Store().disk_use(),
         "removed": [],
         "kept": [],
     }
@@ -299,7 +301,6 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
     assert done.code == 3
     assert [item["name"] for item in done.json["removed"]] == ["job-bbbbbb"]
     assert "error: job-aaaaaa is forgotten, but " in done.err
-    monkeypatch.undo()
 
 
 def test_a_link_in_place_of_a_runs_folder_leads_nowhere(
@@ -323,3 +324,55 @@ def test_the_disk_use_of_runs(rsctl: Cli, make_run: Make) -> None:
     head, row = rsctl("list", "-v").out.splitlines()
     assert head.index("DISK") + 4 == row.index("MB") + 2
     assert "DISK" not in rsctl("list").out
+
+
+def _with_metrics(made: MadeRun, count: int) -> MadeRun:
+    made.metrics((3.0, "loss", 1.0, {"step": step}) for step in range(count))
+    return made.succeed(5)
+
+
+def test_the_database_shrinks_and_row_numbers_stay(rsctl: Cli, make_run: Make) -> None:
+    """The cursors of trackers are row numbers."""
+    for number in range(3):
+        _with_metrics(make_run(f"job-{number:06}", second=number / 10), 20_000)
+    kept = make_run("job-zzzzzz", second=1)
+    _with_metrics(kept, 50)
+    before = Store().disk_use()
+    rows = list(Store().metrics(kept.run))
+    listed = {run["run"]: run["disk"] for run in rsctl("list", "-v", "-o", "json").json["runs"]}
+    assert listed["job-000000"] > 20_000 * 50
+    done = rsctl("prune", "--keep", "1", "-o", "json")
+    assert (done.code, done.json["kept"]) == (0, [])
+    assert runs_of_store() == [kept.run]
+    after = Store().disk_use()
+    assert done.json["database_bytes"] == after < 300_000 < before
+    assert done.json["bytes"] > 60_000 * 50
+    assert list(Store().metrics(kept.run)) == rows
+
+
+def test_space_that_an_older_version_has_left_is_given_back(rsctl: Cli, make_run: Make) -> None:
+    made = _with_metrics(make_run("job-aaaaaa"), 30_000)
+    with made.store.transaction() as db:
+        db.execute("DELETE FROM metrics")
+    done = rsctl("prune", "--keep", "1")
+    assert re.fullmatch(
+        r"the database is [0-9.]+ MB smaller, and takes [0-9.]+ kB\nnothing to remove\n", done.err
+    )
+
+
+def test_a_database_in_use_shrinks_another_time(
+    rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _with_metrics(make_run("job-aaaaaa"), 30_000)
+    real = Store._explaining
+
+    def locked(self: Store) -> int:
+        import sqlite3
+
+        with real(self):
+            raise sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr(Store, "shrink", locked)
+    done = rsctl("prune", "--keep", "0")
+    assert done.code == 0
+    assert "the database stays: it is in use; the next prune makes it smaller" in done.err
