@@ -31,10 +31,16 @@ def phases_of(run: Run, first_value: str | None) -> dict[str, Measured]:
     return {
         "queue": _between(submitted, starting or running, "it was not seen to start"),
         "start": _between(starting, running, "its start was not seen"),
-        "first_step": _between(running, later, "its log has no metric"),
+        "first_step": _between(running, later, _why_no_first(first_value, running)),
         "time": _between(running, run.ended, "it has not run to its end"),
         "total": _between(run.created, run.ended, "it has not ended"),
     }
+
+
+def _why_no_first(first_value: str | None, running: str | None) -> str:
+    if first_value is None:
+        return "its log has no metric"
+    return "its first metric is from before it ran" if running else "it was not seen to run"
 
 
 class StepDurations:

@@ -10,6 +10,7 @@ import msgspec
 from rsctl.bench.figures import figures
 from rsctl.bench.records import Bench, Cell
 from rsctl.costs.run_cost import cost_of
+from rsctl.export.arguments import arguments_of
 from rsctl.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
@@ -21,6 +22,9 @@ TABLES: tuple[TableName, ...] = ("runs", "figures", "metrics", "telemetry")
 
 CELL = "cell."
 """What the columns of a matrix's values begin with, before the key path."""
+
+MOST_ARGUMENTS = 200
+"""Arguments with a column of their own at most."""
 
 _UNITS = (("_bytes", "B"), ("_percent", "%"), ("_seconds", "s"), ("_ms", "ms"))
 _UNITS_WITHIN = {"gbit_per_second": "Gbit/s"}
@@ -77,7 +81,8 @@ def make_table(name: TableName, store: Store, sources: Sequence[Source]) -> Tabl
 
 
 class _SharedColumns:
-    """What every table has: the run, and where it belongs to a bench, its part of that."""
+    """What every table has: the run, where it belongs to a bench, its part of that, and its
+    arguments."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.columns = [Column("run", "text")]
@@ -87,11 +92,20 @@ class _SharedColumns:
         keys = list(dict.fromkeys(key for source in sources for key in source.cell))
         self._cells = {key: column_type([s.cell.get(key) for s in sources]) for key in keys}
         self.columns += [Column(CELL + key, kind) for key, kind in self._cells.items()]
+        self._found = {s.run.run: arguments_of(s.run, s.cell) for s in sources}
+        names = list(dict.fromkeys(name for found in self._found.values() for name in found))
+        self._arguments = {
+            name: column_type([found.get(name) for found in self._found.values()])
+            for name in names[:MOST_ARGUMENTS]
+        }
+        self.columns += [Column(name, kind) for name, kind in self._arguments.items()]
 
     def values(self, source: Source) -> Row:
         bench: Row = [source.bench, source.repetition] if self._has_benches else []
         cells = [cast(source.cell.get(key), kind) for key, kind in self._cells.items()]
-        return [source.run.run, *bench, *cells]
+        found = self._found[source.run.run]
+        arguments = [cast(found.get(name), kind) for name, kind in self._arguments.items()]
+        return [source.run.run, *bench, *cells, *arguments]
 
 
 _RUNS = [

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from rsctl.clients.private import in_clear, is_private
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
-from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError
+from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
 
 _CONNECT_SECONDS = 5.0
 _PARAMETERS_AT_ONCE = 100
@@ -135,7 +135,7 @@ class MlflowServer:
         try:
             yield
         except MlflowException as problem:
-            raise TrackerError(str(problem).partition("\n")[0][:300]) from None
+            raise TrackerError(one_line(problem)) from None
 
 
 def _check_reachable(host: str, port: int) -> None:

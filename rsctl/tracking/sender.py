@@ -20,7 +20,7 @@ from rsctl.stream.sanitize import sanitize_line
 from rsctl.targets import in_cloud
 from rsctl.tracking.cursor import Cursor, CursorFile, plan_of
 from rsctl.tracking.run_files import run_files
-from rsctl.tracking.tracker import Point, Result, TrackedRun, Tracker
+from rsctl.tracking.tracker import Point, Result, TrackedRun, Tracker, one_line
 
 _ROWS = 1000
 
@@ -61,7 +61,7 @@ class Sender:
     def failed(self, problem: str) -> None:
         """Record that a call failed; what it was to send is sent again by the next one."""
         self._tracker = None  # what has failed may be in any state
-        self._write(replace(self.cursor, problem=sanitize_line(problem)[:500], tried=now()))
+        self._write(replace(self.cursor, problem=sanitize_line(one_line(problem)), tried=now()))
 
     def _known(self) -> RunRecord | None:
         run = self._store.get(self._run)
@@ -145,8 +145,8 @@ def _unix_time(text: str) -> float:
 
 def _is_complete(store: Store, run: RunRecord) -> bool:
     """Whether nothing more can come of a run that has ended."""
-    if in_cloud(run.url) is None:
-        return True
+    if in_cloud(run.url) is None or run.url == f"{run.target}://{run.run}":
+        return True  # of this machine, or refused: no job of a cloud has a log
     kept = store.progress(run.run)
     return bool(kept and msgspec.json.decode(kept).get("is_complete"))
 

@@ -4,6 +4,8 @@ A file on this machine grows; what a killed process has written beyond its curso
 written again. An object in a bucket cannot grow, so it is replaced by a longer one, from a copy in
 the run's folder, until it has a megabyte; then the next one begins. TensorBoard reads the files of
 a folder in the order of their names.
+
+The result stands at the end. What comes after it takes its place, and the result is written again.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from rsctl.tracking.tracker import Point, Result, State, TrackedRun
 
 _SEGMENT_BYTES = 1 << 20
 _BUCKET_SECONDS = 15.0
+_BEFORE_RESULT = "before_result"
 
 
 class TensorBoardFolder:
@@ -39,11 +42,14 @@ class TensorBoardFolder:
 
     def send(self, points: Sequence[Point], state: State) -> None:
         """See Tracker."""
+        _drop_result(state)
         append(self._file, records(points), state)
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
-        append(self._file, last_records(self._run, result), state)
+        _drop_result(state)
+        before = append(self._file, last_records(self._run, result), state)
+        state[_BEFORE_RESULT] = before
 
 
 class TensorBoardBucket:
@@ -70,20 +76,33 @@ class TensorBoardBucket:
 
     def send(self, points: Sequence[Point], state: State) -> None:
         """See Tracker."""
+        _drop_result(state)
         self._add(records(points), state)
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
-        self._add(last_records(self._run, result), state)
+        _drop_result(state)
+        before = self._add(last_records(self._run, result), state)
+        state[_BEFORE_RESULT] = before
 
-    def _add(self, data: bytes, state: State) -> None:
-        """Replace the last object by a longer one, or begin the next; the same if called again."""
+    def _add(self, data: bytes, state: State) -> int:
+        """Replace the last object by a longer one, or begin the next; the same if called again.
+
+        Returns where in it these data begin.
+        """
         if state.get("size", 0) > _SEGMENT_BYTES:
             state.update(size=0, segment=state.get("segment", 0) + 1)
-            data = version_record(self._run.created) + data
-        append(self._copy, data, state)
+            append(self._copy, version_record(self._run.created), state)
+        before = append(self._copy, data, state)
         name = f"{self._folder}/{event_file_name(self._run, state.get('segment', 0))}"
         self._bucket.replace(name, self._copy.read_bytes(), "application/octet-stream")
+        return before
+
+
+def _drop_result(state: State) -> None:
+    """Have what is written next take the place of a result that was written before."""
+    if _BEFORE_RESULT in state:
+        state["size"] = state.pop(_BEFORE_RESULT)
 
 
 def event_file_name(run: TrackedRun, segment: int) -> str:
@@ -113,10 +132,10 @@ def last_records(run: TrackedRun, result: Result) -> bytes:
     return data + b"".join(scalar_record(result.seconds, 0, n, v) for n, v in figures.items())
 
 
-def append(file: Path, data: bytes, state: State) -> None:
+def append(file: Path, data: bytes, state: State) -> int:
     """Write after what the state knows of, over what a killed process has left there.
 
-    Raises OSError.
+    Returns where these data begin. Raises OSError.
     """
     size = state.get("size", 0)
     opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -128,3 +147,4 @@ def append(file: Path, data: bytes, state: State) -> None:
     finally:
         os.close(opened)
     state["size"] = size + len(data)
+    return int(size)

@@ -88,5 +88,19 @@ class Tracker(Protocol):
         """Add how the run ended; called again when more of its log has come after its end."""
 
 
+_LONGEST_PROBLEM = 480
+
+
+def one_line(problem: object) -> str:
+    """The text of a problem as one line. Of a long one the middle is left out: clients write the
+    URL and what they tried at first, and at the end the status or what the server answered.
+    """
+    text = " ".join(str(problem).split())
+    if len(text) <= _LONGEST_PROBLEM:
+        return text
+    half = _LONGEST_PROBLEM // 2
+    return f"{text[: half - 3]} … {text[-half:]}"
+
+
 class TrackerError(Exception):
     """A tracker cannot be reached or refuses what it is sent; the text says why, in one line."""

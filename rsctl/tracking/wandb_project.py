@@ -2,12 +2,18 @@
 
 The client sends in the background and raises nothing when that fails. So each call is a session of
 its own, which ends when its client has sent all, and the next one asks the server what it has.
+
+With WANDB_MODE=offline nothing is sent: each session leaves a folder `offline-run-…` below the
+run's, or below WANDB_DIR, and `wandb sync` sends them, all to the one run. With `disabled` nothing
+is done at all. Sessions are few then: what comes within minutes goes into one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -15,12 +21,14 @@ from rsctl.clients.private import in_clear, is_private
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
 from rsctl.tracking.cursor import tracking_folder
-from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError
+from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
 
 STEP = "rsctl/step"
 """The value that W&B draws metrics over. Its own step is the number of the row."""
 
 _SECONDS = 60.0
+_OFFLINE_SECONDS = 300.0
+_MODES = {"offline": "offline", "dryrun": "offline", "disabled": "disabled"}
 _RETRIES = 2
 
 
@@ -43,6 +51,9 @@ class WandbProject:
         self._wandb: Any = wandb
         self._run = run
         self._server, self._entity, self._project = _parts(location)
+        self._mode = _MODES.get(os.environ.get("WANDB_MODE", ""), "online")
+        if self._mode != "online":
+            self.seconds_between = _OFFLINE_SECONDS
         if not is_private(self._server or "https://default"):
             raise in_clear(f"the W&B server is {self._server!r}")
 
@@ -60,8 +71,9 @@ class WandbProject:
                 values = {_name(point.tag): point.value, STEP: point.step}
                 session.log({**values, "_timestamp": point.seconds}, step=row)
         state["rows"] = first + len(points)
-        with self._session() as session:
-            _require(session.starting_step >= state["rows"], "values")
+        if self._mode == "online":
+            with self._session() as session:
+                _require(session.starting_step >= state["rows"], "values")
 
     def end(self, result: Result, state: State) -> None:
         """See Tracker."""
@@ -71,23 +83,22 @@ class WandbProject:
             session.summary.update({**result.named_figures, **summary})
             for file in result.files:
                 session.save(str(file), base_path=str(file.parent), policy="now")
-        with self._session(result.state) as session:
-            _require(session.summary.get("rsctl/state") == result.state.value, "result")
+        if self._mode == "online":
+            with self._session(result.state) as session:
+                _require(session.summary.get("rsctl/state") == result.state.value, "result")
 
     @contextmanager
     def _session(self, end: JobState | None = None) -> Iterator[Any]:
         """A client that goes on with the run, and ends it with `end`; closed when all is sent."""
         wandb = self._wandb
-        with TemporaryDirectory(
-            dir=tracking_folder(self._run.run.run), ignore_cleanup_errors=True
-        ) as folder:
+        with self._folder() as folder:
             try:
                 session = wandb.init(
                     entity=self._entity,
                     project=self._project,
                     id=self._run.run.run,
                     name=self._run.run.run,
-                    resume="allow",
+                    **({"resume": "allow"} if self._mode == "online" else {}),
                     reinit="create_new",
                     config={**self._run.tags, **self._run.parameters},
                     settings=self._settings(folder, is_end=end is not None),
@@ -96,14 +107,26 @@ class WandbProject:
                 yield session
                 session.finish(exit_code=int(end is not None and end is not JobState.SUCCEEDED))
             except (wandb.Error, TimeoutError) as problem:
-                raise TrackerError(" ".join(str(problem).split())[:300]) from None
+                raise TrackerError(one_line(problem)) from None
+
+    @contextmanager
+    def _folder(self) -> Iterator[str]:
+        """The folder of a session's files, which stay if they are not sent."""
+        own = tracking_folder(self._run.run.run)
+        if self._mode == "offline":
+            folder = Path(os.environ.get("WANDB_DIR") or own)
+            folder.mkdir(parents=True, exist_ok=True)
+            yield str(folder)
+            return
+        with TemporaryDirectory(dir=own, ignore_cleanup_errors=True) as temporary:
+            yield temporary
 
     def _settings(self, folder: str, *, is_end: bool) -> Any:
         """Of a client that says nothing of this machine, which is not the one that trains."""
         server = {"base_url": self._server} if self._server else {}
         return self._wandb.Settings(
             **server,
-            mode="online",
+            mode=self._mode,
             root_dir=folder,
             silent=True,
             console="off",

@@ -246,3 +246,50 @@ def test_a_file_named_as_another_format_is_refused(
     said = " ".join(capsys.readouterr().err.split())
     assert "x.parquet is named as parquet, and csv is written: --format parquet" in said
     assert not file.exists()
+
+
+SPEC = """
+name: job
+run:
+  script: train.py
+  args: {lr: 0.1, model: small, fp16: true, api_key: hidden, layers: [1, 2]}
+"""
+
+
+def add_spec(run: str, spec: str, *settings: str) -> None:
+    with Store().transaction() as db:
+        row = (spec, json.dumps(settings), run)
+        db.execute("UPDATE runs SET spec=?, settings=? WHERE id=?", row)
+
+
+def test_arguments_are_columns() -> None:
+    add_run("job-a")
+    add_run("job-b")
+    add_run("job-c")
+    add_run("job-d")
+    add_spec("job-a", SPEC)
+    add_spec("job-b", SPEC, "run.args.lr=1", "run.args.seed=7")
+    add_spec("job-c", "run: {command: [python3, t.py], args: [--lr, '0.5', --fp16, --seed=3, x]}")
+    found = frame("job-a", "job-b", "job-c", "job-d", table="runs")
+    columns = [name for name in found.columns if name.startswith("run.args.")]
+    assert columns == [
+        *("run.args.lr", "run.args.model", "run.args.fp16", "run.args.layers", "run.args.seed")
+    ]
+    assert list(found["run.args.lr"])[:3] == [0.1, 1.0, 0.5]
+    assert list(found["run.args.fp16"])[:3] == [True, True, True]
+    assert list(found["run.args.layers"])[:1] == ["1 2"]
+    assert list(found["run.args.seed"])[1:3] == [7, 3]
+    assert math.isnan(list(found["run.args.lr"])[3])
+    assert "hidden" not in found.to_string()
+    metrics = frame("job-b")
+    assert set(metrics["run.args.lr"]) == {1}
+
+
+def test_the_arguments_of_a_cell_are_its_own() -> None:
+    from rsctl.export.arguments import arguments_of
+
+    add_run("job-a")
+    add_spec("job-a", SPEC)
+    run = Store().get("job-a")
+    assert run is not None
+    assert arguments_of(run, {"run.args.lr": 0.5})["run.args.lr"] == 0.5

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.runs.records import RunRecord
 from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking import tensorboard
 from rsctl.tracking.event_file import crc32c
+from rsctl.tracking.tracker import Point, Result, TrackedRun
 from tests.tracking.conftest import SPEC, TrackedJob
 
 Values = list[tuple[int, float]]
@@ -35,6 +37,12 @@ def text(found: Any, tag: str) -> str:
 @pytest.fixture
 def job(tmp_path: Path) -> TrackedJob:
     return TrackedJob(PlannedTracker(kind="tensorboard", location=str(tmp_path / "tb")))
+
+
+def known_run(job: TrackedJob) -> RunRecord:
+    found = job.store.get(job.run)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -103,6 +111,22 @@ def test_what_comes_later_is_added_and_nothing_twice(job: TrackedJob, folder: Pa
     assert not job.send().step()
     assert next(folder.iterdir()).read_bytes() == before
     assert scalars(read(folder), "loss") == [(0, 1.0), (1, 2.0)]
+
+
+def test_what_comes_after_the_end_takes_the_results_place(tmp_path: Path) -> None:
+    """The log of a cloud may come whole only later; then the result is sent a second time."""
+    job = TrackedJob(PlannedTracker(kind="tensorboard", location=str(tmp_path / "tb")))
+    run = TrackedRun(known_run(job), {})
+    tracker, state = tensorboard.TensorBoardFolder(tmp_path / "tb", run), dict[str, Any]()
+    result = Result(JobState.SUCCEEDED, 50.0, {"run.time": 45.0, "loss": 2.0}, {})
+    tracker.begin(state)
+    tracker.end(result, state)
+    tracker.send([Point("loss", 3, 40.0, 2.0)], state)
+    tracker.end(result._replace(figures={"run.time": 45.0, "loss": 3.0}), state)
+    found = read(tmp_path / "tb" / "job-a")
+    assert scalars(found, "run.time") == [(0, 45.0)]
+    assert scalars(found, "loss") == [(3, 2.0)]
+    assert "    loss: 3.0" in text(found, "rsctl/result").split("\n")
 
 
 def test_what_a_killed_process_has_half_written_is_written_again(

@@ -121,3 +121,18 @@ def test_a_key_is_not_sent_in_clear(send: Send) -> None:
     problem = send(job.run).problem or ""
     assert "in clear" in problem
     assert KEY not in problem
+
+
+@pytest.mark.parametrize(("mode", "is_kept"), [("offline", True), ("disabled", False)])
+def test_a_mode_without_a_server(tmp_path: Path, mode: str, is_kept: bool) -> None:
+    """Nothing answers at the address: what is to be sent later lies in the run's folder."""
+    job = job_for(f"http://127.0.0.1:{free_port()}", f"job-{mode}")
+    job.log([4.0, 2.0], step=7)
+    job.end()
+    environ = {k: value for k, value in os.environ.items() if not k.startswith("WANDB_")}
+    environ |= {"WANDB_MODE": mode, "HOME": str(tmp_path), "WANDB_ERROR_REPORTING": "false"}
+    cursor = send_by(None, job.run, environ)
+    assert (cursor.problem, cursor.is_complete) == (None, True)
+    folder = home() / "runs" / job.run / "tracking"
+    found = list(folder.glob(f"wandb/offline-run-*-{job.run}/run-{job.run}.wandb"))
+    assert bool(found) is is_kept

@@ -1,0 +1,84 @@
+"""The arguments of a run, by which its figures are told apart: `run.args.lr` and the like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rsctl.bench.records import Cell
+from rsctl.runs.store import Run
+from rsctl.spec import overrides
+from rsctl.spec.env_checks import is_secret_name
+from rsctl.spec.file_text import YamlError
+from rsctl.spec.yaml_parser import parse
+from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
+
+ARGUMENT = "run.args."
+"""What the columns of arguments begin with, before the argument's name."""
+
+Argument = str | int | float | bool | None
+
+
+def arguments_of(run: Run, cell: Cell) -> dict[str, Argument]:
+    """The arguments of the run's script by column, as its job file, `--set` and its cell have them.
+
+    Of a list, those of the form `--lr 0.1`, `--lr=0.1` and `--fp16`. Those with names of secrets
+    are left out; so are all of a run whose job file is not known.
+    """
+    try:
+        root = parse(run.spec or "", "", [])
+        if not isinstance(root, Mapping):
+            return {}
+        root = overrides.apply(root, list(run.settings), [])
+    except YamlError:
+        return {}
+    found = _named(_child(_child(root, "run"), "args"))
+    for key, value in cell.items():
+        if key.startswith(ARGUMENT):
+            found[key.removeprefix(ARGUMENT)] = value
+    return {ARGUMENT + name: value for name, value in found.items() if not is_secret_name(name)}
+
+
+def _child(node: Node | None, key: str) -> Node | None:
+    entry = node.entries.get(key) if isinstance(node, Mapping) else None
+    return entry.value if entry else None
+
+
+def _named(node: Node | None) -> dict[str, Argument]:
+    if isinstance(node, Mapping):
+        return {
+            name: _value(entry.value)
+            for name, entry in node.entries.items()
+            if isinstance(entry.value, (Scalar, Sequence))
+        }
+    if isinstance(node, Sequence):
+        return _options(item for item in node.items if isinstance(item, Scalar))
+    return {}
+
+
+def _options(items: Iterable[Scalar]) -> dict[str, Argument]:
+    found: dict[str, Argument] = {}
+    waiting: str | None = None
+    for item in items:
+        text = item.text
+        is_option = text.startswith("--") and len(text) > 2
+        if waiting is not None:
+            found[waiting] = True if is_option else Scalar(item.mark, text).value
+            waiting = None
+            if not is_option:
+                continue
+        if is_option:
+            name, equals, value = text[2:].partition("=")
+            if equals:
+                found[name] = Scalar(item.mark, value).value
+            else:
+                waiting = name
+    if waiting is not None:
+        found[waiting] = True
+    return found
+
+
+def _value(node: Node) -> Argument:
+    if isinstance(node, Scalar):
+        return node.value
+    items = node.items if isinstance(node, Sequence) else ()
+    return " ".join(item.text for item in items if isinstance(item, Scalar))
