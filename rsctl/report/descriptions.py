@@ -31,8 +31,10 @@ def _content(chart: Chart) -> tuple[str, str]:
         return "Timeline", f"{counted(len(chart.rows), 'row')}: {_kinds(chart)}."
     if isinstance(chart, HeatMap):
         known = [value for row in chart.values for value in row if value is not None]
-        ends = f"{format_number(min(known))} to {format_number(max(known))}" if known else "no data"
-        return "Heat map", f"{chart.row_key} by {chart.column_key}: {ends}."
+        extent = (
+            f"{format_number(min(known))} to {format_number(max(known))}" if known else "no data"
+        )
+        return "Heat map", f"{chart.row_key} by {chart.column_key}: {extent}."
     if isinstance(chart, DotChart):
         ends = [
             f"{label} {format_number(min(values))} to {format_number(max(values))}"

@@ -207,15 +207,17 @@ def _draw_line(
         *(xs, ys), color=color.light, linewidth=width, alpha=alpha, marker=marker, **style,
         markersize=3.5,
     )  # fmt: skip
-    for end, sign, is_beyond in (
-        (scale.high, "^", lambda y: y > scale.high),
-        (scale.low, "v", lambda y: y < scale.low),
-    ):
-        beyond = [x for x, y in kept if is_beyond(y)] if scale.beyond else []
-        axes.plot(
-            *(beyond, [end] * len(beyond)), color=color.light, marker=sign, linestyle="none",
-            markersize=6, clip_on=False,
-        )  # fmt: skip
+    if scale.beyond:
+        for end, sign in ((scale.high, "^"), (scale.low, "v")):
+            beyond = [x for x, y in kept if (y > end if sign == "^" else y < end)]
+            axes.plot(
+                *(beyond, [end] * len(beyond)),
+                color=color.light,
+                marker=sign,
+                linestyle="none",
+                markersize=6,
+                clip_on=False,
+            )
 
 
 def _drawable(value: float) -> float:
