@@ -23,7 +23,7 @@ class Source(Protocol):
 
     location: str
     findings: list[Finding]
-    links: Mapping[str, str]
+    links: dict[str, str]
 
     def files(self) -> Iterator[StoredObject]:
         """All of them."""

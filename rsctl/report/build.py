@@ -174,7 +174,8 @@ def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
         head += [name, f"best {name}", f"figure of {name}"]
     rows = []
     for each in curves:
-        run, row = each.run, [each.label, state_mark(each.run.state.value)]
+        run = each.run
+        row: list[str | None] = [each.label, state_mark(run.state.value)]
         for name in shown:
             last, best = last_and_best(run, each.headlines, name)
             row += [last, best, _known(each.figures.get(name))]

@@ -130,7 +130,7 @@ def _delays(title: str, axis: str, delays: Mapping[str, float], note: str = "") 
 
 def _behind(data: RunData) -> dict[str, float]:
     """By replica, the median of its delay behind the first one that logs the same step."""
-    shared: list[Mapping[str, str]] = []
+    shared: list[dict[str, str]] = []
     for arrivals in data.arrivals.values():
         most = max((len(found) for found in arrivals.times.values()), default=0)
         complete = [found for found in arrivals.times.values() if len(found) == most > 1]
