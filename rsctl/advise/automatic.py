@@ -70,7 +70,7 @@ def _profile(job: Job) -> Profile | None:
 def _ranks(job: Job) -> int:
     if job.workers.processes != "auto":
         return job.workers.processes
-    return job.workers.accelerator.per_node if job.workers.accelerator else 1
+    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1
 
 
 def _best(situation: Situation, profile: Profile) -> Automatic:

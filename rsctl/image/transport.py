@@ -20,6 +20,11 @@ FRAGMENTS: Mapping[str, tuple[str, ...]] = {
 """By transport, the fragments in `containers/` that install it, in order."""
 
 
+NEURON_EXCHANGE = "Trainium exchanges gradients by Neuron's own library"
+"""Why neither a plugin of NCCL nor a reducer is of use to such workers: torch-neuronx compiles the
+collectives into the graph, and libnccom carries them. Source: AWS Neuron's documentation."""
+
+
 class Choice(NamedTuple):
     """The transport of an image, and what the user should know of how it was chosen."""
 
@@ -56,11 +61,14 @@ def fragment(name: str) -> str:
 
 def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
     """The transport for a target, and the reason."""
-    has_accelerators = job.workers.accelerator is not None
+    accelerator = job.workers.accelerator
+    has_accelerators = accelerator is not None
     if not job.run.is_launched:
         return "none", "launcher none leaves the image as it is"
     if job.comm.backend == "rsctl":
         return "rsctl", "comm.backend asks for it"
+    if accelerator and accelerator.is_neuron and not job.reducers.count:
+        return "none", f"{NEURON_EXCHANGE}, which AWS's Neuron images have"
     if job.reducers.count and job.workers.count > 1:
         if info.transport_with_reducers and has_accelerators:
             return info.transport_with_reducers

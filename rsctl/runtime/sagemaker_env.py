@@ -23,6 +23,7 @@ from rsctl.runtime.sagemaker_hyperparameters import to_json
 _CONFIG = "/opt/ml/input/config"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _GPU = re.compile(r"nvidia\d+")
+_NEURON = re.compile(r"neuron\d+")
 _MAX_BYTES = 1 << 20
 _MAX_VARIABLE_BYTES = (1 << 17) - 512  # bytes: Linux takes 128 KiB for a variable with its name
 _FOLDERS = {
@@ -101,8 +102,8 @@ def _facts(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, Any]:
         "network_interface_name": cluster.interface or "",
         "resource_config": config,
         "num_cpus": os.cpu_count() or 1,
-        "num_gpus": _gpus(),
-        "num_neurons": 0,
+        "num_gpus": _devices(_GPU),
+        "num_neurons": _devices(_NEURON) * _cores(found.instance_type),
     }
 
 
@@ -136,11 +137,17 @@ def _read(environ: Mapping[str, str], name: str) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _gpus() -> int:
+def _devices(name: re.Pattern[str]) -> int:
     try:
-        return sum(1 for name in os.listdir("/dev") if _GPU.fullmatch(name))
+        return sum(1 for each in os.listdir("/dev") if name.fullmatch(each))
     except OSError:
         return 0
+
+
+def _cores(instance_type: str) -> int:
+    """NeuronCores of a chip, as its runtime shows them: 4 make up the 64 that the toolkit has for
+    trn2.48xlarge (environment.py, `num_neurons`), which asks neuron-ls for those of others."""
+    return 4 if ".trn2" in instance_type else 2
 
 
 def _make(folder: str) -> None:

@@ -12,7 +12,7 @@ from rsctl.sdk.planned import AnyJob, inexpressible, planned
 from rsctl.spec.job import Job
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.arguments import ranks_of
-from rsctl.targets.sagemaker.estimator_contract import starts_smddp
+from rsctl.targets.sagemaker.toolkit import starts_smddp
 from rsctl.targets.variables import secret_values
 
 _CLASS = "PyTorch"

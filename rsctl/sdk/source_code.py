@@ -70,7 +70,7 @@ def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
     """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
     user, accelerator = user_command(job), job.workers.accelerator
     if job.run.launcher == "torchrun":
-        ranks = ranks or (accelerator.per_node if accelerator else 1)
+        ranks = ranks or (accelerator.ranks_per_node if accelerator else 1)
         command = f"{_TORCHRUN} --nproc_per_node={ranks}"
         command += " --no-python" if job.run.command is not None else ""
         started = {"command": command, "args": user}

@@ -106,10 +106,12 @@ def _check_mpi(job: Job) -> Iterator[Finding]:
 
 def _check_processes(workers: Workers) -> Iterator[Finding]:
     ranks, accelerator = workers.processes, workers.accelerator
-    if accelerator and isinstance(ranks, int) and ranks > accelerator.per_node:
+    if accelerator and isinstance(ranks, int) and ranks > accelerator.ranks_per_node:
+        cores = f", which have {accelerator.ranks_per_node} NeuronCores,"
+        has = f"{accelerator.per_node} x {accelerator.type}{cores * accelerator.is_neuron}"
         yield warning(
             "workers",
-            f"{ranks} ranks share {accelerator.per_node} x {accelerator.type} on each node",
+            f"{ranks} ranks share {has} on each node",
             "set workers.processes: auto",
             "workers.processes",
         )

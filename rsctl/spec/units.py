@@ -95,6 +95,12 @@ class Count(int):
         return cls(_scaled(text, cls.pattern, _COUNTS, cls.expected))
 
 
+_NEURON_CORES = {"trainium": 2, "trainium2": 4}
+"""The NeuronCores of a chip of AWS's, as its runtime shows them to processes: 8 physical cores of
+Trainium2 are 4 logical ones. Source: AWS Neuron's documentation; with 16 chips they are the 64 of
+aws/sagemaker-training-toolkit, environment.py, `num_neurons`."""
+
+
 class Accelerator(str):
     """GPUs of one node, written `a100-40gb:8`; without a count it is one."""
 
@@ -117,6 +123,16 @@ class Accelerator(str):
     def per_node(self) -> int:
         """How many on each node."""
         return int(self.partition(":")[2] or 1)
+
+    @property
+    def is_neuron(self) -> bool:
+        """Whether these are AWS's own, which PyTorch uses by Neuron and neither CUDA nor NCCL."""
+        return self.type in _NEURON_CORES
+
+    @property
+    def ranks_per_node(self) -> int:
+        """How many ranks a node runs by default: one for each accelerator or NeuronCore."""
+        return self.per_node * _NEURON_CORES.get(self.type, 1)
 
 
 class Regex(str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -113,3 +114,31 @@ def test_a_value_that_no_variable_can_have_is_left_out_and_nothing_else(
     assert all("\0" not in text and len(text) < 1 << 17 for text in found.values())
     for text in found.values():
         text.encode()
+
+
+@pytest.mark.parametrize(
+    ("machine", "devices", "cores"),
+    [
+        ("ml.trn1.2xlarge", ["neuron0"], 2),
+        ("ml.trn1.32xlarge", [f"neuron{n}" for n in range(16)], 32),
+        ("ml.trn2.48xlarge", [f"neuron{n}" for n in range(16)], 64),
+        ("ml.g5.12xlarge", ["nvidia0", "nvidia1"], 0),
+    ],
+)
+def test_neuron_cores_are_counted_as_the_toolkit_counts_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    machine: str,
+    devices: list[str],
+    cores: int,
+) -> None:
+    listed = os.listdir
+
+    def listdir(path: str) -> list[str]:
+        return devices if path == "/dev" else listed(path)
+
+    monkeypatch.setattr("os.listdir", listdir)
+    config = {"current_host": "algo-1", "hosts": ["algo-1"], "current_instance_type": machine}
+    found = of_files(tmp_path, {"resourceconfig.json": config})
+    gpus = sum(name.startswith("nvidia") for name in devices)
+    assert (found["SM_NUM_NEURONS"], found["SM_NUM_GPUS"]) == (str(cores), str(gpus))

@@ -19,6 +19,7 @@ from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.files import make_folder
 from rsctl.emulators.sagemaker.job_record import JobRecord
 from rsctl.runtime.sagemaker_hyperparameters import arguments_of, decode, decode_all
+from rsctl.spec.units import Accelerator
 
 CODE = "/opt/ml/code"
 _BY_MPI = ("mpi", "distributed_dataparallel")
@@ -62,11 +63,16 @@ def command(record: JobRecord, runner: Kind) -> list[str] | None:
     program = str(decode(given.get("sagemaker_program", "")))
     ranks = 0
     if decode(given.get("sagemaker_torch_distributed_enabled", "false")) is True:
-        ranks = _gpus(str(decode(given.get("sagemaker_instance_type", "")))) or 1
+        ranks = _ranks(given)
     start = ["python3", "-c", _START.read_text(), program, str(ranks)]
     return [*start, *arguments_of(decode_all(given))]
 
 
-def _gpus(machine: str) -> int:
-    known = load("sagemaker").machines.get(machine)
-    return known.accelerators[0] if known and known.accelerators else 0
+def _ranks(given: dict[str, str]) -> int:
+    """Those on each node: `sagemaker_mpi_num_of_processes_per_host` counts for torchrun too."""
+    if processes := decode(given.get("sagemaker_mpi_num_of_processes_per_host", "0")):
+        return int(str(processes))
+    known = load("sagemaker").machines.get(str(decode(given.get("sagemaker_instance_type", ""))))
+    if not known or not known.accelerators:
+        return 1
+    return Accelerator(f"{known.accelerator}:{known.accelerators[0]}").ranks_per_node

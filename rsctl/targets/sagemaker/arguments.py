@@ -32,4 +32,4 @@ def ranks_of(job: Job) -> int:
     """Ranks on each node."""
     if job.workers.processes != "auto":
         return job.workers.processes
-    return job.workers.accelerator.per_node if job.workers.accelerator else 1
+    return job.workers.accelerator.ranks_per_node if job.workers.accelerator else 1

@@ -15,8 +15,8 @@ from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.account import uri_repository
 from rsctl.targets.sagemaker.arguments import ranks_of
-from rsctl.targets.sagemaker.estimator_contract import starts_smddp
 from rsctl.targets.sagemaker.machines import ResolvedPools
+from rsctl.targets.sagemaker.toolkit import framework_findings, starts_smddp
 from rsctl.targets.variables import comm_env, tls_findings
 
 _SMDDP_MACHINES = ("ml.p4d.24xlarge", "ml.p4de.24xlarge")
@@ -58,8 +58,15 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if job.comm.backend == "nccl" and without:
         message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
         yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
+    neuron = [own.workers.accelerator for own in nodes.values() if own.workers.accelerator]
+    neuron = [each for each in neuron if each.is_neuron]
+    if job.comm.backend == "nccl" and neuron:
+        message = f"backend nccl needs NVIDIA's GPUs, and workers.accelerator is {neuron[0]}"
+        yield error("comm", message, "set auto", "comm.backend")
     if job.comm.backend == "smddp":
         yield from _smddp_findings(resolved)
+    else:
+        yield from framework_findings(job)
 
 
 def _is_left_out(job: Job) -> bool:

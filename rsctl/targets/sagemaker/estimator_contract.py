@@ -22,6 +22,7 @@ from rsctl.spec.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import WORKERS
+from rsctl.targets.sagemaker.toolkit import starts_smddp
 
 _LOG_LEVEL = 20
 _NUMBER = re.compile(r"-[0-9.]")
@@ -73,12 +74,6 @@ def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
     }
 
 
-def starts_smddp(job: Job) -> bool:
-    """Whether AWS's library for data parallelism starts a package's program, by its own mpirun."""
-    run = job.run
-    return run.package is not None and run.launcher == "mpi" and job.comm.backend == "smddp"
-
-
 def estimator_findings(job: Job) -> Iterator[Finding]:
     """What the toolkit cannot start, or cannot pass on; nothing for jobs without a package."""
     if job.run.package is None:
@@ -97,11 +92,13 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
             message = f"{quoted(argument.name)} is an argument in run.args too"
             path = f"{_OPTIONS}.hyperparameters.{argument.name}"
             yield error("args", message, "remove one of the two", path)
-    accelerator = job.workers.accelerator
     if job.run.launcher == "mpi" and not starts_smddp(job):
         return
-    if job.workers.processes not in ("auto", accelerator.per_node if accelerator else 1):
-        message = "the image's toolkit starts one rank for each GPU, or one on a node without"
+    accelerator = job.workers.accelerator
+    ranks = accelerator.ranks_per_node if accelerator else 1
+    if job.workers.processes not in ("auto", ranks):
+        message = "the image's toolkit starts one rank for each GPU or NeuronCore, or one on a "
+        message += f"node without: {ranks} on each node"
         yield error("workers", message, "set workers.processes: auto", "workers.processes")
 
 

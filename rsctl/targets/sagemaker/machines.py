@@ -12,11 +12,14 @@ from rsctl.catalog import Catalog, Machine, load, smallest
 from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
+from rsctl.image.transport import NEURON_EXCHANGE
 from rsctl.spec.job import Job, PerTarget
 from rsctl.spec.options_common import first_of
+from rsctl.spec.units import Accelerator
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
+from rsctl.targets.sagemaker.toolkit import counts_devices
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
 if TYPE_CHECKING:
@@ -71,6 +74,7 @@ class ResolvedPools(NamedTuple):
 def resolve_pools(job: Job) -> ResolvedPools:
     """Choose what the job leaves open."""
     catalog = load("sagemaker")
+    job = _with_devices(job, catalog)
     worker, findings = _worker(job, catalog)
     own, chief = job, None
     if has_own_chief(job):
@@ -114,6 +118,17 @@ def _worker(job: Job, catalog: Catalog) -> tuple[Machine | None, list[Finding]]:
     if machine is None:
         return None, [_no_such_machine(name, path, catalog)]
     return machine, list(_accelerator_findings(job, machine, path))
+
+
+def _with_devices(job: Job, catalog: Catalog) -> Job:
+    """A job whose ranks follow from the machine's accelerators, whether it names them or not."""
+    if job.workers.accelerator or not counts_devices(job):
+        return job
+    machine = catalog.machines.get(named_machine(job.workers.machine, "")[0] or "")
+    if machine is None or not machine.accelerators:
+        return job
+    has = Accelerator(f"{machine.accelerator}:{machine.accelerators[0]}")
+    return replace(job, workers=replace(job.workers, accelerator=has))
 
 
 def _accelerator_findings(job: Job, machine: Machine, path: str) -> Iterator[Finding]:
@@ -209,6 +224,8 @@ def _advised(job: Job, worker: Machine, machine: Machine) -> Automatic | None:
 
 def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
     """Why reducers gain nothing for such workers, with the arithmetic; None if they may."""
+    if worker.accelerator and Accelerator(worker.accelerator).is_neuron:
+        return f"{NEURON_EXCHANGE}, which does not use reducers"
     if worker.own_transport is None or not worker.gbps:
         return None
     best = catalog.machines[catalog.reducer]

@@ -77,7 +77,7 @@ def _rank_findings(resolved: ResolvedPools, workers: Pool, ranks: int) -> Iterat
     """Ranks follow from the spec's accelerators, which a patch of the machine leaves as it is."""
     if not resolved.job.workers.accelerator or not workers.accelerator:
         return
-    if Accelerator(workers.accelerator).per_node < ranks:
+    if Accelerator(workers.accelerator).ranks_per_node < ranks:
         yield warning(
             "overlay",
             f"with this patch, workers are on {workers.machine}, which has {workers.accelerator}, "

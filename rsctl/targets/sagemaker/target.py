@@ -49,6 +49,7 @@ from rsctl.targets.sagemaker.overlay_checks import patch_findings
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import render_body
 from rsctl.targets.sagemaker.request_checks import body_findings, with_overlay
+from rsctl.targets.sagemaker.toolkit import toolkit_ranks
 from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
@@ -183,6 +184,8 @@ def _own_env(job: Job) -> dict[str, str]:
 
 def _ranks(body: dict[str, Any], job: Job, pools: list[Pool]) -> list[int]:
     """The ranks on each node of the pools of workers, the first ones."""
+    if job.run.package is not None:
+        return [toolkit_ranks(job, body, pool) for pool in pools if pool.role == "worker"]
     workers = ranks_in(decode_arguments(body)) or ranks_of(job)
     chief = ranks_in(decode_arguments(body, CHIEF)) or ranks_of(chief_job(job))
     return [chief, workers] if sum(pool.role == "worker" for pool in pools) > 1 else [workers]

@@ -1,0 +1,78 @@
+"""What AWS's images start for a package: the sagemaker-training toolkit's way to count ranks. Pure.
+
+Its runners start `sagemaker_mpi_num_of_processes_per_host` processes on each node, torchrun's too,
+and without that one for each GPU, else one for each NeuronCore, else one. Only the toolkits of
+PyTorch's images read `sagemaker_torch_distributed_enabled`; those of other frameworks start the
+program once on each node.
+
+Sources: aws/sagemaker-training-toolkit@3383937, runner.py and environment.py;
+aws/sagemaker-pytorch-training-toolkit, training.py; aws/sagemaker-tensorflow-training-toolkit,
+training.py, which knows parameter servers, MultiWorkerMirroredStrategy and MPI.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rsctl.findings import Finding, warning
+from rsctl.spec.job import Job
+from rsctl.spec.units import Accelerator
+from rsctl.targets.base import Pool
+from rsctl.targets.sagemaker.arguments import ranks_of
+
+_PROCESSES = "sagemaker_mpi_num_of_processes_per_host"
+_OTHERS = ("tensorflow", "mxnet", "chainer", "scikit-learn", "xgboost")
+
+
+def starts_smddp(job: Job) -> bool:
+    """Whether AWS's library for data parallelism starts a package's program, by its own mpirun."""
+    run = job.run
+    return run.package is not None and run.launcher == "mpi" and job.comm.backend == "smddp"
+
+
+def counts_devices(job: Job) -> bool:
+    """Whether the image's toolkit starts a rank for each device that it finds on a node."""
+    if job.run.package is None:
+        return False
+    return job.run.launcher == "torchrun" or starts_smddp(job)
+
+
+def toolkit_ranks(job: Job, body: Mapping[str, Any], workers: Pool) -> int:
+    """The ranks that a request with a package starts on each node of a pool."""
+    if job.run.launcher == "none":
+        return ranks_of(job)
+    if job.run.launcher == "torchrun" and _has_other_framework(job):
+        return 1
+    if given := _number(body.get("HyperParameters", {}).get(_PROCESSES)):
+        return given
+    return Accelerator(workers.accelerator).ranks_per_node if workers.accelerator else 1
+
+
+def framework_findings(job: Job) -> Iterator[Finding]:
+    """A warning where torchrun is to start what an image has without PyTorch, by its name."""
+    if job.run.launcher != "torchrun" or not _has_other_framework(job):
+        return
+    image = job.image.uri or job.image.base
+    message = f"torchrun is PyTorch's, and {image} has another framework by its name"
+    launcher = "once"
+    if job.run.package is not None:
+        message += ": its toolkit starts the program once on each node"
+        launcher = "none"
+    remedy = f"set run.launcher: {launcher}, or mpi for Horovod"
+    yield warning("workers", message, remedy, "run.launcher")
+
+
+def _has_other_framework(job: Job) -> bool:
+    name = (job.image.uri or job.image.base or "").rpartition("/")[2].lower()
+    return "torch" not in name and any(other in name for other in _OTHERS)
+
+
+def _number(text: object) -> int:
+    """A hyperparameter that is a whole number above 0, else 0."""
+    try:
+        value = json.loads(str(text)) if text is not None else 0
+        return max(0, int(value))
+    except (TypeError, ValueError):
+        return 0
