@@ -2,49 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.sdk.calls import execute
+from rsctl.sdk.estimator_arguments import CLASS, estimator_arguments
 from rsctl.sdk.planned import AnyJob, inexpressible, planned
 from rsctl.spec.job import Job
+from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.arguments import ranks_of
+from rsctl.targets.sagemaker.estimator_contract import (
+    estimator_hyperparameters,
+    launch_hyperparameters,
+)
 from rsctl.targets.sagemaker.toolkit import starts_smddp
 from rsctl.targets.variables import secret_values
 
-_CLASS = "PyTorch"
-_FIELDS = {
-    "RoleArn": "role",
-    "Environment": "environment",
-    "AlgorithmSpecification.TrainingImage": "image_uri",
-    "AlgorithmSpecification.TrainingInputMode": "input_mode",
-    "AlgorithmSpecification.MetricDefinitions": "metric_definitions",
-    "AlgorithmSpecification.EnableSageMakerMetricsTimeSeries": "enable_sagemaker_metrics",
-    "OutputDataConfig.S3OutputPath": "output_path",
-    "OutputDataConfig.KmsKeyId": "output_kms_key",
-    "CheckpointConfig.S3Uri": "checkpoint_s3_uri",
-    "CheckpointConfig.LocalPath": "checkpoint_local_path",
-    "ResourceConfig.InstanceType": "instance_type",
-    "ResourceConfig.InstanceCount": "instance_count",
-    "ResourceConfig.VolumeSizeInGB": "volume_size",
-    "ResourceConfig.VolumeKmsKeyId": "volume_kms_key",
-    "ResourceConfig.KeepAlivePeriodInSeconds": "keep_alive_period_in_seconds",
-    "StoppingCondition.MaxRuntimeInSeconds": "max_run",
-    "StoppingCondition.MaxWaitTimeInSeconds": "max_wait",
-    "EnableManagedSpotTraining": "use_spot_instances",
-    "RetryStrategy.MaximumRetryAttempts": "max_retry_attempts",
-    "VpcConfig.Subnets": "subnets",
-    "VpcConfig.SecurityGroupIds": "security_group_ids",
-    "EnableNetworkIsolation": "enable_network_isolation",
-    "EnableInterContainerTrafficEncryption": "encrypt_inter_container_traffic",
-    "ProfilerConfig.DisableProfiler": "disable_profiler",
-    "Tags": "tags",
-}
-_BY_FIT = ("TrainingJobName", "InputDataConfig", "HyperParameters")
-_CONTRACT = "sagemaker_"
+_PREFIX = "sagemaker_"
+_LOG_LEVEL = "sagemaker_container_log_level"
+_COMPARED = {"sagemaker_program", "sagemaker_job_name", "sagemaker_region"}
+_BY_THE_SDK = _COMPARED | {"sagemaker_submit_directory", _LOG_LEVEL}
+"""The hyperparameters that an estimator sets by itself, over those that it is given."""
 
 
 def estimator(job: AnyJob, run: str | None = None) -> Any:
@@ -62,13 +44,21 @@ def estimator(job: AnyJob, run: str | None = None) -> Any:
     secrets = secret_values(submission)
     request = resolve_placeholders(submission.plan.request, submission.placeholders, None, secrets)
     body = request["body"]
-    fields = dict(_flat(body))
-    if unsaid := [field for field in fields if field not in _FIELDS]:
-        raise inexpressible(_CLASS, unsaid)
-    arguments = {_FIELDS[field]: value for field, value in fields.items()}
-    arguments |= {"disable_profiler": True} if "disable_profiler" not in arguments else {}
+    arguments = {**estimator_arguments(body), **_program(submission, body)}
+    sdk = _sdk()
+    session = sdk["Session"](request["region"], **_bucket(settled))
+    made = sdk[CLASS](sagemaker_session=session, **execute(arguments, sdk))
+    if experiment := body.get("ExperimentConfig"):
+        made.fit = functools.partial(made.fit, experiment_config=experiment)
+    return made
+
+
+def _sdk() -> dict[str, Any]:
+    """The SDK's classes by name. Raises RsctlError if it is not installed."""
     try:
         import boto3
+        from sagemaker import debugger
+        from sagemaker.instance_group import InstanceGroup
         from sagemaker.pytorch import PyTorch
         from sagemaker.session import Session
     except ImportError:
@@ -76,29 +66,51 @@ def estimator(job: AnyJob, run: str | None = None) -> Any:
         remedy = "in an environment of its own: pip install 'sagemaker<3' rsctl-train; "
         remedy += "version 3 has model_trainer in its place"
         raise RsctlError(ExitCode.ENVIRONMENT, error("sdk", message, remedy)) from None
-    session = Session(boto3.Session(region_name=request["region"]), **_bucket(settled))
-    return PyTorch(
-        sagemaker_session=session,
-        base_job_name=submission.plan.run,
-        entry_point=str(settled.run.script or settled.run.module),
-        source_dir=str(settled.run.package),
-        code_location=settled.targets.sagemaker.staging,
-        debugger_hook_config=False,
-        hyperparameters=_hyperparameters(body),
-        distribution=_distribution(settled),
-        **arguments,
-    )
+
+    def session(region: str, **more: Any) -> Any:
+        return Session(boto3.Session(region_name=region), **more)
+
+    def framework_profile(parameters: dict[str, str]) -> Any:
+        made = debugger.FrameworkProfile()
+        made.profiling_parameters = parameters
+        return made
+
+    names = ("TensorBoardOutputConfig", "ProfilerConfig", "DebuggerHookConfig", "CollectionConfig")
+    return {
+        **{name: getattr(debugger, name) for name in (*names, "Rule", "ProfilerRule")},
+        "FrameworkProfile": framework_profile,
+        "InstanceGroup": InstanceGroup,
+        "Session": session,
+        CLASS: PyTorch,
+    }
 
 
-def _flat(body: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields of a request by their paths, as an estimator has an argument for each."""
-    for name, value in body.items():
-        if name in _BY_FIT:
-            continue
-        if isinstance(value, dict) and name not in _FIELDS:
-            yield from ((f"{name}.{inner}", item) for inner, item in value.items())
-        else:
-            yield name, value
+def _program(submission: Submission, body: dict[str, Any]) -> dict[str, Any]:
+    """What is started, and how. Raises RsctlError for what the SDK would set otherwise."""
+    job = submission.job
+    given = body["HyperParameters"]
+    arguments: dict[str, Any] = {
+        "base_job_name": submission.plan.run,
+        "entry_point": str(job.run.script or job.run.module),
+        "source_dir": str(job.run.package),
+        "code_location": job.targets.sagemaker.staging,
+    }
+    contract = estimator_hyperparameters(job, submission.plan.run, None, arguments["source_dir"])
+    wrong = job.targets.sagemaker.hyperparameters.keys() & (_BY_THE_SDK - {_LOG_LEVEL})
+    wrong |= {name for name in _COMPARED if given.get(name) != contract[name]}
+    if wrong:
+        raise inexpressible(CLASS, [f"HyperParameters.{name}" for name in sorted(wrong)])
+    arguments["container_log_level"] = _decoded(given.get(_LOG_LEVEL, contract[_LOG_LEVEL]))
+    names = given.keys() - _BY_THE_SDK
+    resources = body["ResourceConfig"]
+    launched = launch_hyperparameters(job, resources.get("InstanceType"))
+    is_plain = {name: given[name] for name in names if name.startswith(_PREFIX)} == launched
+    if is_plain and "InstanceGroups" not in resources:
+        arguments["distribution"] = _distribution(job)
+        names -= launched.keys()
+    # Others than a distribution makes are given as they are: the SDK passes them on.
+    arguments["hyperparameters"] = {name: _decoded(given[name]) for name in given if name in names}
+    return arguments
 
 
 def _bucket(job: Job) -> dict[str, Any]:
@@ -108,15 +120,6 @@ def _bucket(job: Job) -> dict[str, Any]:
         return {}
     prefix = {"default_bucket_prefix": staging.folder.strip("/")} if staging.folder else {}
     return {"default_bucket": staging.bucket, **prefix}
-
-
-def _hyperparameters(body: dict[str, Any]) -> dict[str, Any]:
-    """The script's own: the SDK adds those of the contract, and encodes all."""
-    return {
-        name: _decoded(text)
-        for name, text in body["HyperParameters"].items()
-        if not name.startswith(_CONTRACT)
-    }
 
 
 def _decoded(text: str) -> Any:

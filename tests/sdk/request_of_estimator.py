@@ -1,12 +1,13 @@
 """Prints what SDK version 2 sends for job.yaml: in the SDK's own words, and by rsctl's estimator.
 
-Run by the Python of an environment that has the SDK, see `.ci/estimators`. Nothing is sent.
+With names of job files as arguments, what it sends for each of these by rsctl's estimator. Run by the Python of an environment that has the SDK, see `.ci/estimators`. Nothing is sent.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import sys
 from typing import Any
 from unittest.mock import Mock
 
@@ -48,5 +49,8 @@ def request_of(trained: Any) -> Any:
 
 if __name__ == "__main__":
     logging.disable(logging.CRITICAL)
-    print(json.dumps(request_of(in_its_own_words())))
-    print(json.dumps(request_of(estimator("job.yaml", "t-aaaaaa"))))
+    for file in sys.argv[1:]:
+        print(json.dumps(request_of(estimator(file, "t-aaaaaa"))))
+    if not sys.argv[1:]:
+        print(json.dumps(request_of(in_its_own_words())))
+        print(json.dumps(request_of(estimator("job.yaml", "t-aaaaaa"))))

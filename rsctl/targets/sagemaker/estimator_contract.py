@@ -54,6 +54,11 @@ def estimator_hyperparameters(
     return {**encoded, **job.targets.sagemaker.hyperparameters}
 
 
+def launch_hyperparameters(job: Job, machine: Optional[str]) -> dict[str, str]:
+    """Those that `run.launcher` becomes, as they are sent: an estimator's `distribution`."""
+    return {name: json.dumps(value) for name, value in _starter(job, machine).items()}
+
+
 def _starter(job: Job, machine: Optional[str]) -> dict[str, Any]:
     """What starts the ranks; nothing where the program is started once on each node."""
     of_machine = {"sagemaker_instance_type": machine} if machine else {}
