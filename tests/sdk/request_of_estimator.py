@@ -1,6 +1,7 @@
 """Prints what SDK version 2 sends for job.yaml: in the SDK's own words, and by rsctl's estimator.
 
-With names of job files as arguments, what it sends for each of these by rsctl's estimator. Run by the Python of an environment that has the SDK, see `.ci/estimators`. Nothing is sent.
+With names of job files as arguments, what it sends for each of these by rsctl's estimator. Run by
+the Python of an environment that has the SDK, see `.ci/estimators`. Nothing is sent.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
+from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
 from rsctl.stream.diagnosis import causes_in
 from rsctl.stream.events import Failure, StateEvent
@@ -48,6 +49,8 @@ def record_final_states(
     failures: list[Failure] = []
     if status.state is JobState.FAILED:
         failures = [*progress.failures, *(_with_reason(each, reason) for each in status.failed)]
+        if not failures and status.unnamed:
+            failures = log_failures(folder, replica_names(pools), status.unnamed)
     first = _last_failure(status, progress)
     if failures:
         first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))

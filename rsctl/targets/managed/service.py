@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Optional, Protocol, TypeVar
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.log_failures import UnnamedFailure
 from rsctl.runs.records import Fact as Fact
 from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
 from rsctl.targets.base import Pool
@@ -84,7 +85,8 @@ class JobStatus(msgspec.Struct, kw_only=True):
     `time` is since when the state is so, `started` when it began to run, if it has. `reason` is a
     text for people, such as why it is still queued. `failed` are the replicas that have failed by
     the cloud's report, not those that were stopped in their wake; their `lines` and `causes` are
-    filled in by others. Of a job that has succeeded, all replicas of `ended_roles` have ended by
+    filled in by others. `unnamed` is one that has failed where the cloud does not say which: its
+    log shows it. Of a job that has succeeded, all replicas of `ended_roles` have ended by
     themselves. `findings` are reported once each, such as a quota that is full. A job that has
     ended is not `is_settled` while the cloud has yet to report why.
     """
@@ -95,6 +97,7 @@ class JobStatus(msgspec.Struct, kw_only=True):
     reason: Optional[str] = None
     attempt: int = 1
     failed: list[Failure] = []
+    unnamed: Optional[UnnamedFailure] = None
     ended_roles: tuple[str, ...] = ("worker",)
     facts: list[Fact] = []
     findings: list[Finding] = []

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error
+from rsctl.runs.log_failures import UnnamedFailure, signal_name
 from rsctl.stream.events import Failure
 from rsctl.stream.origins import find_origin
 from rsctl.targets.base import Pool, replica_names
@@ -21,7 +22,10 @@ from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known
 ALGORITHM_ERROR = "AlgorithmError"
 """The kind of a reason that the job's own program gave."""
 
-_CODE = re.compile(r"\b(?:exit ?)?code:? ?(\d{1,3})\b", re.IGNORECASE)
+_CODE = re.compile(r"\bexit ?code:? ?(-?\d{1,3})\b", re.IGNORECASE)
+_OF_CONTAINER = re.compile(r", exit code: (\d{1,3})\s*\Z")
+"""What the service adds; what stands before it is a container's text, with codes of its own."""
+
 _SIGNAL = re.compile(r"\bSIG[A-Z]{2,8}\b")
 _RANK = re.compile(r"\brank (\d{1,6})\b")
 
@@ -32,31 +36,44 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
     The text is written by a container: a replica that the job does not have is not believed.
     """
     kind, text = _split(str(answer.get("FailureReason") or ""))
-    if kind not in (ALGORITHM_ERROR, ""):
-        return []
+    found = unnamed_failure(answer)
     names = replica_names(pools)
     roles = "|".join(re.escape(pool.role) for pool in pools)
-    named = [found for found in re.findall(rf"\b(?:{roles})-\d{{1,5}}\b", text) if found in names]
+    named = [each for each in re.findall(rf"\b(?:{roles})-\d{{1,5}}\b", text) if each in names]
     origin = find_origin(text)
     on_host = replica_on(origin.host, pools) if origin.host else None
-    if not named and on_host is None and (len(names) > 1 or not _is_of_job(kind, text)):
+    if found is None and (kind or not (named or on_host)):
         return []
-    code, signal, rank = _CODE.search(text), _SIGNAL.search(text), _RANK.search(text)
-    exit_code = origin.exit_code or (int(code[1]) if code else 1)
+    if not named and on_host is None and len(names) > 1:
+        return []
+    signal, rank = _SIGNAL.search(text), _RANK.search(text)
+    found = found or UnnamedFailure(exit_code=1)
     return [
         Failure(
             replica=named[0] if named else on_host or names[0],
             time=time,
-            exit_code=exit_code,
-            signal=signal[0] if signal and named else origin.signal,
+            exit_code=origin.exit_code or found.exit_code,
+            signal=signal[0] if signal and named else origin.signal or found.signal,
             rank=int(rank[1]) if rank and named else origin.rank,
         )
     ]
 
 
-def _is_of_job(kind: str, text: str) -> bool:
-    """Whether a reason is about the job's own program: some have no exit code."""
-    return kind == ALGORITHM_ERROR or _CODE.search(text) is not None
+def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
+    """What the text has of a container that failed, whichever it was; None if none did.
+
+    `AlgorithmError` is a container's; other kinds are the service's, but for an exit code.
+    """
+    kind, text = _split(str(answer.get("FailureReason") or ""))
+    code = _OF_CONTAINER.search(text) or (_CODE.search(text) if kind != CLIENT_ERROR else None)
+    if kind != ALGORITHM_ERROR and (code is None or kind not in ("", CLIENT_ERROR)):
+        return None
+    number = int(code[1]) if code else 1
+    if inner := _CODE.search(text) if number == 1 else None:
+        number = int(inner[1]) or 1  # the toolkit ends with 1, whatever its program ended with
+    if number >= 0:
+        return UnnamedFailure(exit_code=number, text=text)
+    return UnnamedFailure(exit_code=128 - number, signal=signal_name(-number), text=text)
 
 
 def findings(answer: Mapping[str, Any]) -> list[Finding]:

@@ -44,6 +44,7 @@ def status_of(answer: Answer, address: JobAddress) -> JobStatus:
         attempt=attempt_of(phases_of(answer)),
         ended_roles=_ended_roles(answer),
         failed=failure_reason.failures(answer, pools_of(answer), time) if has_failed else [],
+        unnamed=failure_reason.unnamed_failure(answer) if has_failed else None,
         facts=[*_phases(answer), *_billing(answer), *_warm_pool(answer), *_links(answer, address)],
         findings=failure_reason.findings(answer) if has_failed else [],
     )

@@ -12,11 +12,12 @@ import pytest
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RunFolder
+from rsctl.runs.log_failures import UnnamedFailure
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.stream.events import Failure, FindingEvent, now
 from rsctl.stream.journal import JournalCopy
-from rsctl.targets.managed.service import JobStatus
+from rsctl.targets.managed.service import JobStatus, Line
 from rsctl.targets.sagemaker.job_address import JobAddress as SageMakerAddress
 from rsctl.targets.sagemaker.status import status_of as sagemaker_status
 from rsctl.targets.vertex.job_address import JobAddress as VertexAddress
@@ -386,3 +387,91 @@ def test_a_job_that_never_ran_has_no_start(cloud: FakeCloud, target: FakeTarget,
     cloud.end(JobState.FAILED, reason="no machines")
     followed(target, run)
     assert stored(run).started is None
+
+
+TOOLKIT = "2026-11-21 12:00:{second:02},000 sagemaker-training-toolkit ERROR    {text}"
+
+
+def toolkit_lines(second: int, replica: str, code: int, problem: str) -> list[Line]:
+    """What AWS's toolkit writes: trainer.py's `train`, errors.py's `_CalledProcessError`."""
+    texts = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3, in <module>',
+        problem,
+        TOOLKIT.format(second=second, text="Reporting training FAILURE"),
+        TOOLKIT.format(second=second, text="ExecuteUserScriptError:"),
+        f"ExitCode {code}",
+        f'ErrorMessage "{problem}',
+        '"',
+        'Command "/opt/conda/bin/python3.12 train.py"',
+        TOOLKIT.format(second=second, text="Encountered exit_code 1"),
+    ]
+    return [line(second, replica, text, f"{replica}-{second}-{n}") for n, text in enumerate(texts)]
+
+
+def test_the_toolkits_reports_in_the_logs_say_who_failed(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    cloud.lines = [
+        line(10, "worker-0", "loss=1"),
+        *toolkit_lines(20, "worker-1", 3, "ValueError: no such column"),
+        *toolkit_lines(25, "worker-0", 1, "RuntimeError: Connection closed by peer"),
+    ]
+    reason = (
+        'AlgorithmError: ExecuteUserScriptError:\nExitCode 3\nErrorMessage "ValueError: no such'
+    )
+    cloud.end(JobState.FAILED, reason=reason, unnamed=UnnamedFailure(exit_code=3, text=reason))
+    events = followed(target, run)
+    assert reported(events)[-4:] == [
+        "worker-0 failed (in the wake of worker-1)",
+        "worker-1 failed",
+        "reducer-0 cancelled (stopped after worker-1 had failed)",
+        "job failed (worker-1 failed with exit code 3)",
+    ]
+    failure = stored(run).first_failure
+    assert failure is not None
+    assert (failure.replica, failure.exit_code) == ("worker-1", 3)
+    assert "ValueError: no such column" in failure.lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "text", "expected"),
+    [
+        (
+            {"worker-1": ["Traceback (most recent call last):", "  x", "KeyError: 'a'"]},
+            "AlgorithmError: , exit code: 1",
+            ["worker-1"],
+        ),
+        (
+            {
+                "worker-0": ["Traceback (most recent call last):", "KeyError: 'tried again'"]
+                + [f"step {n}" for n in range(60)],
+                "worker-1": ["/usr/bin/train: line 3: torchrun: command not found"],
+            },
+            "AlgorithmError: /usr/bin/train: line 3: torchrun: command not found, exit code: 127",
+            ["worker-1"],
+        ),
+        ({"worker-0": ["loss=1"], "worker-1": ["loss=2"]}, "AlgorithmError: , exit code: 7", []),
+        ({}, "AlgorithmError: , exit code: 7", []),
+    ],
+)
+def test_other_logs_say_who_failed_by_what_they_end_with(
+    cloud: FakeCloud,
+    target: FakeTarget,
+    run: str,
+    lines: dict[str, list[str]],
+    text: str,
+    expected: list[str],
+) -> None:
+    cloud.lines = [
+        line(10, replica, each, f"{replica}-{number}")
+        for replica, texts in lines.items()
+        for number, each in enumerate(texts)
+    ]
+    code = int(text.rpartition(" ")[2])
+    cloud.end(JobState.FAILED, reason=text, unnamed=UnnamedFailure(exit_code=code, text=text))
+    states = reported(followed(target, run))
+    assert [each.split()[0] for each in states if each.startswith(("worker", "reducer"))
+            and " failed" in each.partition("(")[0]] == expected  # fmt: skip
+    failure = stored(run).first_failure
+    assert (failure.exit_code if failure else None) == (code if expected else None)

@@ -108,3 +108,42 @@ def test_what_to_do_about_it(
     code, remedy, path = finding
     path = "limits.retries" if "limits.retries" in (remedy or "") else path
     assert found.findings == [error(code, reason, remedy, path)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "sign"),
+    [
+        ("AlgorithmError: , exit code: 139", 139, None),
+        ("AlgorithmError: ExecuteUserScriptError:\nExitCode -9\nErrorMessage", 137, "SIGKILL"),
+        (
+            "AlgorithmError: ExecuteUserScriptError:\nExitCode 3\nErrorMessage, exit code: 1",
+            3,
+            None,
+        ),
+        ("AlgorithmError: HTTP status code: 404, exit code: 2", 2, None),
+        ("AlgorithmError: framework error: \nTraceback (most recent call last):", 1, None),
+        ("ClientError: Please use an instance type with more memory., exit code: 137", 137, None),
+    ],
+)
+def test_of_several_machines_the_text_says_how_one_failed(
+    sagemaker: FakeSageMaker, reason: str, code: int, sign: str | None
+) -> None:
+    found = status(sagemaker, "Failed", "Failed", FailureReason=reason)
+    assert found.failed == []
+    assert found.unnamed is not None
+    assert (found.unnamed.exit_code, found.unnamed.signal) == (code, sign)
+    alone = status(sagemaker, "Failed", "Failed", FailureReason=reason, ResourceConfig=ALONE)
+    assert [(f.replica, f.exit_code, f.signal) for f in alone.failed] == [("worker-0", code, sign)]
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "CapacityError: Unable to provision requested ML compute capacity.",
+        "ClientError: Data download failed:Insufficient disk space",
+        "InternalServerError: We encountered an internal error. Please try again.",
+    ],
+)
+def test_what_is_no_failure_of_a_container(sagemaker: FakeSageMaker, reason: str) -> None:
+    found = status(sagemaker, "Failed", "Failed", FailureReason=reason)
+    assert (found.failed, found.unnamed) == ([], None)

@@ -1,0 +1,115 @@
+"""Which replicas of a job have failed, by their logs, where the platform does not say which.
+
+Containers without rsctl-launch leave no report of their end. What shows in a log that its replica
+failed, the strongest sign first:
+
+- AWS's sagemaker-training toolkit reports a failure, with the exit code of what it has started.
+  Source: aws/sagemaker-training-toolkit@3383937, trainer.py and errors.py.
+- The platform's text about the failure stands in the log.
+- The log ends with a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import NamedTuple, Optional
+
+import msgspec
+
+from rsctl.runs.folder import RunFolder
+from rsctl.stream.diagnosis import failure_lines
+from rsctl.stream.events import Failure, LogEvent
+from rsctl.stream.journal import JournalReader, tail_offset
+
+_TAIL = 400  # lines
+_LONGEST_LINE = 4096  # characters
+_REPORTED = re.compile(r"Reporting training FAILURE|\bExecuteUserScriptError:")
+_CODE = re.compile(r"\bEncountered exit_code (\d{1,3})\b|^ ?ExitCode (-?\d{1,3})\b")
+_TRACEBACK = "Traceback (most recent call last)"
+_TELLING = 16  # characters: a shorter line may stand in any log
+
+
+class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):
+    """A replica that has failed, and the platform does not say which; `text` is what it says."""
+
+    exit_code: int
+    signal: Optional[str] = None
+    text: str = ""
+
+
+class _Sign(NamedTuple):
+    """What a log shows of its replica's failure: since when, how strongly, with which code."""
+
+    time: str
+    strength: int
+    code: Optional[int] = None
+
+
+def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailure) -> list[Failure]:
+    """The replicas whose logs show a failure, by the strongest sign that any log has.
+
+    None where no log has any: which replica it was is then not known.
+    """
+    tails = {name: _tail(folder, name) for name in replicas}
+    signs = {name: sign for name in replicas if (sign := _sign(tails[name], reported.text))}
+    strongest = max((sign.strength for sign in signs.values()), default=0)
+    return [
+        Failure(
+            replica=name,
+            time=sign.time,
+            exit_code=reported.exit_code if sign.code is None else _exit_code(sign.code),
+            signal=reported.signal if sign.code is None else _signal(sign.code),
+        )
+        for name, sign in signs.items()
+        if sign.strength == strongest
+    ]
+
+
+def signal_name(number: int) -> str | None:
+    """`SIGKILL` for 9; None for what is no signal here."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None
+
+
+def _sign(lines: list[LogEvent], reported: str) -> _Sign | None:
+    """The time is that of the last traceback: what a toolkit reports comes after it."""
+    if not lines:
+        return None
+    traces = [line for line in lines if _TRACEBACK in line.text]
+    time = traces[-1].time if traces else lines[-1].time
+    reports = [line for line in lines if _REPORTED.search(line.text)]
+    if reports:
+        codes = [found for line in lines if (found := _CODE.search(line.text))]
+        numbers = [int(found[1] or found[2]) for found in codes]
+        code = next((number for number in numbers if number not in (0, 1)), None)
+        return _Sign(time if traces else reports[0].time, 3, code or (1 if numbers else None))
+    quoted = [line for line in lines if _is_quoted(line.text.strip(), reported)]
+    if quoted:
+        return _Sign(time if traces else quoted[-1].time, 2)
+    is_last = traces and any(_TRACEBACK in line for line in failure_lines(e.text for e in lines))
+    return _Sign(time, 1) if is_last else None
+
+
+def _is_quoted(line: str, reported: str) -> bool:
+    return len(line) >= _TELLING and line in reported
+
+
+def _exit_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+def _signal(code: int) -> str | None:
+    return signal_name(-code) if code < 0 else None
+
+
+def _tail(folder: RunFolder, replica: str) -> list[LogEvent]:
+    path = folder.log(replica)
+    reader = JournalReader(path, replica, tail_offset(path, _TAIL))
+    lines: list[LogEvent] = []
+    while batch := reader.read():
+        lines += batch
+    reader.close()
+    return [line for line in lines[-_TAIL:] if len(line.text) <= _LONGEST_LINE]
