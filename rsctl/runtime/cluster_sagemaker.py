@@ -1,15 +1,16 @@
 """The contract of SageMaker's training jobs: resourceconfig.json.
 
-    {"current_host": "algo-3", "hosts": ["algo-1", "algo-3", "algo-2"],
+    {"current_host": "algo-3", "hosts": ["algo-1", "algo-2", "algo-3"],
      "current_group_name": "workers", "current_instance_type": "ml.g5.12xlarge",
      "instance_groups": [{"instance_group_name": "reducers", "hosts": ["algo-2"], ...},
                          {"instance_group_name": "workers", "hosts": ["algo-3", "algo-1"], ...}],
      "network_interface_name": "eth0"}
 
-Neither hosts nor groups are sorted, and a group's hosts need not follow each other. Jobs of one
-group leave the groups out or call theirs `homogeneousCluster`. Source: "How Amazon SageMaker
-provides training information", and for the groups AWS's own sagemaker-training toolkit, whose
-offline form has `current_instance_group` in place of `current_group_name`.
+`hosts` is sorted as texts: algo-10 comes before algo-2, and rsctl sorts by number. Groups and their
+hosts are not sorted, and a group's hosts need not follow each other. Jobs of one group leave the
+groups out or call theirs `homogeneousCluster`. Source: "How Amazon SageMaker Provides Training
+Information", and for the groups AWS's own sagemaker-training toolkit, whose offline form has
+`current_instance_group` in place of `current_group_name`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
 """The hosts of a job: names, instance groups and addresses.
 
-Which number is in which group, and in which order hosts are listed, is not documented, but for an
-example in which neither is sorted: here numbers are dealt out to the groups in turn, and lists run
-backwards.
+`hosts` of resourceconfig.json is sorted as texts, so that algo-10 comes before algo-2; AWS's images
+take the first of them for rank 0. Which number is in which group, and in which order a group has
+its hosts, is not documented, but for an example in which neither is sorted: here numbers are dealt
+out to the groups in turn, and the lists of several groups run backwards.
+
+Sources: "How Amazon SageMaker Provides Training Information"; ENVIRONMENT_VARIABLES.md and
+`get_master_hostname` in environment.py of aws/sagemaker-training-toolkit@3383937.
 """
 
 from __future__ import annotations
@@ -82,16 +86,18 @@ def _numbers(address: str) -> list[int]:
 def resource_config(host: Host, hosts: list[Host], runner: Kind) -> dict[str, Any]:
     """The content of one host's resourceconfig.json."""
     groups = dict.fromkeys((each.group, each.machine) for each in reversed(hosts))
+    in_order = sorted(hosts, key=lambda each: each.name)
+    in_groups = hosts[::-1] if len(groups) > 1 else in_order
     return {
         "current_host": host.address,
         "current_instance_type": host.machine,
         "current_group_name": host.group,
-        "hosts": [each.address for each in reversed(hosts)],
+        "hosts": [each.address for each in in_order],
         "instance_groups": [
             {
                 "instance_group_name": group,
                 "instance_type": machine,
-                "hosts": [each.address for each in reversed(hosts) if each.group == group],
+                "hosts": [each.address for each in in_groups if each.group == group],
             }
             for group, machine in groups
         ],

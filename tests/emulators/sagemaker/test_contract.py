@@ -48,7 +48,7 @@ def data(nodes: FakeNodes, name: str, channel: str) -> dict[str, str]:
     return tree(nodes.inside(name, f"/opt/ml/input/data/{channel}"))
 
 
-def test_the_hosts_are_neither_sorted_nor_grouped(account: Account) -> None:
+def test_the_hosts_are_sorted_and_those_of_groups_are_not(account: Account) -> None:
     nodes = account.start(ResourceConfig=groups(workers=2, reducers=1))
     found = config(nodes, "algo-2", "resourceconfig")
     machine = "ml.c5n.9xlarge"
@@ -56,7 +56,7 @@ def test_the_hosts_are_neither_sorted_nor_grouped(account: Account) -> None:
         "current_host": "algo-2",
         "current_instance_type": machine,
         "current_group_name": "reducers",
-        "hosts": ["algo-3", "algo-2", "algo-1"],
+        "hosts": ["algo-1", "algo-2", "algo-3"],
         "instance_groups": [
             {
                 "instance_group_name": "workers",
@@ -78,13 +78,21 @@ def test_a_job_of_one_group(account: Account) -> None:
     )
     found = config(nodes, "algo-1", "resourceconfig")
     assert found["current_group_name"] == "homogeneousCluster"
-    assert found["hosts"] == ["algo-2", "algo-1"]
+    assert found["hosts"] == ["algo-1", "algo-2"]
+    assert found["instance_groups"][0]["hosts"] == ["algo-1", "algo-2"]
     assert config(nodes, "algo-1", "hyperparameters") == {"lr": "0.1"}
     assert config(nodes, "algo-1", "inputdataconfig") == {}
     arn = "arn:aws:sagemaker:us-east-1:123456789012:training-job/j"
     env = {"MODE": "fast", "TRAINING_JOB_NAME": "j", "TRAINING_JOB_ARN": arn}
     node = nodes.node("algo-1")
     assert (node.image, node.env) == (IMAGE, env)
+
+
+def test_hosts_are_sorted_as_texts(account: Account) -> None:
+    nodes = account.start(ResourceConfig={**body()["ResourceConfig"], "InstanceCount": 11})
+    found = config(nodes, "algo-1", "resourceconfig")
+    numbers = [1, 10, 11, *range(2, 10)]
+    assert found["hosts"] == [f"algo-{number}" for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +125,7 @@ def test_hosts_that_have_addresses_only(account: Account) -> None:
     nodes = account.start(ResourceConfig=groups(workers=2, reducers=1))
     found = config(nodes, "algo-3", "resourceconfig")
     assert (found["current_host"], found["current_group_name"]) == ("127.2.1.1", "workers")
-    assert found["hosts"] == ["127.10.1.1", "127.9.1.1", "127.2.1.1"]
+    assert found["hosts"] == ["127.2.1.1", "127.9.1.1", "127.10.1.1"]
     assert found["network_interface_name"] == "lo"
     env = nodes.node("algo-1").env
     assert (env["RSCTL_PORT"], env["RSCTL_REDUCER_PORTS"]) == ("20000", "20017")
