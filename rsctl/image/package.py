@@ -24,9 +24,10 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.image.context import Context, Entry, LeftOut, source_entries
 from rsctl.image.findings import large_file_notes, left_out_notes
+from rsctl.image.requirements import MAIN
 from rsctl.image.runtime_files import runtime_entries
 from rsctl.spec.job import Job
 from rsctl.target_info import target_info
@@ -110,11 +111,32 @@ def package_findings(job: Job, target: str) -> Iterator[Finding]:
         return
     message = "the image is used as it is: it must have Python 3.10 or newer, as python3"
     yield note("image", message, None, "image.uri")
+    yield from _requirements_findings(job, target)
     info = target_info(target)
     if not info.options_of(job).staging:
         path = f"targets.{target}.staging"
         message = "image.source reaches an image that is used as it is by way of a bucket"
         yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
+
+
+def _requirements_findings(job: Job, target: str) -> Iterator[Finding]:
+    """A warning where the source names packages that no step installs.
+
+    Estimators and ModelTrainer install the requirements.txt beside a script at the start.
+    """
+    path = Path(str(job.image.source)) / MAIN
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return
+    if any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+        message = f"{MAIN} in image.source is not installed: the image is used as it is"
+        remedy = f"use image.base in place of image.uri, with image.python: {path}, or have the "
+        remedy += "packages in the image"
+        if target == "sagemaker" and (job.run.script or job.run.module):
+            remedy += "; SageMaker's own images install it with run.package in place of "
+            remedy += "image.source"
+        yield warning("image", message, remedy, "image.source")
 
 
 def package_notes(package: Package) -> Iterator[Finding]:

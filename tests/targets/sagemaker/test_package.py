@@ -113,3 +113,17 @@ def test_a_place_that_is_too_long_is_the_buckets(tmp_path: Path) -> None:
     options = sagemaker(staging=f"s3://bucket/{'x' * 1000}")
     [found] = reported(tmp_path, merged(STAGED, options))
     assert found.startswith("error targets.sagemaker.staging: SageMaker's InputDataConfig[0]")
+
+
+def test_requirements_that_no_step_installs(tmp_path: Path) -> None:
+    """Estimators install them, so that their users expect it."""
+    (tmp_path / "src" / "requirements.txt").write_text("# none yet\n\n")
+    assert reported(tmp_path, STAGED) == []
+    (tmp_path / "src" / "requirements.txt").write_text("datasets==3.0.0\n")
+    (found,) = reported(tmp_path, STAGED)
+    path = tmp_path / "src" / "requirements.txt"
+    assert found == (
+        "warning image.source: requirements.txt in image.source is not installed: the image is "
+        f"used as it is -> use image.base in place of image.uri, with image.python: {path}, or "
+        "have the packages in the image"
+    )
