@@ -16,6 +16,12 @@ from urllib.parse import parse_qsl
 from xml.sax.saxutils import escape
 
 from rsctl.emulators.aws.models import problems, service_model
+from rsctl.emulators.aws.s3_payload import error_xml as error_xml
+from rsctl.emulators.aws.signed_addresses import (
+    is_signed_address,
+    require_signature,
+    signed_region,
+)
 from rsctl.emulators.http import Emulator, Refused, Reply, Request, Route
 
 _CREDENTIAL = re.compile(r"AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([a-z0-9-]+)/([a-z0-9]+)/")
@@ -23,15 +29,6 @@ _FORM = "application/x-www-form-urlencoded"
 
 Parameters = dict[str, Any]
 Handler = Callable[[Parameters], Parameters]
-
-
-def error_xml(status: int, code: str, message: str) -> Reply:
-    """An error of S3."""
-    body = (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
-    )
-    return Reply(status, body.encode(), {"Content-Type": "application/xml"})
 
 
 def error_query(status: int, code: str, message: str) -> Reply:
@@ -92,13 +89,19 @@ class AwsEmulator(Emulator):
     def scope(self, request: Request) -> tuple[str, str] | None:
         """The region and the service that a request is signed for."""
         found = _CREDENTIAL.match(request.headers.get("authorization", ""))
+        if found is None and self._is_s3(request) and is_signed_address(request):
+            return signed_region(request) or self.region, "s3"
         return (found[2], found[3]) if found else None
 
     def authorize(self, request: Request) -> None:
         """Raise Refused unless this emulator's own key has signed; the signature is not checked.
 
-        The key's id is random, so that only who was given it can know it.
+        The key's id is random, so that only who was given it can know it. Of an address that is
+        signed in its query the signature is checked too.
         """
+        if self._is_s3(request) and is_signed_address(request):
+            require_signature(request, self._key_id, self._secret)
+            return
         found = _CREDENTIAL.match(request.headers.get("authorization", ""))
         if not found or found[1] != self._key_id:
             code = "InvalidAccessKeyId" if self._is_s3(request) else "UnrecognizedClientException"

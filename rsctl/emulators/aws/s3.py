@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import re
 import secrets
+import threading
 import time
-import zlib
+from collections.abc import Mapping
 from email.utils import formatdate
-from typing import Any
+from typing import Any, NamedTuple, Optional
 from urllib.parse import unquote
 from xml.sax.saxutils import escape, unescape
 
-from rsctl.emulators.aws.emulator import error_xml
+from rsctl.emulators.aws.s3_conditions import (
+    encryption_of,
+    kept_headers,
+    require_read,
+    require_write,
+)
 from rsctl.emulators.aws.s3_listing import listing, stamp
-from rsctl.emulators.aws.s3_objects import Facts, MemoryObjects, Objects
-from rsctl.emulators.http import Refused, Reply, Request, Route, route
+from rsctl.emulators.aws.s3_objects import Facts, Known, MemoryObjects, Objects
+from rsctl.emulators.aws.s3_payload import crc32, md5, payload, refused
+from rsctl.emulators.http import Reply, Request, Route, route
 
 _XML = {"Content-Type": "application/xml"}
 _SPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -34,8 +40,18 @@ _SUBRESOURCES = frozenset(
 would be answered with something else."""
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
-_CHUNK = re.compile(rb"([0-9a-fA-F]{1,15})(?:;.*)?")
+_COMPLETED = re.compile(r"<Part>(.*?)</Part>", re.DOTALL)
+_CHECKSUM = "x-amz-checksum-"
+_OVERRIDES = ("type", "language", "encoding", "disposition")
+
 _DELETED = re.compile(r"<Key>(.*?)</Key>", re.DOTALL)
+
+
+class _Upload(NamedTuple):
+    """An upload in parts, by their numbers, and what is known of the object that they become."""
+
+    headers: dict[str, str]
+    parts: dict[int, bytes]
 
 
 class S3:
@@ -45,7 +61,8 @@ class S3:
         self._objects: Objects = objects if objects is not None else MemoryObjects()
         for bucket in buckets:
             self._objects.make(bucket)
-        self._uploads: dict[str, dict[int, bytes]] = {}
+        self._uploads: dict[str, _Upload] = {}
+        self._writing = threading.RLock()
 
     def routes(self) -> list[Route]:
         """What it answers."""
@@ -75,7 +92,7 @@ class S3:
         _require_plain(request)
         bucket = request.parts["bucket"]
         if not self._objects.has(bucket):
-            raise _refused(404, "NoSuchBucket", "The specified bucket does not exist")
+            raise refused(404, "NoSuchBucket", "The specified bucket does not exist")
         return bucket
 
     def _list_buckets(self, request: Request) -> Reply:
@@ -94,7 +111,7 @@ class S3:
         _require_plain(request)
         bucket = request.parts["bucket"]
         if not _BUCKET.fullmatch(bucket):
-            raise _refused(400, "InvalidBucketName", "The specified bucket is not valid.")
+            raise refused(400, "InvalidBucketName", "The specified bucket is not valid.")
         self._objects.make(bucket)
         return Reply(200, headers={"Location": f"/{bucket}"})
 
@@ -105,102 +122,130 @@ class S3:
         try:
             return _xml("ListBucketResult", listing(self._objects, bucket, request.query))
         except ValueError:
-            raise _refused(400, "InvalidArgument", "max-keys is no number") from None
+            raise refused(400, "InvalidArgument", "max-keys is no number") from None
 
     def _get(self, request: Request) -> Reply:
         bucket, key = self._bucket(request), request.parts["key"]
         facts = self._objects.facts(bucket, key)
         content = self._objects.content(bucket, key) if facts else None
         if facts is None or content is None:
-            raise _refused(404, "NoSuchKey", "The specified key does not exist.")
+            raise refused(404, "NoSuchKey", "The specified key does not exist.")
+        require_read(request.headers, facts)
         headers = {
+            **_shown(facts.headers),
             "ETag": facts.etag,
             "Last-Modified": formatdate(facts.modified, usegmt=True),
             "Accept-Ranges": "bytes",
+            **_overridden(request),
         }
-        if request.headers.get("if-match", facts.etag) not in (facts.etag, "*"):
-            message = "At least one of the pre-conditions you specified did not hold"
-            raise _refused(412, "PreconditionFailed", message)
         if "range" in request.headers:
             return _part(content, request.headers["range"], headers)
         if request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
-            headers |= {"x-amz-checksum-crc32": _crc32(content)}
+            sums = {n: v for n, v in facts.headers.items() if n.startswith(_CHECKSUM)}
+            headers |= sums or {"x-amz-checksum-crc32": crc32(content)}
             headers |= {"x-amz-checksum-type": "FULL_OBJECT"}
         return Reply(200, content, {**headers, "Content-Length": str(len(content))})
 
     def _put(self, request: Request) -> Reply:
-        bucket, key, content = self._bucket(request), request.parts["key"], _payload(request)
+        self._bucket(request)
+        content, checksums = payload(request)
         if "uploadId" in request.query:
-            return self._put_part(request, content)
-        if "x-amz-copy-source" in request.headers:
-            content = self._source(request.headers["x-amz-copy-source"])
-        facts = self._store(bucket, key, content)
-        if "x-amz-copy-source" in request.headers:
-            return _fields("CopyObjectResult", ETag=facts.etag, LastModified=stamp(facts.modified))
-        return Reply(200, headers={"ETag": facts.etag})
+            return self._put_part(request, content, checksums)
+        headers = {**kept_headers(request.headers), **checksums}
+        source = request.headers.get("x-amz-copy-source")
+        if source is not None:
+            content, facts = self._source(source, request)
+            if request.headers.get("x-amz-metadata-directive", "COPY").upper() == "COPY":
+                own = encryption_of(request.headers)
+                headers = {**facts.headers, **own}
+        stored = self._store(request, content, Known(f'"{md5(content)}"', headers))
+        answered = encryption_of(headers)
+        if source is not None:
+            times = {"ETag": stored.etag, "LastModified": stamp(stored.modified)}
+            return _fields("CopyObjectResult", answered, **times)
+        return Reply(200, headers={"ETag": stored.etag, **answered, **checksums})
 
-    def _put_part(self, request: Request, content: bytes) -> Reply:
+    def _put_part(self, request: Request, content: bytes, checksums: dict[str, str]) -> Reply:
         """A part of an upload: what is sent, or what is copied from an object or a range of it."""
-        parts, number = self._upload(request), request.query.get("partNumber", "")
+        parts, number = self._upload(request).parts, request.query.get("partNumber", "")
         if not (number.isascii() and number.isdigit() and 0 < int(number) <= _MOST_PARTS):
             message = f"Part number must be an integer between 1 and {_MOST_PARTS}, inclusive"
-            raise _refused(400, "InvalidArgument", message)
-        etag, source = f'"{number}"', request.headers.get("x-amz-copy-source")
+            raise refused(400, "InvalidArgument", message)
+        source = request.headers.get("x-amz-copy-source")
+        if source is not None:
+            whole, _ = self._source(source, request)
+            content = _ranged(whole, request.headers.get("x-amz-copy-source-range"))
+        parts[int(number)] = content
+        etag = f'"{md5(content)}"'
         if source is None:
-            parts[int(number)] = content
-            return Reply(200, headers={"ETag": etag})
-        parts[int(number)] = _ranged(
-            self._source(source), request.headers.get("x-amz-copy-source-range")
-        )
+            return Reply(200, headers={"ETag": etag, **checksums})
         return _fields("CopyPartResult", ETag=etag, LastModified=stamp(time.time()))
 
-    def _source(self, location: str) -> bytes:
+    def _source(self, location: str, request: Request) -> tuple[bytes, Facts]:
+        """What a copy is of, if the conditions for it hold."""
         bucket, _, key = unquote(location).lstrip("/").partition("/")
-        content = self._objects.content(bucket, key) if self._objects.has(bucket) else None
-        if content is None:
-            raise _refused(404, "NoSuchKey", "The specified key does not exist.")
-        return content
+        is_there = self._objects.has(bucket)
+        facts = self._objects.facts(bucket, key) if is_there else None
+        content = self._objects.content(bucket, key) if is_there else None
+        if facts is None or content is None:
+            raise refused(404, "NoSuchKey", "The specified key does not exist.")
+        require_read(request.headers, facts, "x-amz-copy-source-")
+        return content, facts
 
-    def _store(self, bucket: str, key: str, content: bytes) -> Facts:
-        if not self._objects.put(bucket, key, content):
-            message = "This emulator keeps objects as files, and this key cannot be one"
-            raise _refused(400, "InvalidRequest", message)
-        return self._objects.facts(bucket, key) or Facts(0, 0.0, '""')
+    def _store(self, request: Request, content: bytes, known: Known) -> Facts:
+        bucket, key = request.parts["bucket"], request.parts["key"]
+        with self._writing:
+            require_write(request.headers, self._objects.facts(bucket, key))
+            if not self._objects.put(bucket, key, content, known):
+                message = "This emulator keeps objects as files, and this key cannot be one"
+                raise refused(400, "InvalidRequest", message)
+            return self._objects.facts(bucket, key) or Facts(0, 0.0, '""')
 
     def _multipart(self, request: Request) -> Reply:
         bucket, key = self._bucket(request), request.parts["key"]
         names = {"Bucket": bucket, "Key": key}
         if "uploads" in request.query:
-            identity = secrets.token_hex(16)
-            self._uploads[identity] = {}
-            return _fields("InitiateMultipartUploadResult", **names, UploadId=identity)
-        parts = self._upload(request)
-        facts = self._store(bucket, key, b"".join(parts[number] for number in sorted(parts)))
+            identity, headers = secrets.token_hex(16), kept_headers(request.headers)
+            self._uploads[identity] = _Upload(headers, {})
+            own = encryption_of(headers)
+            return _fields("InitiateMultipartUploadResult", own, **names, UploadId=identity)
+        upload = self._upload(request)
+        parts = [upload.parts[number] for number in _completed(request, upload)]
+        digests = b"".join(bytes.fromhex(md5(part)) for part in parts)
+        etag = f'"{md5(digests)}-{len(parts)}"'
+        facts = self._store(request, b"".join(parts), Known(etag, upload.headers))
         del self._uploads[request.query["uploadId"]]
-        return _fields("CompleteMultipartUploadResult", **names, ETag=facts.etag)
+        own = encryption_of(upload.headers)
+        return _fields("CompleteMultipartUploadResult", own, **names, ETag=facts.etag)
 
     def _delete(self, request: Request) -> Reply:
+        bucket, key = self._bucket(request), request.parts["key"]
         if "uploadId" in request.query:
             self._uploads.pop(request.query["uploadId"], None)
-        else:
-            self._objects.delete(self._bucket(request), request.parts["key"])
+            return Reply(204)
+        with self._writing:
+            if "if-match" in request.headers:
+                require_write(request.headers, self._objects.facts(bucket, key))
+            self._objects.delete(bucket, key)
         return Reply(204)
 
     def _delete_many(self, request: Request) -> Reply:
         bucket = self._bucket(request)
-        text = _payload(request).decode(errors="replace")
+        if "delete" not in request.query:
+            raise refused(501, "NotImplemented", "an upload by a form is not emulated")
+        text = payload(request)[0].decode(errors="replace")
         if "\0" in text:
-            raise _refused(400, "MalformedXML", "The XML you provided was not well-formed")
+            raise refused(400, "MalformedXML", "The XML you provided was not well-formed")
         keys = [unescape(key, {"&quot;": '"'}) for key in _DELETED.findall(text)]
         for key in keys:
             self._objects.delete(bucket, key)
         deleted = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
         return _xml("DeleteResult", deleted)
 
-    def _upload(self, request: Request) -> dict[int, bytes]:
+    def _upload(self, request: Request) -> _Upload:
         found = self._uploads.get(request.query.get("uploadId", ""))
         if found is None:
-            raise _refused(404, "NoSuchUpload", "The specified upload does not exist.")
+            raise refused(404, "NoSuchUpload", "The specified upload does not exist.")
         return found
 
 
@@ -213,7 +258,7 @@ def _require_plain(request: Request) -> None:
         asked.add("uploadId")
     if asked:
         message = f"{request.method} ?{min(asked)} is not emulated"
-        raise _refused(501, "NotImplemented", message)
+        raise refused(501, "NotImplemented", message)
 
 
 def _ranged(content: bytes, wanted: str | None) -> bytes:
@@ -222,13 +267,13 @@ def _ranged(content: bytes, wanted: str | None) -> bytes:
         return content
     found = _RANGE.fullmatch(wanted.strip())
     if not found or not (found[1] and found[2]) or int(found[1]) > int(found[2]):
-        raise _refused(
+        raise refused(
             400,
             "InvalidArgument",
             "The x-amz-copy-source-range value must be of the form bytes=first-last",
         )
     if int(found[2]) >= len(content):
-        raise _refused(400, "InvalidArgument", "Range specified is not valid for source object")
+        raise refused(400, "InvalidArgument", "Range specified is not valid for source object")
     return content[int(found[1]) : int(found[2]) + 1]
 
 
@@ -242,42 +287,51 @@ def _part(content: bytes, wanted: str, headers: dict[str, str]) -> Reply:
     else:
         first, last = max(size - int(found[2]), 0), size - 1
     if first >= size:
-        raise _refused(416, "InvalidRange", "The requested range is not satisfiable")
+        raise refused(416, "InvalidRange", "The requested range is not satisfiable")
     part = content[first : last + 1]
     more = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(len(part))}
     return Reply(206, part, {**headers, **more})
 
 
-def _crc32(content: bytes) -> str:
-    """The checksum that today's SDKs send with an object, and S3 keeps."""
-    return base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
+def _completed(request: Request, upload: _Upload) -> list[int]:
+    """The parts that an upload is made of. Raises Refused where they are not those that came."""
+    text, numbers = payload(request)[0].decode(errors="replace"), []
+    for part in _COMPLETED.findall(text):
+        number = re.search(r"<PartNumber>\s*(\d{1,9})\s*</PartNumber>", part)
+        etag = re.search(r"<ETag>(.*?)</ETag>", part)
+        content = upload.parts.get(int(number[1])) if number else None
+        is_same = (
+            content is not None
+            and etag
+            and unescape(etag[1], {"&quot;": '"', "&#34;": '"'}).strip('"') == md5(content)
+        )
+        if number is None or not is_same:
+            message = "One or more of the specified parts could not be found."
+            raise refused(400, "InvalidPart", message)
+        numbers.append(int(number[1]))
+    if not numbers:
+        raise refused(400, "MalformedXML", "The XML you provided was not well-formed")
+    if numbers != sorted(set(numbers)):
+        message = "The list of parts was not in ascending order."
+        raise refused(400, "InvalidPartOrder", message)
+    return numbers
 
 
-def _refused(status: int, code: str, message: str) -> Refused:
-    return Refused(error_xml(status, code, message))
+def _shown(headers: Mapping[str, str]) -> dict[str, str]:
+    return {n: v for n, v in headers.items() if not n.startswith(_CHECKSUM)}
 
 
-def _payload(request: Request) -> bytes:
-    """The body, less the framing of `aws-chunked`. Raises Refused where that is broken."""
-    if not request.headers.get("x-amz-content-sha256", "").startswith("STREAMING-"):
-        return request.body
-    content, rest = bytearray(), request.body
-    while rest:
-        head, _, rest = rest.partition(b"\r\n")
-        found = _CHUNK.fullmatch(head)
-        if not found or int(found[1], 16) > len(rest):
-            message = "The request body terminated unexpectedly"
-            raise _refused(400, "IncompleteBody", message)
-        size = int(found[1], 16)
-        if not size:
-            break
-        content += rest[:size]
-        rest = rest[size + 2 :]
-    return bytes(content)
+def _overridden(request: Request) -> dict[str, str]:
+    """The headers of the answer that a query has in place of the object's."""
+    names = [*(f"content-{name}" for name in _OVERRIDES), "cache-control", "expires"]
+    asked = {name: request.query.get(f"response-{name}", "") for name in names}
+    return {n: v for n, v in asked.items() if v and v.isascii() and v.isprintable()}
 
 
-def _fields(name: str, **values: Any) -> Reply:
-    return _xml(name, "".join(f"<{key}>{escape(str(v))}</{key}>" for key, v in values.items()))
+def _fields(name: str, headers: Optional[Mapping[str, str]] = None, /, **values: Any) -> Reply:
+    inner = "".join(f"<{key}>{escape(str(v))}</{key}>" for key, v in values.items())
+    reply = _xml(name, inner)
+    return Reply(reply.status, reply.body, {**reply.headers, **(headers or {})})
 
 
 def _xml(name: str, inner: str) -> Reply:
