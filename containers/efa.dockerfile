@@ -5,11 +5,14 @@
 #            compared with the SHA-256 that ai-dynamo/dynamo and others pin for this version
 # needs      a Debian, Ubuntu or Amazon Linux base on amd64, CUDA
 # conflicts  google-fast-socket, google-reduction-server
-# kept       an installation that the base brings, as AWS's own images do
+# kept       an installation that the base brings, as AWS's own images do, and those built like the
+#            Megatron and NeMo images of aws-samples/awsome-distributed-training, which compile the
+#            plugin into /opt/aws-ofi-nccl/install
 # settings   none: AWS's advice for libfabric 1.18 and the plugin 1.7 or later is to set no FI_* and
 #            no NCCL_* variable
 RUN set -e; export DEBIAN_FRONTEND=noninteractive; \
-    if find /opt/amazon/ofi-nccl -name 'libnccl-net*.so' 2>/dev/null | grep -q .; then \
+    if find /opt/amazon/ofi-nccl /opt/aws-ofi-nccl -name 'libnccl-net*.so' 2>/dev/null \
+         | grep -qv /.libs/; then \
       echo "rsctl: kept the EFA software that the base brings"; exit 0; fi; \
     command -v curl >/dev/null \
       || { apt-get update; apt-get install -y --no-install-recommends ca-certificates curl; }; \
@@ -22,10 +25,12 @@ RUN set -e; export DEBIAN_FRONTEND=noninteractive; \
 # NCCL asks the loader for libnccl-net.so, which newer installers name libnccl-net-ofi.so; the plugin
 # asks for libcudart.so, which images without CUDA's development files have by its full name only.
 RUN set -e; \
-    plugin=$(find /opt/amazon/ofi-nccl -name 'libnccl-net*.so' | sort | head -n 1); \
+    plugin=$(find /opt/amazon/ofi-nccl /opt/aws-ofi-nccl -name 'libnccl-net*.so' 2>/dev/null \
+      | grep -v /.libs/ | sort | head -n 1); \
     cd "$(dirname "$plugin")"; \
     [ -e libnccl-net.so ] || ln -s libnccl-net-ofi.so libnccl-net.so; \
     ldconfig -p | grep -q 'libcudart\.so ' \
       || find / -xdev -name 'libcudart.so.*' -exec ln -sf {} libcudart.so ';' -quit; \
-    { pwd; find /opt/amazon -maxdepth 2 -path '*/efa/lib*'; } > /etc/ld.so.conf.d/rsctl-efa.conf; \
+    { pwd; find /opt/amazon -maxdepth 2 -path '*/efa/lib*' 2>/dev/null || :; } \
+      > /etc/ld.so.conf.d/rsctl-efa.conf; \
     ldconfig

@@ -163,7 +163,7 @@ def _rules(body: dict[str, Any]) -> Iterator[Call]:
         for rule in body.get(field, []):
             arguments = {argument: rule.get(key) for key, argument in _RULE.items()}
             arguments["rule_parameters"] = arguments["rule_parameters"] or {}
-            more = {"collections_to_save": []} if name == "Rule" else {}
+            more: dict[str, Any] = {"collections_to_save": []} if name == "Rule" else {}
             yield Call(name, {**arguments, **more})
 
 

@@ -292,9 +292,20 @@ def test_an_efa_installer_that_is_not_the_one_that_is_meant_does_not_run(
     assert not (base / "hacked").exists()
 
 
-def test_efa_that_the_base_brings_is_kept(base: Path, program: MakeProgram) -> None:
-    plugins = base / "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu"
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+        "opt/aws-ofi-nccl/install/lib",  # awsome-distributed-training, megatron-lm and nemo
+        "opt/aws-ofi-nccl/lib",
+    ],
+)
+def test_efa_that_the_base_brings_is_kept(base: Path, program: MakeProgram, folder: str) -> None:
+    plugins = base / folder
     plugins.mkdir(parents=True)
+    built = base / "opt/aws-ofi-nccl/src/.libs"
+    built.mkdir(parents=True)
+    (built / "libnccl-net.so").write_text("where it was compiled")
     (plugins / "libnccl-net.so").write_text("the base's")
     program("bin/ldconfig", f"{noted(base).split(';')[0]}; echo 'libcudart.so (libc6) => /x'")
     assert run_fragment("efa", base) == ["ldconfig -p", "ldconfig "]

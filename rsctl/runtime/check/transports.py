@@ -57,7 +57,10 @@ TRANSPORTS: Mapping[str, Transport] = {
     "efa": Transport(
         plugin="aws-ofi-nccl",
         marker=b"NET/OFI",
-        folders=("/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64"),
+        folders=(
+            *("/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64"),
+            "/opt/aws-ofi-nccl/install/lib",
+        ),
         opens=("libcudart.so",),
         # AWS's advice: doc/efa-env-var.md of aws-ofi-nccl.
         outdated=(

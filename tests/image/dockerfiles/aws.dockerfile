@@ -2,7 +2,8 @@ FROM public.ecr.aws/deep-learning-containers/pytorch:2.12-cu130-amzn2023-sagemak
 USER root
 # efa: see containers/efa.dockerfile
 RUN set -e; export DEBIAN_FRONTEND=noninteractive; \
-    if find /opt/amazon/ofi-nccl -name 'libnccl-net*.so' 2>/dev/null | grep -q .; then \
+    if find /opt/amazon/ofi-nccl /opt/aws-ofi-nccl -name 'libnccl-net*.so' 2>/dev/null \
+         | grep -qv /.libs/; then \
       echo "rsctl: kept the EFA software that the base brings"; exit 0; fi; \
     command -v curl >/dev/null \
       || { apt-get update; apt-get install -y --no-install-recommends ca-certificates curl; }; \
@@ -15,12 +16,14 @@ RUN set -e; export DEBIAN_FRONTEND=noninteractive; \
 # NCCL asks the loader for libnccl-net.so, which newer installers name libnccl-net-ofi.so; the plugin
 # asks for libcudart.so, which images without CUDA's development files have by its full name only.
 RUN set -e; \
-    plugin=$(find /opt/amazon/ofi-nccl -name 'libnccl-net*.so' | sort | head -n 1); \
+    plugin=$(find /opt/amazon/ofi-nccl /opt/aws-ofi-nccl -name 'libnccl-net*.so' 2>/dev/null \
+      | grep -v /.libs/ | sort | head -n 1); \
     cd "$(dirname "$plugin")"; \
     [ -e libnccl-net.so ] || ln -s libnccl-net-ofi.so libnccl-net.so; \
     ldconfig -p | grep -q 'libcudart\.so ' \
       || find / -xdev -name 'libcudart.so.*' -exec ln -sf {} libcudart.so ';' -quit; \
-    { pwd; find /opt/amazon -maxdepth 2 -path '*/efa/lib*'; } > /etc/ld.so.conf.d/rsctl-efa.conf; \
+    { pwd; find /opt/amazon -maxdepth 2 -path '*/efa/lib*' 2>/dev/null || :; } \
+      > /etc/ld.so.conf.d/rsctl-efa.conf; \
     ldconfig
 COPY rsctl-python /usr/local/bin/
 COPY requirements/ /opt/rsctl/requirements/
