@@ -68,6 +68,11 @@ def _of_source(plan: Plan, job: Job, arguments: list[str]) -> Call:
 
 def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
     """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
+    if job.run.launcher == "mpi":
+        raise _unsupported("run.launcher: mpi")
+    own = [name for name in job.targets.sagemaker.hyperparameters if name.startswith("sagemaker_")]
+    if job.run.package is not None and own:  # the SDK's programs start it, not the image's toolkit
+        raise _unsupported(f"HyperParameters.{own[0]}, which the image's toolkit reads")
     user, accelerator = user_command(job), job.workers.accelerator
     if job.run.launcher == "torchrun":
         ranks = ranks or (accelerator.ranks_per_node if accelerator else 1)

@@ -14,6 +14,8 @@ import pytest
 from rsctl.emulators.nodes import ANY_IMAGE, Program
 from rsctl.emulators.nodes.runners import make_runner
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
+from rsctl.findings import RsctlError
+from rsctl.sdk.sagemaker import code
 from tests.kit.preloaded import Preloaded
 
 from .conftest import SAGEMAKER, PlanOf
@@ -160,3 +162,34 @@ def test_a_package_in_a_bucket_is_the_plans_request(
     assert job["AlgorithmSpecification"] == algorithm  # with the service's own default
     assert job["ResourceConfig"] == body["ResourceConfig"]
     assert job.get("InputDataConfig", []) == []
+
+
+@pytest.mark.parametrize(
+    ("launcher", "options", "expected"),
+    [
+        ("mpi", "", "run.launcher: mpi"),
+        (
+            "none",
+            ", hyperparameters: {sagemaker_parameter_server_enabled: 'true'}",
+            "HyperParameters.sagemaker_parameter_server_enabled, which the image's toolkit reads",
+        ),
+    ],
+)
+def test_what_only_the_images_toolkit_starts_is_refused(
+    plan_of: PlanOf, tmp_path: Path, launcher: str, options: str, expected: str
+) -> None:
+    """The SDK's own programs would start the script alone on each node."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "train.py").write_text("")
+    job = f"""
+run: {{package: {tmp_path}/code, script: train.py, launcher: {launcher}}}
+image: {{uri: "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.6.0-gpu-py312"}}
+workers: {{count: 2, machine: ml.g5.12xlarge, accelerator: "a10g:4"}}
+outputs: s3://bucket/out
+targets:
+  sagemaker: {{region: us-east-1, role: "arn:aws:iam::123456789012:role/train",
+    staging: s3://bucket/staging{options}}}
+"""
+    with pytest.raises(RsctlError) as raised:
+        code(plan_of("sagemaker", job))
+    assert raised.value.findings[0].message == f"ModelTrainer cannot express {expected}"

@@ -22,7 +22,7 @@ from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known
 ALGORITHM_ERROR = "AlgorithmError"
 """The kind of a reason that the job's own program gave."""
 
-_CODE = re.compile(r"\b(?:exit ?)?code:? ?(-?\d{1,3})\b", re.IGNORECASE)
+_CODE = re.compile(r"\bexit ?code:? ?(-?\d{1,3})\b", re.IGNORECASE)
 _OF_CONTAINER = re.compile(r", exit code: (\d{1,3})\s*\Z")
 """What the service adds; what stands before it is a container's text, with codes of its own."""
 
@@ -35,17 +35,19 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
 
     The text is written by a container: a replica that the job does not have is not believed.
     """
-    found = _failed_container(answer)
-    if found is None:
-        return []
-    text, origin = found.text, find_origin(found.text)
+    kind, text = _split(str(answer.get("FailureReason") or ""))
+    found = unnamed_failure(answer)
     names = replica_names(pools)
     roles = "|".join(re.escape(pool.role) for pool in pools)
     named = [each for each in re.findall(rf"\b(?:{roles})-\d{{1,5}}\b", text) if each in names]
+    origin = find_origin(text)
     on_host = replica_on(origin.host, pools) if origin.host else None
+    if found is None and (kind or not (named or on_host)):
+        return []
     if not named and on_host is None and len(names) > 1:
         return []
     signal, rank = _SIGNAL.search(text), _RANK.search(text)
+    found = found or UnnamedFailure(exit_code=1)
     return [
         Failure(
             replica=named[0] if named else on_host or names[0],
@@ -58,16 +60,13 @@ def failures(answer: Mapping[str, Any], pools: list[Pool], time: str) -> list[Fa
 
 
 def unnamed_failure(answer: Mapping[str, Any]) -> UnnamedFailure | None:
-    """What the text has of a container that failed, whichever it was; None if none did."""
-    return _failed_container(answer)
+    """What the text has of a container that failed, whichever it was; None if none did.
 
-
-def _failed_container(answer: Mapping[str, Any]) -> UnnamedFailure | None:
-    """`AlgorithmError` is a container's; other kinds are the service's, but for an exit code."""
+    `AlgorithmError` is a container's; other kinds are the service's, but for an exit code.
+    """
     kind, text = _split(str(answer.get("FailureReason") or ""))
     code = _OF_CONTAINER.search(text) or (_CODE.search(text) if kind != CLIENT_ERROR else None)
-    is_container = kind == ALGORITHM_ERROR or (kind in ("", CLIENT_ERROR) and code is not None)
-    if not is_container:
+    if kind != ALGORITHM_ERROR and (code is None or kind not in ("", CLIENT_ERROR)):
         return None
     number = int(code[1]) if code else 1
     if inner := _CODE.search(text) if number == 1 else None:
