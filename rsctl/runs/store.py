@@ -133,10 +133,12 @@ class Store(Database):
             *(run, after),
         )
         for row, time, replica, name, step, value in rows:
-            yield (
-                row,
-                MetricEvent(time=time, replica=replica, name=name, step=step, value=float(value)),
-            )
+            number = _number(value)
+            if number is not None and (step is None or isinstance(step, int)):
+                yield (
+                    row,
+                    MetricEvent(time=time, replica=replica, name=name, step=step, value=number),
+                )
 
     def latest(self, run: str, prefix: str) -> dict[str, dict[str, float]]:
         """By replica, the last value of each metric whose name begins with `prefix`, less that."""
@@ -147,7 +149,8 @@ class Store(Database):
         )
         found: dict[str, dict[str, float]] = {}
         for replica, name, value in rows:
-            found.setdefault(replica, {})[name[len(prefix) :]] = float(value)
+            if (number := _number(value)) is not None:
+                found.setdefault(replica, {})[name[len(prefix) :]] = number
         return found
 
     def last_values(self, run: str) -> dict[str, float]:
@@ -157,8 +160,8 @@ class Store(Database):
             " ORDER BY rowid DESC LIMIT ?",
             *(run, _LATE_VALUES),
         )
-        values = {name: float(value) for name, value in reversed(list(rows))}
-        return dict(sorted(values.items()))
+        values = {name: _number(value) for name, value in reversed(list(rows))}
+        return {name: value for name, value in sorted(values.items()) if value is not None}
 
     def get(self, run: str) -> Run | None:
         """One run with its replicas, or None. Raises StoreError if it is damaged."""
@@ -218,14 +221,29 @@ class Store(Database):
         return [str(run) for (run,) in self._rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
 
     def _runs(self, which: str, value: object) -> list[Run]:
-        runs = []
         with self._explaining():
-            for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
-                try:
-                    runs.append(run_of(row, self._db))
-                except (msgspec.MsgspecError, ValueError, TypeError) as problem:
-                    self.damaged[str(row[0])] = str(problem)
+            try:
+                return self._readable(which, value)
+            except sqlite3.OperationalError as problem:
+                self._bear(problem)
+                return self._readable(which, value)
+
+    def _readable(self, which: str, value: object) -> list[Run]:
+        runs = []
+        for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
+            try:
+                runs.append(run_of(row, self._db))
+            except (msgspec.MsgspecError, ValueError, TypeError) as problem:
+                self.damaged[str(row[0])] = str(problem)
         return runs
+
+
+def _number(value: object) -> float | None:
+    """A value as it was stored; None for what is damaged."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
 
 
 def _storable(value: float) -> float | str:

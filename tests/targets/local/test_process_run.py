@@ -141,7 +141,7 @@ from pathlib import Path
 reported = Path({str(reported)!r})
 if os.environ["RANK"] == "1":
     parent = Path(f"/proc/{{os.getppid()}}/environ").read_text()  # of the wrapper of this rank
-    key = parent.partition("RSCTL_EXIT_KEY=")[2].partition("\0")[0]
+    key = parent.partition("RSCTL_EXIT_KEY=")[2].partition(chr(0))[0]
     report = {{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}}
     moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     print(json.dumps({{**report, "time": moment, "key": key}}), flush=True)
