@@ -41,7 +41,9 @@ def host_of(url: str) -> str | None:
 def is_private(url: str) -> bool:
     """Whether only this machine, or the host that the address names by TLS, reads what is sent."""
     found = _ADDRESS.fullmatch(url)
-    return bool(found) and (found["scheme"].lower() == "https" or is_loopback(found["host"]))
+    if found is None:
+        return False
+    return found["scheme"].lower() == "https" or is_loopback(found["host"])
 
 
 def without_secrets(url: str) -> str:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs import database
+from rsctl.runs.final_state import final_state
+from rsctl.runs.findings import findings_of
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store, StoreError
 from rsctl.stream.events import StateEvent
 
@@ -153,3 +159,23 @@ def test_a_database_that_another_process_holds(
     holder.execute("ROLLBACK")
     store.add(a_run("job-1"))
     assert store.find("job-1").run == "job-1"
+
+
+@pytest.mark.parametrize("name", ["submission.json", "states.log", "outcome.json", "worker-0/log"])
+def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(store: Store, name: str) -> None:
+    store.add(a_run("job-1"))
+    folder = RunFolder("job-1")
+    (folder.path / name).parent.mkdir(parents=True)
+    os.mkfifo(folder.path / name)
+    assert final_state("job-1") is None
+    assert findings_of("job-1") == []
+    assert folder.replicas() == (["worker-0"] if name == "worker-0/log" else [])
+    for command in ("list", "prune"):
+        limits = ["--keep", "0", "--dry-run"] if command == "prune" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "rsctl", command, *limits],
+            env={**os.environ, "RSCTL_HOME": str(store.path.parent)},
+            timeout=60,
+            capture_output=True,
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
