@@ -35,6 +35,18 @@ def write_file(path: str | Path, content: Content, remedy: str | None = None) ->
         raise RsctlError(ExitCode.ENVIRONMENT, error("write", message, remedy)) from None
 
 
+def open_regular(path: str | Path) -> IO[bytes]:
+    """Open a file to read it, and nothing that would be waited for, such as a pipe. Raises OSError.
+
+    `FileNotFoundError` where there is none; links are followed.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+
+
 def _write(path: Path, content: Content) -> None:
     mode = _mode(path)
     if mode is not None and not stat.S_ISREG(mode):

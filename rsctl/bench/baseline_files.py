@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-import subprocess
+import stat
 from difflib import get_close_matches
 from pathlib import Path
 
 from rsctl.atomic_file import write_file
+from rsctl.bench.git_files import GIT, read_committed, working_file
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.storage import Bucket, ObjectUrl
 from rsctl.clients.storage.buckets import open_bucket
@@ -17,25 +17,23 @@ from rsctl.findings import ExitCode, RsctlError, error
 LARGEST = 16 << 20
 """Bytes that a baseline may have."""
 
-_GIT_SECONDS = 60
-_GIT = "git:"
 _BUCKETS = ("gs://", "s3://")
-_REF = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]*")
 
 
 def is_location(reference: str) -> bool:
     """Whether a reference says where a baseline lies, rather than naming a run or a bench."""
-    if reference.startswith((*_BUCKETS, _GIT)):
+    if reference.startswith((*_BUCKETS, GIT)):
         return True
     return os.path.sep in reference or reference.endswith(".json") or os.path.isfile(reference)
 
 
 def read_bytes(location: str, folder: str) -> bytes:
     """What lies there, at most one byte more than `LARGEST`. Raises RsctlError."""
-    if location.startswith(_GIT):
-        return _from_git(location, folder)
+    if location.startswith(GIT):
+        return read_committed(location, folder, LARGEST)
     if location.startswith(_BUCKETS):
         return _read_object(location)
+    _refuse_pipe(os.path.join(folder, location), location, "read the baseline")
     try:
         with open(os.path.join(folder, location), "rb") as file:
             return file.read(LARGEST + 1)
@@ -54,59 +52,28 @@ def write_bytes(data: bytes, location: str, folder: str) -> str:
 
     Of git:REF:PATH it writes PATH in the working tree, to be reviewed and committed.
     """
-    if location.startswith(_GIT):
-        location = os.path.join(_top(location, folder), location.split(":", 2)[-1])
     if location.startswith(_BUCKETS):
         _write_object(location, data)
         return location
-    path = Path(folder, location)
+    is_in_git = location.startswith(GIT)
+    path = working_file(location, folder) if is_in_git else Path(folder, location)
+    _refuse_pipe(str(path), location, "write")
     write_file(path, data)
     return str(path)
 
 
-def _from_git(location: str, folder: str) -> bytes:
-    """The file of a commit, read by git from the repository that `folder` is in."""
-    ref, path = _parts(location)
-    done = _git(["show", f"{ref}:{path}"], location, folder)
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        message = f"cannot read {location}: {lines[-1] if lines else 'git failed'}"
-        remedy = "a shallow clone lacks other branches: git fetch origin REF, then git:origin/REF:…"
-        raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
-    return done.stdout
+def _refuse_pipe(place: str, location: str, verb: str) -> None:
+    """Raise RsctlError for a named pipe, which nothing may ever write or read.
 
-
-def _top(location: str, folder: str) -> str:
-    """The folder of the working tree that `folder` is in."""
-    _parts(location)
-    done = _git(["rev-parse", "--show-toplevel"], location, folder)
-    if done.returncode:
-        message = f"cannot write {location}: {folder} is in no working tree of git"
-        raise RsctlError(ExitCode.USAGE, error("baseline", message, "give --baseline FILE"))
-    return done.stdout.decode(errors="surrogateescape").rstrip("\n")
-
-
-def _parts(location: str) -> tuple[str, str]:
-    """The commit and the path of git:REF:PATH. Raises RsctlError."""
-    _, ref, path = [*location.split(":", 2), "", ""][:3]
-    is_inside = path and not path.startswith(("/", "-")) and ".." not in path.split("/")
-    if not _REF.fullmatch(ref) or not is_inside or "\0" in path:
-        message = f"{location!r} is no git:REF:PATH"
-        remedy = "such as git:origin/main:bench/baseline.json; PATH begins at the repository's root"
-        raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
-    return ref, path
-
-
-def _git(arguments: list[str], location: str, folder: str) -> subprocess.CompletedProcess[bytes]:
-    command = ["git", "-C", folder, *arguments]
+    One that the shell has opened, such as /dev/fd/63 of `<(command)`, has no path of its own.
+    """
     try:
-        return subprocess.run(command, capture_output=True, timeout=_GIT_SECONDS, check=False)
-    except FileNotFoundError:
-        finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
-    except subprocess.TimeoutExpired:
-        finding = error("baseline", f"git did not answer within {_GIT_SECONDS} s for {location}")
-        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+        is_pipe = stat.S_ISFIFO(os.stat(os.path.realpath(place)).st_mode)
+    except (OSError, ValueError):
+        return
+    if is_pipe:
+        message = f"cannot {verb} {location}: it is a pipe"
+        raise RsctlError(ExitCode.USAGE, error("baseline", message, "name a file"))
 
 
 def _read_object(location: str) -> bytes:

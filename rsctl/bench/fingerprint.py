@@ -13,6 +13,7 @@ import msgspec
 
 from rsctl.runs.store import Run, Store
 from rsctl.runs.versions import versions_of
+from rsctl.spec.secret_names import public_arguments
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Pool
 
@@ -156,7 +157,7 @@ def _machine(versions: Mapping[str, str]) -> str:
 def _arguments(plan: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of the first worker, as its request has them."""
     arguments = next(_argument_lists(plan.get("request")), None)
-    return {"arguments": " ".join(arguments)} if arguments else {}
+    return {"arguments": " ".join(public_arguments(arguments))} if arguments else {}
 
 
 def _argument_lists(request: Any) -> Iterator[list[str]]:

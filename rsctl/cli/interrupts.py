@@ -1,4 +1,8 @@
-"""What SIGINT (Ctrl-C), SIGTERM (a pipeline that ends us) and SIGHUP (a closed terminal) do."""
+"""What signals do that ask a command to end.
+
+SIGINT (Ctrl-C), SIGTERM (a pipeline that ends us), SIGHUP (a closed terminal), SIGQUIT (Ctrl-\\),
+and those by which schedulers and limits end a process that does not handle them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,11 @@ from types import FrameType
 from rsctl.api import Run
 from rsctl.cli.show import print_message
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_IF_NOT_IGNORED = (
+    *(signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM),
+    *(signal.SIGVTALRM, signal.SIGPROF, signal.SIGXCPU),
+)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *_IF_NOT_IGNORED)
 _POLL_SECONDS = 0.2
 
 
@@ -36,6 +44,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.count = 0
         self._raise_at: int | None = 1
+        self._raised_by = 1  # how many had come when it raised
         self._on_first: Callable[[], None] | None = None
         self._main = threading.get_ident()
         self._lock = threading.RLock()  # a handler may begin in another's midst
@@ -43,9 +52,11 @@ class Interrupts:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals in here. SIGHUP stays ignored where it is, as under nohup."""
-        is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        numbers = [n for n in SIGNALS if n != signal.SIGHUP or not is_nohup]
+        """Handle the signals in here. All but SIGINT and SIGTERM stay ignored where they are, as
+        SIGHUP is under nohup.
+        """
+        ignored = {n for n in _IF_NOT_IGNORED if signal.getsignal(n) is signal.SIG_IGN}
+        numbers = [n for n in SIGNALS if n not in ignored]
         self._signals, write_end = os.pipe()
         woken, self._wake = os.pipe()
         for end in (self._signals, write_end, self._wake):
@@ -86,15 +97,18 @@ class Interrupts:
             on_first()
         self._raise_if_due()
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._take():
             with suppress(BlockingIOError):  # full: the watcher wakes anyway
                 os.write(self._wake, b"\0")
         self._raise_if_due()
+        if number == signal.SIGQUIT and self._raise_at is None and self.count > self._raised_by:
+            signal.signal(number, signal.SIG_DFL)  # the way out where nothing else is one
+            signal.raise_signal(number)
 
     def _raise_if_due(self) -> None:
         if self._is_due():
-            self._raise_at = None
+            self._raise_at, self._raised_by = None, self.count
             raise KeyboardInterrupt
 
     def _is_due(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Optional
 
-from rsctl.clients.private import in_clear, is_private
+from rsctl.clients.private import is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, RsctlError, error
 
 TIME_SCALE = "RSCTL_CLOUD_PACE"
@@ -59,7 +59,7 @@ class Endpoints:
             if url := self._get(name):
                 url = url if "://" in url else f"http://{url}"
                 if not is_private(url):
-                    raise in_clear(f"{name} is {url!r}")
+                    raise not_private(f"{name} is {without_secrets(url)!r}", url)
                 return url.rstrip("/")
         if self.is_emulator:
             raise _not_emulated(service)

@@ -1,15 +1,28 @@
-"""Which addresses may be sent a credential: those with TLS, and this machine's own."""
+"""Which addresses may be sent a credential: those with TLS, and this machine's own.
+
+urllib, urllib3 and the parsers of other libraries disagree on the host of an unusual address:
+`http://HOST:80\\@127.0.0.1/` is HOST for one and 127.0.0.1 for the other. So only an address that
+every parser reads in the same way is taken, and rsctl reads it in one place, here.
+"""
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
+import re
 
 from rsctl.findings import ExitCode, RsctlError, error
+
+_ADDRESS = re.compile(
+    r"(?P<scheme>https?)://"
+    r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._~!$&'()*+,;=-]+)(?::[0-9]{0,5})?"
+    r"(?:[/?#][^\x00-\x20\x7f\\]*)?",
+    re.IGNORECASE,
+)
+"""No user information, no backslash, no control character, no space; a host in ASCII."""
 
 
 def is_loopback(host: str | None) -> bool:
     """Whether a host's name or address, without a port, is this machine."""
-    if host == "localhost":
+    if (host or "").lower() == "localhost":
         return True
     import ipaddress  # a plan asks for the hosts of registries only, by their names
 
@@ -19,21 +32,35 @@ def is_loopback(host: str | None) -> bool:
         return False
 
 
+def host_of(url: str) -> str | None:
+    """The host of an http or https address; None if parsers can disagree on it."""
+    found = _ADDRESS.fullmatch(url)
+    return found["host"] if found else None
+
+
 def is_private(url: str) -> bool:
-    """Whether nobody between here and the other side reads what is sent to an address."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
+    """Whether only this machine, or the host that the address names by TLS, reads what is sent."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
         return False
-    return bool(host) and (
-        parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    )
+    return found["scheme"].lower() == "https" or is_loopback(found["host"])
 
 
-def in_clear(
-    what: str, remedy: str = "give an https:// address, or one on this machine"
-) -> RsctlError:
+def without_secrets(url: str) -> str:
+    """An address without its user information and its query, to be shown."""
+    head, joint, rest = re.split("[?#]", url, maxsplit=1)[0].partition("://")
+    if "@" in rest:  # for some parser all before it is a password
+        rest = rest.rpartition("@")[2]
+    return f"{head}{joint}{rest}"
+
+
+def not_private(what: str, url: str, remedy: str | None = None) -> RsctlError:
     """The error for an address that is not private; `what` names it."""
-    message = f"{what}, which would send credentials in clear over the network"
+    if url.lower().startswith(("http:", "https:")) and host_of(url) is None:
+        reason = "has a user, a backslash, a space, a control character or a host not in ASCII"
+        message = f"{what}, which {reason}: programs disagree on the host that it names"
+        remedy = "give the address as https://HOST/PATH"
+    else:
+        message = f"{what}, which would send credentials in clear over the network"
+        remedy = remedy or "give an https:// address, or one on this machine"
     return RsctlError(ExitCode.ENVIRONMENT, error("endpoint", message, remedy))

@@ -11,10 +11,9 @@ import ipaddress
 import os
 import re
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.private import in_clear, is_private
+from rsctl.clients.private import host_of, is_private, not_private, without_secrets
 
 if TYPE_CHECKING:
     import requests
@@ -38,10 +37,11 @@ def http_session(use_proxies: bool = True, **retries: Any) -> requests.Session:
         def send(self, request: requests.PreparedRequest, *args: Any, **more: Any) -> Any:
             url = str(request.url)
             if not is_private(url) and not _asks_for_metadata(request):
-                raise in_clear(f"the address is {_without_secrets(url)!r}")
+                raise not_private(f"the address is {without_secrets(url)!r}", url)
             return super().send(request, *args, **more)
 
     session = requests.Session()
+    _check_addresses(session)
     session.trust_env = use_proxies
     for scheme in ("https://", "http://"):
         session.mount(scheme, Guarded(max_retries=Retry(**retries) if retries else 0))
@@ -63,9 +63,23 @@ def google_session(credentials: Any, endpoints: Endpoints) -> Any:
     make: Any = AuthorizedSession
     session = make(credentials, auth_request=google_request(endpoints))
     session.trust_env = not endpoints.is_emulator
+    _check_addresses(session)
     for scheme, adapter in http_session().adapters.items():
         session.mount(scheme, adapter)
     return session
+
+
+def _check_addresses(session: requests.Session) -> None:
+    """Have a session refuse an address that parsers disagree on, before requests rewrites it."""
+    prepare = session.prepare_request
+
+    def checked(request: Any) -> Any:
+        url = str(request.url)
+        if host_of(url) is None:
+            raise not_private(f"the address is {without_secrets(url)!r}", url)
+        return prepare(request)
+
+    setattr(session, "prepare_request", checked)  # noqa: B010 - a method of this one alone
 
 
 def aws_session(endpoints: Endpoints, region: str | None) -> Any:
@@ -147,21 +161,17 @@ def _before_send(request: Any, **_: Any) -> None:
 def _require_private(url: str) -> None:
     if not is_private(url):
         remedy = "let AWS_ENDPOINT_URL give an https:// address, or one on this machine"
-        raise in_clear(f"the endpoint is {_without_secrets(url)!r}", remedy)
+        raise not_private(f"the endpoint is {without_secrets(url)!r}", url, remedy)
 
 
 def _asks_for_metadata(request: requests.PreparedRequest) -> bool:
     """Whether this is a question to a metadata server, which sends no credential of ours."""
-    host = urlsplit(str(request.url)).hostname or ""
+    host = (host_of(str(request.url)) or "").strip("[]").lower()
+    if not host or "Authorization" in request.headers:
+        return False
     if host in _METADATA_SERVERS:
         return True
     try:
         return ipaddress.ip_address(host).is_link_local
     except ValueError:
         return request.method == "GET" and "Metadata-Flavor" in request.headers
-
-
-def _without_secrets(url: str) -> str:
-    """An address without user, password and query."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -192,6 +192,16 @@ class Emulator:
 def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def handle(self) -> None:
+            """Serve a connection to its end; a client that hangs up is no error of ours."""
+            with suppress(ConnectionError, TimeoutError):
+                super().handle()
+
+        def finish(self) -> None:
+            with suppress(ConnectionError, TimeoutError):
+                super().finish()
+
         disable_nagle_algorithm = True  # head and body are two writes, and the second would wait
         timeout = 60
 

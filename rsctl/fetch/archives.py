@@ -27,11 +27,16 @@ from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.spec.units import Size
 
 _BLOCK = 1 << 20
-_HEADERS = 16 << 20  # bytes that may come between the contents of two members
+_HEADERS = 1 << 20  # bytes that may come between the contents of two members
 _MOST_MEMBERS = 1_000_000
 _MOST_LINKS = 40
+_LONGEST_NAME, _DEEPEST = 4096, 100  # Linux has no longer path, in bytes
+_MOST_NAMES, _MOST_FOLDERS = 256 << 20, 64 << 20  # bytes of all members' names and folders' paths
 _LEAST_LIMIT, _LIMIT_FACTOR = Size(10 << 30), 100
-_CORRUPT = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
+_CORRUPT = (
+    *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError),
+    *(LookupError, RecursionError, MemoryError),  # what tarfile raises for some broken headers
+)
 
 
 class Content(NamedTuple):
@@ -102,13 +107,18 @@ def _read_content(archive: IO[bytes], most: int, name: str, context: Context) ->
     sizes: dict[str, int] = {}
     links: dict[str, str] = {}
     left_out: list[str] = []
+    too_long: list[str] = []
+    names = _Names(name)
     total = count = 0
     for _, member in _members(archive, most, name, context):
         count, total = count + 1, total + max(member.size, 0)
         if count > _MOST_MEMBERS:
-            raise _too_big(name, f"more than {_MOST_MEMBERS:,} members")
+            raise _too_big(name, f"more than {_MOST_MEMBERS:,} members", None)
         if total > most:
             raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+        if not names.take(member):
+            too_long.append(member.name[:100])
+            continue
         known = _plain(member.name)
         if not known or member.isdir():
             continue
@@ -139,7 +149,11 @@ def _read_content(archive: IO[bytes], most: int, name: str, context: Context) ->
     if total > most:
         raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
     if left_out:
-        content.findings.append(_left_out(name, left_out))
+        what = "neither files nor links to what the archive has"
+        content.findings.append(_left_out(name, left_out, what))
+    if too_long:
+        what = f"longer than {_LONGEST_NAME:,} bytes, or deeper than {_DEEPEST} folders"
+        content.findings.append(_left_out(name, too_long, what))
     return content
 
 
@@ -173,7 +187,7 @@ def _write_files(
         names.setdefault(_target(content, chosen), []).append(chosen)
     written: dict[str, Entry] = {}
     for packed, member in _members(archive, most, name, context):
-        known = _plain(member.name)
+        known = _plain(member.name) if _is_usable(member) else ""
         source = packed.extractfile(member) if member.isreg() and known in names else None
         if source is None:
             continue
@@ -202,6 +216,37 @@ def _write(source: IO[bytes], path: str, size: int, version: str, context: Conte
     return context.index.entry(path, version, found, None)
 
 
+class _Names:
+    """Counts what the names of an archive's members take, before anything is made of them."""
+
+    def __init__(self, archive: str) -> None:
+        self._archive = archive
+        self._names = self._paths = 0
+        self._folders: set[str] = set()
+
+    def take(self, member: tarfile.TarInfo) -> bool:
+        """Whether the member has a usable name. Raises RsctlError where all are too much."""
+        if not _is_usable(member):
+            return False
+        self._names += len(member.name) + len(member.linkname)
+        folder = member.name.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            self._paths += len(folder)
+            folder = folder.rpartition("/")[0]
+        if self._names > _MOST_NAMES or self._paths > _MOST_FOLDERS:
+            raise _too_big(self._archive, "too many long names of members", None)
+        return True
+
+
+def _is_usable(member: tarfile.TarInfo) -> bool:
+    """Whether the names of a member are those of a path that can be."""
+    return all(
+        len(name) <= _LONGEST_NAME and name.count("/") <= _DEEPEST
+        for name in (member.name, member.linkname)
+    )
+
+
 class _Metered:
     """An unpacked stream that gives only so many bytes beyond those that were granted.
 
@@ -217,7 +262,7 @@ class _Metered:
         block = self._source.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise _too_big(self._name, "a description of a member that is no description")
+            raise _too_big(self._name, "a description of a member that is no description", None)
         return block
 
     def grant(self, content: int) -> None:
@@ -271,14 +316,16 @@ def _explained(name: str) -> Iterator[None]:
         raise disk_error(name, problem) from None
 
 
-def _too_big(name: str, what: str) -> RsctlError:
+_MORE = "if you trust the job: rsctl get --max-unpacked SIZE, such as 500GB"
+
+
+def _too_big(name: str, what: str, remedy: str | None = _MORE) -> RsctlError:
     message = f"{name} has {what}"
-    remedy = "if you trust the job: rsctl get --max-unpacked SIZE, such as 500GB"
     return RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy))
 
 
-def _left_out(name: str, members: list[str]) -> Finding:
+def _left_out(name: str, members: list[str], what: str) -> Finding:
     shown = ", ".join(repr(member[:100]) for member in members[:3])
     more = f" and {len(members) - 3} more" if len(members) > 3 else ""
-    message = f"{name}: {shown}{more} left out: neither files nor links to what the archive has"
+    message = f"{name}: {shown}{more} left out: {what}"
     return warning("left-out", message)

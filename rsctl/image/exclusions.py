@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from rsctl.runs.home import home
@@ -15,7 +16,8 @@ _SHELL_AND_TOOLS = (
     *("*.tfstate", "*.tfstate.*", ".databrickscfg", ".snowsql", ".rclone.conf", "rclone.conf"),
     *("kaggle.json", ".kaggle", ".modal.toml", ".bash_history", ".zsh_history", ".python_history"),
     *("kubeconfig", "*.kubeconfig", "secrets.toml", "secrets.y*ml", "secrets.json"),
-    *("secret.y*ml", "secret.json"),
+    *("secret.y*ml", "secret.json", "auth.json", "pip.conf", "pip.ini", ".condarc", ".envrc.*"),
+    *("*accesskeys*.csv", "*credentials*.csv"),
 )
 _FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".ssh", ".gnupg", ".oci", ".huggingface"),
@@ -26,11 +28,13 @@ _FOLDERS = (
 _KEYS = (
     *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "id_xmss*", "*.pem", "*.key", "*.p8"),
     *("*.p12", "*.pfx", "*.ppk", "*.jks", "*.keystore", "*.keytab", "*.kdbx", "*.ovpn"),
+    *("*.der", "*.asc.key"),
 )
 _TOKENS = (
     *("application_default_credentials.json", "credentials.json", "credentials.db"),
     *("client_secret*.json", "*service-account*.json", "*service_account*.json"),
     *(".token", "*.token", "*_token", "*-token", "hf_token.*", "access_token.*", "token.txt"),
+    *("token.json", "tokens.json", "*_token.json", "*-token.json"),
     *("*_token.txt", "*-token.txt", "*api_key", "*api_key.txt", "*api-key", "*api-key.txt"),
 )
 _CREDENTIAL_NAMES = (*_SHELL_AND_TOOLS, *_FOLDERS, *_KEYS, *_TOKENS)
@@ -41,7 +45,7 @@ _GENERATED = "made by tools, and made again where it is needed"
 _VIRTUAL_ENV = "a virtual environment"
 CREDENTIALS = "may hold credentials"
 EXCLUDED_NAMES = {
-    ".git": _VERSION_CONTROL,
+    "**/.git": _VERSION_CONTROL,
     "**/.hg": _VERSION_CONTROL,
     "**/.svn": _VERSION_CONTROL,
     "**/__pycache__": _GENERATED,
@@ -61,35 +65,69 @@ EXCLUDED_NAMES = {
 Those of credentials hold in upper and lower case: people write `ID_RSA` and `Prod.ENV`.
 """
 
-_LARGEST = 1 << 14  # bytes; a key's file has a few thousand
-_ACCOUNT_MARKS = (b'"service_account"', b'"private_key"')
+_SNIFFED = 1 << 13
+_SCANNED = 1 << 20  # bytes of a file in which its kind is looked for
 _PROGRAMS = (".py", ".ipynb", ".sh", ".md", ".rst", ".c", ".cc", ".cpp", ".h", ".cu", ".go", ".rs")
 """May talk about keys, and people would miss them. A key in them is theirs to find."""
 
-_PRIVATE_KEY = re.compile(
-    rb"^-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/=:, \r\n-]{64}", re.M
+_BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|sw[op]|[0-9]+))+$", re.I)
+_FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name))
+
+_TOKEN = (
+    rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}"
+    rb"|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeprs]-[\w-]{20,}"
+    rb"|AIza[\w-]{35}|ya29\.[\w-]{20,})"
 )
-_AWS_SECRET = re.compile(
-    rb"^\s*aws_secret_access_key\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}[\"']?\s*$", re.M | re.I
+_PRIVATE_KEY = (
+    rb"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    rb"(?:[\s\"'+,|>]|\\[nrt]|[A-Za-z-]{1,30}: ?[^\r\n\\]{0,200}){0,40}?"
+    rb"[A-Za-z0-9+/=]{16}[A-Za-z0-9+/=:, \r\n\\-]{48}"
 )
-_TOKEN_ALONE = re.compile(
-    rb"\A\s*(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}"
-    rb"|npm_[A-Za-z0-9]{36}|sk-[\w-]{32,}|xox[abeprs]-[\w-]{20,})\s*\Z"
+_AWS_SECRET = (
+    rb"(?i:secret_?access_?key)[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
+    rb"|(?:AKIA|ASIA)[A-Z0-9]{16}[\"']?\s*[,;\t]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
 )
 _CONTENTS = {
-    _PRIVATE_KEY: "a private key",
-    _AWS_SECRET: "a secret key of AWS",
-    _TOKEN_ALONE: "a token and nothing else",
+    (b"PRIVATE KEY",): (_PRIVATE_KEY, "a private key"),
+    (b"ecret",): (_AWS_SECRET, "a secret key of AWS"),
+    (b"ECRET",): (_AWS_SECRET, "a secret key of AWS"),
+    (b"AKIA",): (_AWS_SECRET, "a secret key of AWS"),
+    (b'"service_account"', b'"private_key"'): (b"", "the key of a service account"),
+    (b'"refresh_token"', b'"client_secret"'): (b"", "the log-in of a user"),
+    (b'"auths"', b'"auth"'): (rb'"auth"\s*:\s*"[A-Za-z0-9+/=]{8,}"', "log-ins of registries"),
+    (b"machine", b"login", b"password"): (
+        rb"\bmachine\s+\S+\s+login\s+\S+\s+password\s+\S+",
+        "log-ins of .netrc",
+    ),
+    (b"AccountKey=",): (rb"AccountKey=[A-Za-z0-9+/]{86}==", "a key of a storage account"),
+    (): (
+        rb"\A\s*" + _TOKEN + rb"\s*\Z|[=:]\s*[\"']?" + _TOKEN + rb"(?![\w-])",
+        "a token",
+    ),
 }
+"""By texts that a file must have, its regular expression and what it then is. Forms are those that
+the issuers document; scanners such as gitleaks and detect-secrets know them too.
+"""
 
 
 def content_exclusion(item: os.DirEntry[str]) -> str | None:
     """Why a file or folder is excluded for what it contains; None if not. Raises OSError."""
     if item.is_dir(follow_symlinks=False):
         return _excluded_folder(Path(item.path))
-    if item.is_file(follow_symlinks=False) and not item.name.lower().endswith(_PROGRAMS):
-        return _excluded_content(item)
-    return None
+    if not item.is_file(follow_symlinks=False):
+        return None
+    if _is_backup_of_credentials(item.name):
+        return CREDENTIALS
+    return None if item.name.lower().endswith(_PROGRAMS) else _excluded_content(item)
+
+
+def _is_backup_of_credentials(name: str) -> bool:
+    """Whether a name is that of credentials, or of an editor's copy of them: `.env~`, `#.env#`."""
+    plain = _BACKUP.sub("", name.strip("#")).lower()
+    if plain == name.lower() and plain != "credentials":
+        return False
+    names = (plain, plain[1:]) if plain.startswith("..") else (plain,)
+    return any(fnmatchcase(each, pattern) for each in names for pattern in _FILES)
 
 
 def _excluded_folder(path: Path) -> str | None:
@@ -99,9 +137,13 @@ def _excluded_folder(path: Path) -> str | None:
 
 
 def _excluded_content(item: os.DirEntry[str]) -> str | None:
-    if item.stat(follow_symlinks=False).st_size > _LARGEST:
-        return None
-    content = Path(item.path).read_bytes()
-    if all(mark in content for mark in _ACCOUNT_MARKS):
-        return "the key of a service account"
-    return next((what for mark, what in _CONTENTS.items() if mark.search(content)), None)
+    with open(item.path, "rb") as file:
+        content = file.read(_SCANNED)
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        content = content.decode("utf-16", errors="replace").encode()
+    elif b"\0" in content[:_SNIFFED]:
+        return None  # a program or data
+    for needed, (pattern, what) in _CONTENTS.items():
+        if all(text in content for text in needed) and re.search(pattern, content):
+            return what
+    return None

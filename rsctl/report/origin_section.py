@@ -10,6 +10,7 @@ import msgspec
 from rsctl.report.data import RunData
 from rsctl.report.documents import document, text_document
 from rsctl.report.html import NONE, Child, details, facts, paragraph, table
+from rsctl.spec.secret_names import public_document
 
 REPLICAS = 100
 """Replicas in the table of versions at most."""
@@ -54,8 +55,8 @@ def origin_parts(data: RunData) -> Iterator[Child]:
     if plan.get("env"):
         yield details("Environment; the value of a secret is null", document(plan["env"]))
     if plan.get("request"):
-        title = "Request as it was sent; the value of a secret is null"
-        yield details(title, document(plan["request"]))
+        title = "Request as it was sent, without secrets"
+        yield details(title, document(public_document(plan["request"])))
 
 
 def _image(plan: Mapping[str, Any]) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,23 @@ class Database:
 
     def _rows(self, query: str, *values: object) -> Iterator[tuple[Any, ...]]:
         with self._explaining():
-            yield from self._db.execute(query, values)
+            count = 0
+            try:
+                for row in self._db.execute(query, values):
+                    yield row
+                    count += 1
+            except sqlite3.OperationalError as problem:
+                self._bear(problem)
+                yield from islice(self._db.execute(query, values), count, None)
+
+    def _bear(self, problem: sqlite3.OperationalError) -> None:
+        """Read texts that are not UTF-8 from here on, with escapes; raise any other problem.
+
+        They are damage of single rows. Reading all texts so would take several times as long.
+        """
+        if "decode to UTF-8" not in str(problem) or self._db.text_factory is not str:
+            raise problem
+        self._db.text_factory = lambda data: data.decode(errors="backslashreplace")
 
     def _write(self, statement: str, *values: object) -> None:
         with self._explaining():

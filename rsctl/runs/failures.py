@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeGuard
 
 import msgspec
 
@@ -25,22 +27,62 @@ _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
 _TOGETHER_SECONDS = 2.0
 
 
-def exit_report(line: LogEvent) -> Failure | None:
-    """The failure in a rank's `exit` line, which has the true time, rank and signal.
+Locks = dict[str, list[str]]
+"""By replica, what each start of its launcher has announced: only that launcher's key fits."""
 
-    Any program of the job can print such a line, so what is not of its form is left out.
+_MOST_LOCKS = 1000
+
+
+class ExitReports:
+    """The `exit` lines of a job's launchers, which have the true time, rank, code and signal.
+
+    Any program of the job can print such a line. So the launcher makes a key, which no program of
+    the job gets, prints its SHA-256 before it starts one, and the key itself with each `exit` line.
+    A replica's `starts` say how many such announcements of it count; those after them are its own.
     """
+
+    def __init__(self, locks: Locks) -> None:
+        self.locks = locks
+
+    def announced(self, line: LogEvent, starts: int = 1) -> None:
+        """Keep the lock that a line announces, if it is one of so many launchers' of a replica."""
+        record = structured(line.text)
+        if record is None or record["rsctl"] not in ("node", "exits"):
+            return
+        known, lock = self.locks.setdefault(line.replica, []), record.get("lock")
+        if isinstance(lock, str) and len(known) < min(starts, _MOST_LOCKS):
+            known.append(lock)
+
+    def read(self, line: LogEvent) -> Failure | None:
+        """The failure in a line that is a launcher's; None for any other line."""
+        report = exit_report(line)
+        if report is None:
+            return None
+        key = (structured(line.text) or {}).get("key")
+        lock = hashlib.sha256(key.encode(errors="replace")).hexdigest() if _is_key(key) else None
+        known = [*self.locks.get(line.replica, ()), *self.locks.get(report.replica, ())]
+        return report if lock in known else None
+
+
+def _is_key(key: object) -> TypeGuard[str]:
+    return isinstance(key, str) and 0 < len(key) < _LONGEST
+
+
+def exit_report(line: LogEvent) -> Failure | None:
+    """The failure that an `exit` line reports, whoever has printed it: see `ExitReports`."""
     record = structured(line.text)
     if not record or record["rsctl"] != "exit":
         return None
     code, rank, signal = record.get("code"), record.get("rank"), record.get("signal")
+    if not isinstance(code, int) or isinstance(code, bool) or not 0 < code < 256:
+        return None
     replica = record.get("replica")
     is_other = isinstance(replica, str) and _WORKER.fullmatch(replica) is not None
     return Failure(
         replica=str(replica) if is_other else line.replica,
         log=line.replica if is_other and replica != line.replica else None,
         time=_time_in(record) or line.time,
-        exit_code=code if isinstance(code, int) else 1,
+        exit_code=code,
         rank=rank if isinstance(rank, int) else None,
         signal=signal if isinstance(signal, str) and _SIGNAL.fullmatch(signal) else None,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from rsctl.atomic_file import open_regular
 from rsctl.runs.home import run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.stream.events import StateEvent
@@ -41,7 +42,8 @@ def write(run: str, event: StateEvent) -> None:
 def final_state(run: str) -> StateEvent | None:
     """The final state; None if the run has not ended, or that was not kept."""
     try:
-        event = msgspec.json.decode(_path(run).read_bytes(), type=StateEvent)
+        with open_regular(_path(run)) as file:
+            event = msgspec.json.decode(file.read(_BYTES), type=StateEvent)
     except (OSError, msgspec.DecodeError):
         return None
     return event if event.replica is None and event.state.is_final else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from rsctl.atomic_file import open_regular
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import FindingEvent, StateEvent
@@ -19,7 +20,7 @@ def findings_of(run: str) -> list[Finding]:
     decoder = msgspec.json.Decoder(StateEvent | FindingEvent)
     found: list[Finding] = []
     try:
-        with RunFolder(run).states.open("rb") as lines:
+        with open_regular(RunFolder(run).states) as lines:
             for line in lines:
                 if _MARK in line:
                     found.append(decoder.decode(line).finding)

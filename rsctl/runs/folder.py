@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple, Optional
 
 import msgspec
 
+from rsctl.atomic_file import open_regular
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
@@ -114,7 +115,8 @@ class RunFolder:
 
     def description(self) -> RunDescription:
         """The run description. Raises OSError or msgspec.DecodeError."""
-        return msgspec.json.decode(self._description.read_bytes(), type=RunDescription)
+        with open_regular(self._description) as file:
+            return msgspec.json.decode(file.read(), type=RunDescription)
 
     def replicas(self) -> list[str]:
         """The replicas of the run, or those that have left a log."""

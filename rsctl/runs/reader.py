@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from rsctl.atomic_file import open_regular
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
 from rsctl.stream.journal import JournalReader, tail_offset
@@ -28,7 +29,7 @@ class StateReader:
     def read(self) -> list[StateEvent | FindingEvent]:
         """The events since the last read; a line that is damaged is passed over."""
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 file.seek(self.offset)
                 data = file.read()
         except FileNotFoundError:

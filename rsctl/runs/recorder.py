@@ -36,7 +36,9 @@ class Recorder:
     def __init__(self, folder: RunFolder, store: Store) -> None:
         self._run = folder.run
         self._store = store
-        self._file = os.open(folder.states, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.open(
+            folder.states, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600
+        )
         self._reserve = folder.path / "reserve"
         self._metrics: list[MetricEvent] = []
         self._flushed = monotonic()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
+from datetime import datetime
+from typing import Any, Optional
 
 import msgspec
 from msgspec.structs import replace
 
 from rsctl.runs.records import Fact, Replica, RunRecord, replica_order
-from rsctl.stream.events import Attempt, Failure, TriedPlace
+from rsctl.stream.events import TIME_LENGTH, Attempt, Failure, TriedPlace
 from rsctl.stream.metrics import MetricSpec
 
 _COLUMNS = RunRecord.__struct_fields__[: RunRecord.__struct_fields__.index("first_failure")]
@@ -25,18 +26,29 @@ def run_of(row: tuple[Any, ...], db: sqlite3.Connection) -> RunRecord:
     """
     *fields, plan, specs, settings, spec, failure = row
     known = msgspec.convert(dict(zip(_COLUMNS, fields, strict=True)), RunRecord)
+    _require_times(known.created, known.started, known.ended)
     return replace(
         known,
-        plan=msgspec.json.decode(plan),
+        plan=msgspec.json.decode(plan, type=dict[str, Any]),
         metrics_spec=msgspec.json.decode(specs, type=dict[str, MetricSpec]),
         settings=msgspec.json.decode(settings, type=list[str]),
-        spec=spec,
+        spec=msgspec.convert(spec, Optional[str]),
         first_failure=msgspec.json.decode(failure, type=Failure) if failure else None,
         attempts=_attempts(known.run, db),
         places=_places(known, db),
         replicas=_replicas(known.run, db),
         facts=_facts(known.run, db),
     )
+
+
+def _require_times(*times: str | None) -> None:
+    """Raise ValueError for a text that is not an event's time."""
+    for time in times:
+        if time is None:
+            continue
+        if len(time) != TIME_LENGTH or time[-1] != "Z":
+            raise ValueError(f"{time[:TIME_LENGTH]!r} is not a time")
+        datetime.fromisoformat(time[:-1])
 
 
 def _facts(run: str, db: sqlite3.Connection) -> list[Fact]:
@@ -46,15 +58,17 @@ def _facts(run: str, db: sqlite3.Connection) -> list[Fact]:
 
 def _attempts(run: str, db: sqlite3.Connection) -> list[Attempt]:
     query = "SELECT attempt, ended, reason, failure FROM attempts WHERE run=? ORDER BY attempt"
-    return [
+    attempts = [
         Attempt(
-            attempt=number,
-            ended=ended,
-            reason=reason,
+            attempt=msgspec.convert(number, int),
+            ended=msgspec.convert(ended, str),
+            reason=msgspec.convert(reason, Optional[str]),
             failure=msgspec.json.decode(failure, type=Failure) if failure else None,
         )
         for number, ended, reason, failure in db.execute(query, (run,))
     ]
+    _require_times(*(attempt.ended for attempt in attempts))
+    return attempts
 
 
 def _places(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlace]:
@@ -63,6 +77,7 @@ def _places(run: RunRecord, db: sqlite3.Connection) -> list[TriedPlace]:
     query = f"SELECT {', '.join(names)} FROM places WHERE run=? ORDER BY number"  # noqa: S608
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(query, (run.run,)))
     places = [msgspec.convert(row, TriedPlace) for row in rows]
+    _require_times(*(time for place in places for time in (place.began, place.ended)))
     begun = sum(place.began is not None for place in places)
     if begun:
         url = None if run.url == f"{run.target}://{run.run}" else run.url
@@ -76,4 +91,5 @@ def _replicas(run: str, db: sqlite3.Connection) -> list[Replica]:
     names = Replica.__struct_fields__
     rows = (dict(zip(names, row, strict=True)) for row in db.execute(query, (run,)))
     replicas = [msgspec.convert(row, Replica) for row in rows]
+    _require_times(*(replica.since for replica in replicas))
     return sorted(replicas, key=lambda r: replica_order(r.replica))

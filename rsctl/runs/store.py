@@ -140,10 +140,12 @@ class Store(Database):
             *(run, after),
         )
         for row, time, replica, name, step, value in rows:
-            yield (
-                row,
-                MetricEvent(time=time, replica=replica, name=name, step=step, value=float(value)),
-            )
+            number = _number(value)
+            if number is not None and (step is None or isinstance(step, int)):
+                yield (
+                    row,
+                    MetricEvent(time=time, replica=replica, name=name, step=step, value=number),
+                )
 
     def disk_uses(self, run: str | None = None) -> dict[str, int]:
         """By run, about how many bytes of the database its metrics take; or of one run alone."""
@@ -164,7 +166,8 @@ class Store(Database):
         )
         found: dict[str, dict[str, float]] = {}
         for replica, name, value in rows:
-            found.setdefault(replica, {})[name[len(prefix) :]] = float(value)
+            if (number := _number(value)) is not None:
+                found.setdefault(replica, {})[name[len(prefix) :]] = number
         return found
 
     def summary(self, run: str) -> dict[str, dict[str, Any]]:
@@ -242,14 +245,29 @@ class Store(Database):
         return [str(run) for (run,) in self._rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
 
     def _runs(self, which: str, value: object) -> list[Run]:
-        runs = []
         with self._explaining():
-            for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
-                try:
-                    runs.append(run_of(row, self._db))
-                except (msgspec.MsgspecError, ValueError, TypeError) as problem:
-                    self.damaged[str(row[0])] = str(problem)
+            try:
+                return self._readable(which, value)
+            except sqlite3.OperationalError as problem:
+                self._bear(problem)
+                return self._readable(which, value)
+
+    def _readable(self, which: str, value: object) -> list[Run]:
+        runs = []
+        for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
+            try:
+                runs.append(run_of(row, self._db))
+            except (msgspec.MsgspecError, ValueError, TypeError) as problem:
+                self.damaged[str(row[0])] = str(problem)
         return runs
+
+
+def _number(value: object) -> float | None:
+    """A value as it was stored; None for what is damaged."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
 
 
 def _storable(value: float) -> float | str:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
 
 from rsctl.runtime import rank, stderr_tail
 from rsctl.runtime.cluster import LOCAL, Cluster
-from rsctl.runtime.platforms import failure_file
+from rsctl.runtime.platforms import failure_file, platform
 from rsctl.runtime.roles import is_stopped_with_workers
-from rsctl.runtime.structured_lines import emit, report_failure
+from rsctl.runtime.structured_lines import emit, lock_of, report_failure
 
 _WAKE_SECONDS = 5.0
 """In which a failure can be that of a program whose workers have just ended."""
@@ -27,6 +28,23 @@ def keep_stderr_tail(
     if failure_file(environ) is None or (launcher == "torchrun" and cluster.role == "worker"):
         return None
     return stderr_tail.StderrTail()
+
+
+def announce_start(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
+    """Print the node's first line, before anything that the job can print; returns the key.
+
+    The key is new, and proves that an `exit` line is this launcher's. Its lock is in the line,
+    beside the node's name where the platform does not give it. Without rsctl there is no key.
+    """
+    key = secrets.token_hex(16)
+    lock = {"lock": lock_of(key)}
+    if platform(cluster.platform).names_nodes:
+        emit("node", {"replica": cluster.replica, "host": cluster.own_host, **lock})
+    elif "RSCTL_TARGET" in environ:
+        emit("exits", lock)
+    else:
+        return None
+    return key
 
 
 def report_exit(
@@ -47,7 +65,7 @@ def report_exit(
     if cluster.role not in ("worker", "reducer"):
         return _report_role_exit(status, stderr, cluster, workers_ended, environ)
     if launcher == "once" and status.is_failure:
-        report_failure(status, rank=cluster.index, local_rank=0)
+        report_failure(status, cluster.index, 0, environ.get(rank.EXIT_KEY))
         who = f"{cluster.replica}, rank {cluster.index},"
         write_failure(environ, stderr_tail.format_failure(status, who), stderr)
     if launcher == "mpi" and status.is_failure:
@@ -71,7 +89,7 @@ def _report_role_exit(
     """
     if workers_ended or not status.is_failure:
         return 0 if workers_ended else status.code
-    report_failure(status, rank=None, local_rank=None)
+    report_failure(status, None, None, environ.get(rank.EXIT_KEY))
     if is_stopped_with_workers(cluster, environ) and _is_stopped_soon():
         return 0
     write_failure(environ, stderr_tail.format_failure(status, cluster.replica), stderr)
@@ -96,7 +114,7 @@ def _report_reducer_exit(
     """A reducer that was only stopped has not failed: its code must not hide who has."""
     if workers_ended or not status.is_failure:
         return 0
-    report_failure(status, rank=None, local_rank=None)
+    report_failure(status, None, None, environ.get(rank.EXIT_KEY))
     failure = stderr_tail.format_failure(status, cluster.replica)
     if environ.get("RSCTL_ON_REDUCER_LOSS") == "fallback":
         emit("finding", _reducer_lost(failure))

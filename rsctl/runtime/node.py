@@ -34,7 +34,7 @@ from rsctl.runtime.mpi.chief import HeldNodes
 from rsctl.runtime.mpi.starter import run_for_chief
 from rsctl.runtime.network import is_loopback, named_interface, with_interface
 from rsctl.runtime.peers import wait_at_barrier, wait_for_listeners, wait_for_names
-from rsctl.runtime.platforms import platform, read_cluster
+from rsctl.runtime.platforms import read_cluster
 from rsctl.runtime.process_spec import ProcessSpec
 from rsctl.runtime.settings import number
 from rsctl.runtime.structured_lines import emit
@@ -65,8 +65,8 @@ def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
         _end_with_supervisor(environ)
     exit_report.remove_failure(environ)
     cluster = read_cluster(environ)
-    if platform(cluster.platform).names_nodes:
-        emit("node", {"replica": cluster.replica, "host": cluster.own_host})
+    if key := exit_report.announce_start(cluster, environ):
+        environ = {**environ, rank.EXIT_KEY: key}
     client = liveness_client.start_client(cluster, environ)
     to_chief = awaited_roles.start_client(cluster, environ)
     try:
@@ -185,16 +185,21 @@ def _stopped_roles(cluster: Cluster, environ: Mapping[str, str]) -> list[tuple[s
 def _process_spec(
     cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
 ) -> ProcessSpec:
+    """What this node starts. The key of the `exit` lines goes to the program that starts ranks, and
+    from there to rank.py, which keeps it from the script.
+    """
+    with_key = environ
+    environ = {name: value for name, value in environ.items() if name != rank.EXIT_KEY}
     if cluster.role == "reducer":
         return process_spec.reducer(cluster, options.processes, environ)
     command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
     if cluster.role != "worker":
         return process_spec.of_role(cluster, command, inputs.of_first_rank(environ))
     if options.launcher == "mpi":
-        return process_spec.mpi(cluster, options.processes, command, environ)
+        return process_spec.mpi(cluster, options.processes, command, with_key)
     if options.launcher == "once":
         return process_spec.once(cluster, command, inputs.of_first_rank(environ))
-    return process_spec.torchrun(cluster, options.processes, command, environ)
+    return process_spec.torchrun(cluster, options.processes, command, with_key)
 
 
 def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:

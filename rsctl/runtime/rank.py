@@ -37,6 +37,9 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 FAILURE_FILE = "RSCTL_FAILURE_FILE"
 """The variable with the path of the file from which the platform reads why a node failed."""
 
+EXIT_KEY = "RSCTL_EXIT_KEY"
+"""The variable with the key that proves an `exit` line to be the launcher's. No script gets it."""
+
 _AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
 _PR_SET_PDEATHSIG = 1
 _CANNOT_RUN = 127
@@ -241,6 +244,7 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     """Run the command, whose output comes by these streams. If it fails, report that, also to a
     file for the platform if it reads one.
     """
+    key = os.environ.pop(EXIT_KEY, None)
     _take_shards()
     failure_file = os.environ.get(FAILURE_FILE)
     tail = _load_beside("stderr_tail").StderrTail() if failure_file else None
@@ -252,7 +256,7 @@ def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:
     for stream in streams:
         stream.end()
     if status.is_failure:
-        _report_own_failure(status)
+        _report_own_failure(status, key)
         if failure_file:
             _write_failure_file(failure_file, status, stderr)
     return status.code
@@ -275,11 +279,12 @@ def _take_shards() -> None:
             os.environ[name] = path.replace("{local_rank}", os.environ.get("LOCAL_RANK", "0"))
 
 
-def _report_own_failure(status: ExitStatus) -> None:
+def _report_own_failure(status: ExitStatus, key: str | None) -> None:
     """As this rank, and where its output comes into the chief's log, with its own replica."""
     replica = os.environ.get("RSCTL_REPLICA") if "OMPI_COMM_WORLD_RANK" in os.environ else None
     report = _load_beside("structured_lines")  # only a rank that fails pays for it
-    report.report_failure(status, int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"]), replica)
+    number, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
+    report.report_failure(status, number, local, key, replica)
 
 
 def _write_failure_file(path: str, status: ExitStatus, stderr: str) -> None:

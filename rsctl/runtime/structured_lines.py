@@ -43,11 +43,23 @@ def line(kind: str, fields: Mapping[str, object]) -> bytes:
     return json.dumps({"rsctl": kind, **fields}).encode() + b"\n"
 
 
+def lock_of(key: str) -> str:
+    """What a launcher announces before it starts a program: only its own key fits."""
+    import hashlib
+
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
 def report_failure(
-    status: ExitStatus, rank: int | None, local_rank: int | None, replica: str | None = None
+    status: ExitStatus,
+    rank: int | None,
+    local_rank: int | None,
+    key: str | None,
+    replica: str | None = None,
 ) -> None:
     """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
 
+    `key` proves that the line is the launcher's: the program that has run did not get it.
     `replica` is given where the line comes into another replica's log, by mpirun. That brings
     stdout and stderr separately, and the traceback, which is on stderr, must come before the line.
     """
@@ -63,6 +75,7 @@ def report_failure(
             "time": f"{moment}.{nanoseconds // 1000:06d}Z",
             **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
             **({"replica": replica} if replica else {}),
+            **({"key": key} if key else {}),
         },
         stream=2 if replica else 1,
     )

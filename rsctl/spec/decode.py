@@ -62,6 +62,7 @@ class Decoder:
     ) -> None:
         self.findings: list[Finding] = []
         self.guessed: set[str] = set()
+        self._seen: list[tuple[Scalar, str]] = []
         self._reported: set[tuple[str | None, Mark]] = set()
         self._root = root
         self._arguments: frozenset[str] = frozenset()
@@ -72,7 +73,12 @@ class Decoder:
         """The whole file; keys that begin with `x-` are the user's own. Raises TooMany."""
         self._arguments = _script_arguments(node)
         keys = {k: e for k, e in node.entries.items() if not k.startswith("x-")}
-        return self.decode(Mapping(node.mark, keys), SpecType(self._root), "")
+        decoded = self.decode(Mapping(node.mark, keys), SpecType(self._root), "")
+        if self._seen and not any(finding.is_error for finding in self.findings):
+            from rsctl.spec.secret_values import note_of_values
+
+            self.findings.append(note_of_values(self._seen))
+        return decoded
 
     def decode(self, node: Node, spec_type: SpecType, path: str) -> Any:
         """The value of a node as a type, or WRONG with a finding."""
@@ -102,6 +108,8 @@ class Decoder:
         finding = secret_outside_env(node, self._environ, path)
         if finding:
             self._add(finding, node.mark)
+        else:
+            self._seen.append((node, path))
 
     def _substituted(self, node: Scalar, path: str) -> Scalar | None:
         if "$" not in node.text or node.substituted:

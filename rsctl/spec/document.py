@@ -149,11 +149,21 @@ def _decode(document: Document, root: Mapping, decoder: Decoder) -> None:
     try:
         document.job = decoder.decode_root(root)
         problems += matrix.check(root, decoder)
+        problems += _literal_secrets(root)
     except TooMany:
         problems.append(note("too-many", f"only the first {MAX_FINDINGS} mistakes are shown"))
     document.findings += decoder.findings
     document.guessed = decoder.guessed
     document.add(problems)
+
+
+def _literal_secrets(root: Mapping) -> list[Finding]:
+    """Warnings for secrets among the arguments of the file."""
+    if not {"run", "chief", "roles"} & root.entries.keys():
+        return []
+    from rsctl.spec.secret_values import literal_secrets
+
+    return list(literal_secrets(root))
 
 
 def _with_source(job: Job, base: str) -> Job:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rsctl.findings import SECRET, Finding, error, warning
+from rsctl.spec.secret_names import HIDDEN, is_secret_name, public_text
 from rsctl.spec.units import EnvValue
 
 TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
@@ -22,22 +23,17 @@ RESERVED_ENV = frozenset(
         "MASTER_PORT",
     ]
 )
-# Compiled when it is first used: most jobs need it not.
-_HIDDEN_NAME = (
-    r"(?:(?:^|_)(?:TOKEN|SECRETS?|CREDENTIAL|PAT)|PASSWORD|PASSWD|PASSPHRASE"
-    r"|(?:API|ACCESS|SECRET|PRIVATE)_?KEY)$"
-)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name is taken for a secret, so that its value is never shown."""
-    return re.search(_HIDDEN_NAME, name.upper()) is not None
 
 
 def without_secret(setting: str) -> str:
-    """The text of a `--set`, without its value if its key is one of a secret."""
-    key, separator, _ = setting.partition("=")
-    return key + separator + "***" if is_secret_name(key.rpartition(".")[2]) else setting
+    """The text of a `--set` without the secrets in it, by the key's name or within its value."""
+    key, separator, value = setting.partition("=")
+    if is_secret_name(re.sub(r"\[\d*\]$", "", key).rpartition(".")[2]):
+        return key + separator + HIDDEN
+    from rsctl.spec.kept_text import kept_text
+
+    shown = kept_text(value) if value.startswith(("[", "{")) else public_text(value)
+    return key + separator + (HIDDEN if shown is None else shown)
 
 
 def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:

@@ -10,19 +10,19 @@ import re
 from collections.abc import Iterator
 
 from rsctl.findings import Finding
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.file_text import YamlError
-from rsctl.spec.secret_values import FORMATS
+from rsctl.spec.secret_names import (
+    HIDDEN,
+    is_secret_name,
+    secret_arguments,
+    without_known_secrets,
+)
 from rsctl.spec.yaml_parser import parse
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
-
-HIDDEN = "***"
-"""What stands in the place of a secret."""
 
 _VARIABLE = re.compile(r"\$\{\w+\}")
 _SHORTEST_WORD = 4
 _LONGEST = 200_000
-_REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 
 
 def kept_text(text: str) -> str | None:
@@ -36,7 +36,7 @@ def kept_text(text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for secret in reversed(dict.fromkeys(secrets)):
         _hide(lines, secret)
-    shown = re.sub(f"(?:{FORMATS.pattern}){_REST_OF_TOKEN}", HIDDEN, "".join(lines))
+    shown = without_known_secrets("".join(lines))
     words = {w for s in secrets for w in s.text.split() if len(w) >= _SHORTEST_WORD}
     if len(shown) > _LONGEST or any(word in shown for word in words):
         return None
@@ -49,11 +49,15 @@ def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
         if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
             yield node
     elif isinstance(node, Sequence):
+        texts = [item.text if isinstance(item, Scalar) else "" for item in node.items]
+        for index, _, start in secret_arguments(texts):
+            if not _VARIABLE.fullmatch(texts[index][start:]):
+                yield from _secrets(node.items[index], True)
         for item in node.items:
             yield from _secrets(item, is_secret)
     elif isinstance(node, Mapping):
         for name, entry in node.entries.items():
-            last = name.rpartition(".")[2].replace("-", "_")
+            last = name.rpartition(".")[2]
             yield from _secrets(entry.value, is_secret or is_secret_name(last))
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.inputs import Input
 from rsctl.spec.job import Job
+from rsctl.spec.secret_names import is_secret_name, public_arguments, public_text
 from rsctl.spec.types import fields_of
 
 _NOT_PARAMETERS = frozenset(
@@ -29,7 +29,11 @@ def parameters_of(job: Job) -> dict[str, Any]:
     _flatten(job, "", found)
     modes = {n: each.mode for n, each in job.inputs.items() if isinstance(each, Input)}
     found |= {f"inputs.{name}.mode": mode for name, mode in modes.items() if mode}
-    return {n: v for n, v in found.items() if not is_secret_name(n.rpartition(".")[2])}
+    return {
+        name: public_text(value) if isinstance(value, str) else value
+        for name, value in found.items()
+        if not is_secret_name(name.rpartition(".")[2])
+    }
 
 
 def _flatten(value: Any, path: str, found: dict[str, Any]) -> None:
@@ -50,5 +54,7 @@ def _flatten(value: Any, path: str, found: dict[str, Any]) -> None:
     elif isinstance(value, str):
         found[path] = str(value)[:_LONGEST_VALUE]
     else:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            value = public_arguments(value)
         text = msgspec.json.encode(value, enc_hook=str).decode()
         found[path] = text[:_LONGEST_VALUE]

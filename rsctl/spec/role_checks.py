@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error
-from rsctl.spec.env_checks import check_env, is_secret_name
+from rsctl.spec.env_checks import check_env
 from rsctl.spec.job import Job, Role
 from rsctl.spec.roles import RESERVED_ROLES
+from rsctl.spec.secret_names import is_secret_name
 from rsctl.spec.units import EnvValue
 
 

@@ -7,32 +7,27 @@ run, on a command line.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Environ
+
+from msgspec.structs import replace
 
 from rsctl.findings import Finding
-from rsctl.spec.env_checks import is_secret_name
-from rsctl.spec.yaml_tree import Scalar
-
-# Forms that the issuers document, by which secret scanners know them too.
-FORMATS = re.compile(
-    r"\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
-    r"|npm_[A-Za-z0-9]{30}|pypi-[\w-]{30}|dckr_pat_[\w-]{20}|sk-[\w-]{20}|xox[abeprs]-[\w-]{10}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/@\s:]*:[^/@\s]+@"
-)
+from rsctl.spec.secret_names import has_secret, is_secret_name, secret_arguments
+from rsctl.spec.yaml_tree import Mapping, Node, Scalar
+from rsctl.spec.yaml_tree import Sequence as Sequence_
 
 
-def secret_outside_env(node: Scalar, environ: Mapping[str, str], path: str) -> Finding | None:
+def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> Finding | None:
     """A finding for a value with variables from the environment, in a key that is not kept secret.
 
-    An error where a value has the form of a known kind of secret, a warning where only the
-    variable's name suggests it.
+    An error where a value has the form of a known kind of secret, a warning where only the name
+    of the variable or of the key suggests it.
     """
     remedy = "put it into run.env, which is never saved or shown, and read it there"
     consequence = "in the plan, in what is saved of the run, and on a command line"
     for name in node.taken:
-        if FORMATS.search(environ.get(name, "")):
+        if has_secret(environ.get(name, "")):
             message = (
                 f"the value of ${{{name}}} is a secret, and here it would be seen {consequence}"
             )
@@ -41,4 +36,70 @@ def secret_outside_env(node: Scalar, environ: Mapping[str, str], path: str) -> F
         if is_secret_name(name):
             message = f"${{{name}}} looks like a secret, and here it is seen {consequence}"
             return node.mark.warning("secret", message, remedy, path)
+    if is_secret_name(path.rpartition(".")[2]):
+        message = f"{path} looks like a secret, and its value is seen {consequence}"
+        return node.mark.warning("secret", message, remedy, path)
     return None
+
+
+def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
+    """The note that values from the environment are seen, whatever their variables' names."""
+    names = {name: path for node, path in reversed(taken) for name in node.taken}
+    shown = [f"${{{name}}} ({path})" for name, path in reversed(names.items())]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    message = (
+        "the plan and what is saved of the run show the values of these environment variables: "
+        f"{', '.join(shown[:5])}{more}"
+    )
+    node, path = taken[0]
+    remedy = "put a secret into run.env, which is never saved or shown, and read it there"
+    return replace(node.mark.warning("secret", message, remedy, path), severity="note")
+
+
+def literal_secrets(root: Mapping) -> Iterator[Finding]:
+    """Warnings for secrets that the file has in the arguments of a command."""
+    blocks = [("run", root), ("chief", root)]
+    roles = root.entries.get("roles")
+    if roles is not None and isinstance(roles.value, Mapping):
+        blocks += [(name, roles.value) for name in roles.value.entries]
+    for name, parent in blocks:
+        block = parent.entries.get(name)
+        path = name if parent is root else f"roles.{name}"
+        for key in ("args", "command"):
+            if block is not None and isinstance(block.value, Mapping):
+                entry = block.value.entries.get(key)
+                if entry is not None:
+                    yield from _literals(entry.value, f"{path}.{key}")
+
+
+def _literals(node: Node, path: str) -> Iterator[Finding]:
+    """Warnings for the scalars of a list or a mapping of arguments; those of variables have their
+    own.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    nodes: list[Scalar] = []
+    if isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            values = entry.value.items if isinstance(entry.value, Sequence_) else (entry.value,)
+            for value in values:
+                if isinstance(value, Scalar):
+                    if is_secret_name(name) and value.value not in (None, True, False, ""):
+                        found[len(nodes)] = name, f"{path}.{name}"
+                    nodes.append(value)
+    elif isinstance(node, Sequence_):
+        nodes = [item if isinstance(item, Scalar) else Scalar(item.mark, "") for item in node.items]
+        for index, name, _ in secret_arguments([item.text for item in nodes]):
+            found[index] = name, f"{path}[{index}]"
+    for index, value in enumerate(nodes):
+        if "${" in value.text:
+            continue
+        if index in found:
+            name, where = found[index]
+            what = f"{name} looks like a secret written in the file"
+        elif has_secret(value.text):
+            what, where = "this argument has the form of a secret", path
+        else:
+            continue
+        remedy = "put it into run.env as ${VAR}, and let the script read it from its environment"
+        message = f"{what}; whoever sees the plan, the job or its command line can read it"
+        yield value.mark.warning("secret", message, remedy, where)

@@ -12,7 +12,7 @@ from rsctl.transport import LANGUAGES
 
 _COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
 _HIDDEN = frozenset(
-    {"node", "telemetry", "exit", "finding", "versions", "steps"}
+    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps"}
 )  # shown otherwise
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from rsctl.atomic_file import open_regular
 from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
 
 MAX_LINE = 256 * 1024
@@ -182,7 +183,7 @@ class JournalReader:
 
     def _open(self) -> bool:
         try:
-            self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return False
         return True
@@ -196,7 +197,7 @@ def tail_offset(path: Path, lines: int) -> int:
     """The offset of the last `lines` whole lines of a log; 0 if it has fewer or does not exist."""
     wanted = lines + 1  # the last line break is the end of the last line
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except FileNotFoundError:
         return 0
     with file:

@@ -7,6 +7,7 @@ import re
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they change the direction of writing
+    "\u2028\u2029"  # they begin a line or a paragraph
     "\ud800-\udfff]"  # they cannot be encoded
 )
 _ESCAPES = re.compile(

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.job import Job
-from rsctl.spec.kept_text import HIDDEN
+from rsctl.spec.secret_names import HIDDEN, is_secret_name
 from rsctl.targets.chief import chief_job
 from rsctl.targets.roles import role_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from rsctl.clients.private import in_clear, is_private
+from rsctl.clients.private import host_of, is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
@@ -38,8 +38,9 @@ class MlflowServer:
 
     def __init__(self, uri: str, run: TrackedRun) -> None:
         has_credentials = any(os.environ.get(name) for name in _CREDENTIALS)
-        if has_credentials and uri.startswith("http:") and not is_private(uri):
-            raise in_clear(f"the MLflow server is {uri!r}")
+        is_server = uri.lower().startswith(("http:", "https:"))
+        if is_server and not is_private(uri) and (has_credentials or host_of(uri) is None):
+            raise not_private(f"the MLflow server is {without_secrets(uri)!r}", uri)
         try:
             from mlflow import MlflowClient
         except ImportError:

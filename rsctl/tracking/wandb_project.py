@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rsctl.clients.private import in_clear, is_private
+from rsctl.clients.private import is_private, not_private, without_secrets
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.installation import install_command
 from rsctl.tracking.cursor import tracking_folder
@@ -55,7 +55,8 @@ class WandbProject:
         if self._mode != "online":
             self.seconds_between = _OFFLINE_SECONDS
         if not is_private(self._server or "https://default"):
-            raise in_clear(f"the W&B server is {self._server!r}")
+            shown = without_secrets(self._server or "")
+            raise not_private(f"the W&B server is {shown!r}", self._server or "")
 
     def begin(self, state: State) -> None:
         """See Tracker."""

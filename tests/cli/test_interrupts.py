@@ -77,3 +77,47 @@ def test_what_comes_after_the_first_interrupts_nothing_until_it_is_asked_for() -
         wait_until(lambda: interrupts.count == 3)
         with pytest.raises(KeyboardInterrupt):
             interrupts.follow(lambda: None)
+
+
+ENDING = ["INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU"]
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_signals_that_would_end_the_process_ask_for_the_end(name: str) -> None:
+    interrupts, asked = Interrupts(), threading.Event()
+    number = signal.Signals[f"SIG{name}"]
+    with interrupts.listening():
+        interrupts.follow(asked.set)
+        os.kill(os.getpid(), number)
+        assert asked.wait(60)
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may come in either step
+            os.kill(os.getpid(), number)
+            threading.Event().wait(60)
+    assert interrupts.count == 2
+
+
+def test_ignored_signals_stay_ignored() -> None:
+    before = signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        interrupts = Interrupts()
+        with interrupts.listening():
+            assert signal.getsignal(signal.SIGUSR1) is signal.SIG_IGN
+        assert interrupts.count == 0
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_after_an_interrupt_sigquit_is_the_way_out() -> None:
+    child = os.fork()
+    if child == 0:
+        interrupts = Interrupts()
+        with interrupts.listening():
+            try:
+                os.kill(os.getpid(), signal.SIGQUIT)
+                threading.Event().wait(60)
+            except KeyboardInterrupt:
+                os.kill(os.getpid(), signal.SIGQUIT)
+                threading.Event().wait(60)
+        os._exit(9)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGQUIT

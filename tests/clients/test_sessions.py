@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import requests
+from urllib3.util import parse_url
 
 import rsctl
 from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
-from rsctl.clients.private import is_private
+from rsctl.clients.private import host_of, is_private
 from rsctl.clients.sessions import (
     aws_client,
     aws_session,
@@ -25,6 +29,25 @@ from rsctl.image.registry.aws import log_in
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import parse_repository
 from rsctl.image.registry.operations import ensure_repository
+
+AMBIGUOUS = [
+    "http://192.0.2.1:80\\@127.0.0.1/",
+    "http://192.0.2.1:80\\\\@localhost/x",
+    "https://192.0.2.1\\@example.com/",
+    "http://user:secret@127.0.0.1/",
+    "https://user:secret@example.com/",
+    "https://secret@example.com/",
+    "http://127.0.0.1:80@192.0.2.1:80/",
+    "http://192.0.2.1%2f@127.0.0.1/",
+    "http://127.0.0.1\t.example.com/",
+    "http://127.0.0.1/\r\nHost: example.com",
+    "http://127.0.0.1/\x7f",
+    "http://127.0.0.1 /",
+    "http://127.0.0.1\\.example.com/",
+    "http://127.0.0.1\uff20192.0.2.1/",
+    "http://127\u30020.0.1/",
+]
+"""What libraries read different hosts from, or what has a user."""
 
 ELSEWHERE = "http://192.0.2.1:80"  # TEST-NET-1 (RFC 5737): nobody answers there
 
@@ -60,10 +83,83 @@ def refused(call: Callable[[], Any]) -> str:
         ("https://", False),
         ("http://[::1", False),
         ("", False),
+        ("HTTP://LocalHost/x", True),
+        ("https://example.com:443/x?y=a@b#c", True),
+        *((address, False) for address in AMBIGUOUS),
     ],
 )
 def test_which_addresses_are_private(url: str, verdict: bool) -> None:
     assert is_private(url) is verdict
+
+
+def test_every_parser_reads_a_private_address_in_the_same_way() -> None:
+    """All addresses of some characters that parsers treat differently, beside two hosts."""
+    parts = [
+        "",
+        "\\",
+        "@",
+        ":",
+        "/",
+        "?",
+        "#",
+        "%",
+        "\t",
+        "\n",
+        " ",
+        "[",
+        "]",
+        "\0",
+        "\x85",
+        "\uff20",
+    ]
+    taken = 0
+    for scheme in ("http", "https", "HTTP"):
+        for first, second, third in product(parts, parts, parts):
+            url = f"{scheme}:/{first or '/'}192.0.2.1:80{second}{third}127.0.0.1/"
+            url2 = f"{scheme}://127.0.0.1{first}{second}{third}192.0.2.1:80"
+            for each in (url, url2):
+                if is_private(each):
+                    taken += 1
+                    host = host_of(each)
+                    assert urlsplit(each).hostname == host, each
+                    assert parse_url(each).host == host, each
+                    assert parse_url(each).auth is None, each
+                    sent = requests.Request("GET", each).prepare().url
+                    assert parse_url(str(sent)).host == host, each
+    assert taken > 100
+
+
+@pytest.mark.parametrize("address", AMBIGUOUS)
+def test_nothing_is_sent_to_an_address_that_parsers_disagree_on(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    message = refused(lambda: http_session().get(address, headers={"Authorization": "Bearer x"}))
+    assert "secret" not in message
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+    message = refused(lambda: Endpoints.of_environment().google_url("storage"))
+    assert message.endswith(
+        "which has a user, a backslash, a space, a control character or a host not in ASCII: "
+        "programs disagree on the host that it names"
+    )
+    assert "secret" not in message
+
+
+@pytest.mark.parametrize("address", AMBIGUOUS)
+def test_nothing_is_signed_for_an_address_that_parsers_disagree_on(address: str) -> None:
+    endpoints = Endpoints.of_environment()
+    made = aws_client(aws_session(endpoints, "us-east-1"), endpoints, "s3")
+
+    def redirected(request: Any, **_: Any) -> None:
+        request.url = address
+
+    made.meta.events.register_first("before-send", redirected)
+    refused(made.list_buckets)
+
+
+def test_a_question_to_a_metadata_server_brings_no_credential() -> None:
+    place = "http://metadata.google.internal.invalid/"
+    headers = {"Metadata-Flavor": "Google", "Authorization": "Bearer x"}
+    refused(lambda: http_session().get(place, headers=headers))
 
 
 def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch) -> None:

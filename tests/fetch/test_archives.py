@@ -6,8 +6,9 @@ import gzip
 import io
 import os
 import tarfile
+import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -201,3 +202,78 @@ def test_damaged_archives_leave_nothing(
     with pytest.raises(RsctlError, match="cannot be unpacked"):
         unpacked(archive)
     assert not (home / "artifacts").exists()
+
+
+def deep(folders: int) -> str:
+    return "a/" * folders + "x"
+
+
+@pytest.mark.parametrize("what", [b"1", link("y"), {"type": tarfile.FIFOTYPE}])
+@pytest.mark.parametrize("folders", [101, 20_000, 140_000])
+def test_a_name_of_many_folders_costs_nothing(
+    tmp_path: Path, unpacked: Unpack, folders: int, what: Any
+) -> None:
+    archive = pack(tmp_path / "a.tar.gz", (deep(folders), what), ("y", b"2"))
+    tracemalloc.start()
+    found, [finding] = unpacked(archive)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == {"y": b"2"}
+    assert finding.message.endswith("longer than 4,096 bytes, or deeper than 100 folders")
+    assert most < 20 << 20
+
+
+def test_a_link_to_a_name_of_many_folders(tmp_path: Path, unpacked: Unpack) -> None:
+    archive = pack(tmp_path / "a.tar.gz", ("x", link(deep(20_000))), ("y", b"2"))
+    found, [finding] = unpacked(archive)
+    assert found == {"y": b"2"}
+    assert "'x' left out: longer" in finding.message
+
+
+def test_names_of_a_hundred_folders_are_kept(tmp_path: Path, unpacked: Unpack) -> None:
+    found, findings = unpacked(pack(tmp_path / "a.tar.gz", (deep(99), b"1")))
+    assert (found, findings) == ({deep(99): b"1"}, [])
+
+
+def test_many_long_names_are_refused_together(
+    tmp_path: Path, unpacked: Unpack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rsctl.fetch.archives._MOST_FOLDERS", 10_000)
+    members = [(f"{number}/{deep(90)}", b"") for number in range(10)]
+    with pytest.raises(RsctlError, match="too many long names of members"):
+        unpacked(pack(tmp_path / "a.tar.gz", *members))
+
+
+def pax(name: str, value: str) -> bytes:
+    """A header that describes the next member, in the least bytes."""
+    record = f" {name}={value}\n".encode()
+    length = len(record) + len(str(len(record)))
+    length += len(str(length)) - len(str(len(record)))
+    entry = tarfile.TarInfo("x")
+    entry.type, entry.size = tarfile.XHDTYPE, length
+    data = str(length).encode() + record
+    return entry.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        pax("path", "y") * 3000,
+        pax("GNU.sparse.map", "0," * 50_000 + "0"),
+        pax("GNU.sparse.major", "1") + pax("GNU.sparse.minor", "0"),
+        pax("GNU.sparse.map", "x"),
+        pax("size", "-1"),
+        pax("size", "9" * 30),
+        pax("path", "a/" * 4_000_000),
+    ],
+)
+def test_a_broken_description_of_a_member(tmp_path: Path, unpacked: Unpack, blocks: bytes) -> None:
+    entry = tarfile.TarInfo("y").tobuf(tarfile.USTAR_FORMAT)
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(gzip.compress(blocks + entry + bytes(1024)))
+    tracemalloc.start()
+    with suppress(RsctlError):
+        unpacked(archive)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100 << 20

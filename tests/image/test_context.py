@@ -214,7 +214,78 @@ def test_a_token_alone_in_a_file_is_left_out(source: Path, token: str) -> None:
     (source / "tokens" / "hub").write_text(f"{token}\n")
     (source / "words.txt").write_text(f"the form is {token}\n")
     (source / "tokens" / "train.bin").write_bytes(b"hf_\x00\x01")
-    assert context(source).left_out == [("tokens/hub", "a token and nothing else")]
+    assert context(source).left_out == [("tokens/hub", "a token")]
+
+
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
+TOKEN = "hf_" + "aB3" * 12
+USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "authorized_user"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (USER, "the log-in of a user"),
+        (f'{{"Credentials": {{"SecretAccessKey": "{SECRET}"}}}}', "a secret key of AWS"),
+        (f"export AWS_SECRET_ACCESS_KEY={SECRET}\n", "a secret key of AWS"),
+        (f"  set AWS_SECRET_ACCESS_KEY={SECRET}\r\n", "a secret key of AWS"),
+        (f"Access key ID,Secret access key\nAKIA{'A' * 16},{SECRET}\n", "a secret key of AWS"),
+        (f"HF_TOKEN={TOKEN}\n", "a token"),
+        (f"export HF_TOKEN='{TOKEN}'", "a token"),
+        (f'{{"token": "{TOKEN}"}}', "a token"),
+        (f"hub:\n  token: {TOKEN}\n", "a token"),
+        (PRIVATE_KEY.format("").replace("\n", "\n    "), "a private key"),
+        ('{"key": "' + PRIVATE_KEY.format("RSA ").replace("\n", "\\n") + '"}', "a private key"),
+        (PRIVATE_KEY.format("").replace("-----\na", "-----\nProc-Type: 4,X\n\na"), "a private key"),
+        ("x\n" * 100_000 + PRIVATE_KEY.format("EC "), "a private key"),
+        ('{"auths": {"h": {"auth": "dXNlcjpwYXNz"}}}', "log-ins of registries"),
+        ("machine h login me password secret", "log-ins of .netrc"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
+def test_credentials_of_any_form_are_left_out(
+    source: Path, content: str, reason: str, encoding: str
+) -> None:
+    (source / "notes.cfg").write_bytes(content.encode(encoding))
+    assert context(source).left_out == [("notes.cfg", reason)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("credentials", "rootkey_accessKeys.csv", "new_user_credentials.csv", "token.json"),
+        *("auth.json", "pip.conf", ".condarc", ".env~", ".envrc.bak", "prod.env.old", "key.der"),
+        *("#.env#", "..env.swp", ".env.swp", "id_rsa.bak", "server.pem.orig", "kaggle.json~"),
+        *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
+    ],
+)
+def test_more_names_of_credentials(source: Path, name: str) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).touch()
+    assert context(source).left_out == [(name, "may hold credentials")]
+
+
+def test_nested_repositories_are_left_out(source: Path) -> None:
+    (source / "third" / ".git").mkdir(parents=True)
+    (source / "third" / ".git" / "config").write_text("url = https://me:token@example.com/a")
+    assert context(source).left_out == [("third/.git", "version control")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("credentials/__init__.py", ""),
+        ("model.py.bak", ""),
+        ("config.yaml", "secret_access_key: ${AWS_SECRET_ACCESS_KEY}\ntoken: ${HF_TOKEN}\n"),
+        ("data.csv", f"AKIA,{'a' * 50}\n"),
+        ("data.bin", "\0" + TOKEN),
+        ("requirements.txt", "git+https://${TOKEN}@github.com/a/b\n"),
+    ],
+)
+def test_what_holds_no_credentials_stays(source: Path, name: str, content: str) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).write_text(content)
+    assert context(source).left_out == []
 
 
 def test_what_is_known_by_its_content_can_be_taken_back_in(source: Path) -> None:

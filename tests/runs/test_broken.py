@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs import database
+from rsctl.runs.final_state import final_state
+from rsctl.runs.findings import findings_of
+from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store, StoreError
 from rsctl.stream.events import StateEvent
 
@@ -50,6 +56,15 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
         "UPDATE runs SET metrics_spec='[]' WHERE id='job-1'",
         "UPDATE replicas SET state=''",
         "INSERT INTO collected VALUES ('job-1', '{}', '[')",
+        "UPDATE runs SET created='yesterday' WHERE id='job-1'",
+        "UPDATE runs SET ended='2026-02-31T12:00:00.000000Z' WHERE id='job-1'",
+        "UPDATE runs SET attempt='two' WHERE id='job-1'",
+        "UPDATE runs SET plan='[]' WHERE id='job-1'",
+        "UPDATE runs SET spec=x'00ff' WHERE id='job-1'",
+        "UPDATE runs SET state=CAST(x'ff' AS TEXT) WHERE id='job-1'",
+        "UPDATE replicas SET since='x'",
+        "INSERT INTO attempts VALUES ('job-1', 'x', 'y', NULL, NULL)",
+        "INSERT INTO attempts VALUES ('job-1', 2, 'y', NULL, NULL)",
     ],
 )
 def test_one_damaged_run_does_not_hide_the_others(store: Store, damage: str) -> None:
@@ -71,6 +86,34 @@ def test_one_damaged_run_does_not_hide_the_others(store: Store, damage: str) -> 
     store.forget(store.identify("job-1"))
     assert Store(store.path).damage() == []
     assert [run.run for run in Store(store.path).runs()] == ["job-2"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE runs SET name=CAST(x'61ff' AS TEXT) WHERE id='job-1'",
+        "UPDATE replicas SET reason=CAST(x'61ff' AS TEXT)",
+        "INSERT INTO metrics VALUES ('job-1', 'x', 'worker-0', CAST(x'61ff' AS TEXT), 1, 1.0)",
+        "INSERT INTO metrics VALUES ('job-1', 'x', 'worker-0', 'lr', 1, 'abc')",
+        "INSERT INTO metrics VALUES ('job-1', 'x', 'worker-0', 'lr', 'x', 2.0)",
+        "INSERT INTO metrics VALUES ('job-1', 'x', 'worker-0', 'lr', 1, x'ff')",
+    ],
+)
+def test_a_text_or_a_number_that_is_damaged_hides_nothing(store: Store, damage: str) -> None:
+    for run in ("job-1", "job-2"):
+        store.add(a_run(run))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
+    with sqlite3.connect(store.path) as database:
+        database.execute(damage)
+    assert [run.run for run in store.runs()] == ["job-2", "job-1"]
+    assert store.damage() == []
+    found = [event for _, event in store.metrics("job-1")]
+    assert all(isinstance(event.value, float) for event in found)
+    assert set(store.last_values("job-1")) <= {"a\\xff", "lr"}
+    [run] = [run for run in store.runs() if run.run == "job-1"]
+    assert {run.name, *(replica.reason for replica in run.replicas)} <= {
+        *(None, "job", "a\\xff", a_run("job-1").name)
+    }
 
 
 @pytest.mark.parametrize("damage", ["DROP TABLE runs", "DROP TABLE replicas"])
@@ -116,3 +159,23 @@ def test_a_database_that_another_process_holds(
     holder.execute("ROLLBACK")
     store.add(a_run("job-1"))
     assert store.find("job-1").run == "job-1"
+
+
+@pytest.mark.parametrize("name", ["submission.json", "states.log", "outcome.json", "worker-0/log"])
+def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(store: Store, name: str) -> None:
+    store.add(a_run("job-1"))
+    folder = RunFolder("job-1")
+    (folder.path / name).parent.mkdir(parents=True)
+    os.mkfifo(folder.path / name)
+    assert final_state("job-1") is None
+    assert findings_of("job-1") == []
+    assert folder.replicas() == (["worker-0"] if name == "worker-0/log" else [])
+    for command in ("list", "prune"):
+        limits = ["--keep", "0", "--dry-run"] if command == "prune" else []
+        done = subprocess.run(
+            [sys.executable, "-m", "rsctl", command, *limits],
+            env={**os.environ, "RSCTL_HOME": str(store.path.parent)},
+            timeout=60,
+            capture_output=True,
+        )
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from rsctl.runtime.rank import oom_kills
+from rsctl.runtime.structured_lines import lock_of
 from tests.kit.polling import wait_until
 
 from .sagemaker import Job
@@ -75,8 +76,8 @@ def test_two_lanes_train_and_reducers_end_with_the_workers(job: Job, script: Scr
     gradients = [node.printed("gradient") for node in workers for _ in range(2)]
     assert gradients == ["15"] * 4  # three steps of 2 * (1 + 2 + 3 + 4) / 4
     assert "2 nodes of 2 workers (two levels), 2 reducers sum all of it" in workers[0].err
-    assert [node.out.splitlines()[0] for node in workers + reducers] == [
-        f'{{"rsctl": "node", "replica": "{replica}", "host": "{host}"}}'
+    assert [node.out.partition(', "lock": ')[0] for node in workers + reducers] == [
+        f'{{"rsctl": "node", "replica": "{replica}", "host": "{host}"'
         for replica, host in zip(
             ["worker-0", "worker-1", "reducer-0", "reducer-1"],
             job.workers + job.reducers,
@@ -137,6 +138,8 @@ def test_a_lost_reducer_ends_the_job_and_is_named(job: Job, script: Script) -> N
     (line,) = reducers[1].lines("exit")
     del line["time"]
     assert line.pop("oom_kills") in (0, None)
+    (node,) = reducers[1].lines("node")
+    assert lock_of(line.pop("key")) == node["lock"]
     assert line == {
         "rsctl": "exit", "rank": None, "local_rank": None, "code": 137, "signal": "SIGKILL"
     }  # fmt: skip

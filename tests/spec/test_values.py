@@ -35,7 +35,8 @@ def job_of(valid: str, folder: Path, environ: dict[str, str] | None = None) -> J
 
 def test_valid_files_have_no_findings(valid: Path, read_text: Any) -> None:
     document = read_text(valid.read_text())
-    assert document.findings == []
+    # A note says which values come from the environment.
+    assert [finding for finding in document.findings if finding.severity != "note"] == []
     assert document.require_job() is document.job
 
 

@@ -164,3 +164,10 @@ def test_a_line_of_a_job_stays_one_line(kind: str) -> None:
     text = json.dumps({"rsctl": kind, "address": "x\nerror: forged", "step": "1\nerror: forged"})
     shown = LineFormat(False, ["worker-0"]).lines([LogEvent("", "worker-0", "0", "stdout", text)])
     assert shown.count("\n") == 1
+
+
+def test_separators_of_lines_and_paragraphs_do_not_reach_the_terminal() -> None:
+    assert sanitize_line("a\u2028error: forged\u2029b\x85c") == (
+        "a\\u2028error: forged\\u2029b\\x85c"
+    )
+    assert sanitize("a\u2028b") == "a\\u2028b"

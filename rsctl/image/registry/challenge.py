@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from rsctl.clients.private import is_loopback, is_private
+from rsctl.clients.private import is_private
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry import http
 from rsctl.image.registry.credentials import IDENTITY_TOKEN, Login
@@ -57,10 +57,7 @@ def _is_trusted(repository: Repository, realm: str) -> bool:
     """Whether a password may be sent there: by TLS, or on this machine, as the registry is."""
     if not is_private(realm):
         return False
-    url = urlsplit(realm)
-    if url.scheme == "http":
-        return repository.is_loopback and is_loopback(url.hostname)
-    return not url.username
+    return realm.lower().startswith("https:") or repository.is_loopback
 
 
 def _path(repository: Repository, challenged: dict[str, str]) -> str:

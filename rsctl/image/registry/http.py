@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from rsctl.clients.private import is_loopback
+from rsctl.clients.private import host_of, is_loopback
 from rsctl.clients.sessions import connection_problem, http_session
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.registry.names import FIELD
@@ -123,7 +123,7 @@ def _session(url: str) -> requests.Session:
         respect_retry_after_header=False,
     )
     # As docker does: what is on this machine is not asked for through a proxy.
-    session.trust_env = not is_loopback(urlsplit(url).hostname)
+    session.trust_env = not is_loopback(host_of(url))
     return session
 
 

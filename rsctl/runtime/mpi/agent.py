@@ -12,8 +12,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rsctl.runtime.cluster import Cluster
 from rsctl.runtime.errors import LaunchError
@@ -21,6 +24,8 @@ from rsctl.runtime.mpi import protocol
 from rsctl.runtime.platforms import read_cluster
 
 _FAILED = 255  # as ssh has it
+_WAITS = (0.2, 0.5, 1.0, 2.0)
+"""Seconds before the next try, where a node's connection is lost."""
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -32,7 +37,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             environ["RSCTL_TOKEN"].encode(), environ.get("RSCTL_RUN", ""), index
         )
         address = (cluster.workers[index], cluster.port)
-        sock = protocol.request(address, identity, {"daemon": daemon_command(arguments[1:])})
+        sock = _requested(address, identity, {"daemon": daemon_command(arguments[1:])})
         while True:
             kind, data = protocol.read_frame(sock)
             if kind == protocol.EXIT:
@@ -42,6 +47,21 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         host = " ".join(arguments[:1])
         print(f"rsctl: cannot start MPI's daemon on {host}: {error}", file=sys.stderr)
         return _FAILED
+
+
+def _requested(
+    address: tuple[str, int], identity: protocol.Identity, fields: dict[str, Any]
+) -> socket.socket:
+    """The connection on which the daemon runs. One that is lost before its answer is tried again.
+
+    Raises OSError.
+    """
+    for seconds in _WAITS:
+        try:
+            return protocol.request(address, identity, fields)
+        except (ConnectionError, TimeoutError):
+            time.sleep(seconds)
+    return protocol.request(address, identity, fields)
 
 
 def daemon_command(words: Sequence[str]) -> list[str]:

@@ -81,7 +81,12 @@ def receive(sock: socket.socket, identity: Identity) -> tuple[dict[str, Any], by
     _check(proof, _proof(identity, "chief", nonce, body))
     sock.settimeout(None)
     keep_alive(sock)
-    fields: dict[str, Any] = json.loads(body)
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise OSError("this is no request")
     return fields, f"ok {_proof(identity, 'node', nonce, body)}\n".encode()
 
 

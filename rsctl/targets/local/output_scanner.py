@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rsctl.findings import Finding
-from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.failures import ExitReports, runtime_finding
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
 from rsctl.runs.versions import reported_versions
@@ -19,13 +19,21 @@ class OutputScanner:
     def __init__(self, metrics: Mapping[str, MetricSpec], recorder: Recorder) -> None:
         self._reader = MetricReader(metrics)
         self._recorder = recorder
+        self._exits = ExitReports({})
         self._findings: list[Finding] = []  # replicas tend to find the same
+
+    def begin_attempt(self) -> None:
+        """New launchers start, with new keys."""
+        self._exits.locks.clear()
 
     def scan(self, replica: str, lines: bytes) -> list[Failure]:
         """Record what whole lines of a replica show; the exits that its ranks report in them."""
         events = self._candidates(replica, lines)
-        failures = [failure for event in events if (failure := exit_report(event))]
+        failures = []
         for event in events:
+            self._exits.announced(event)
+            if failure := self._exits.read(event):
+                failures.append(failure)
             finding = runtime_finding(event)
             if finding and finding not in self._findings:
                 self._findings.append(finding)

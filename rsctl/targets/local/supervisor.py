@@ -97,6 +97,7 @@ class Supervisor:
         return self._exits.outcome()
 
     def _begin_attempt(self) -> None:
+        self._scanner.begin_attempt()
         self._replicas: dict[str, Replica] = {}
         self._kill_at: float | None = None
         self._exits = ReplicaExits(self._folder, self._description, self._recorder)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from rsctl.findings import Finding, JobState
-from rsctl.runs.failures import exit_report, runtime_finding
+from rsctl.runs.failures import ExitReports, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
@@ -48,6 +48,7 @@ class LogCollector:
         self._report, self._poll_now = report, poll_now
         self._mirror = LogMirror(folder, progress.sizes)
         self._reader = MetricReader(run.metrics_spec)
+        self._exits = ExitReports(progress.locks)
         self._opened: JobLog | None = None
         self.metrics: list[MetricEvent] = []
 
@@ -101,7 +102,8 @@ class LogCollector:
         if line.replica not in self._progress.running:
             self._progress.running.append(line.replica)
             self._recorder.state(JobState.RUNNING, line.replica, time=line.time)
-        if failure := exit_report(event):
+        self._exits.announced(event, max(1, self._progress.starts.get(line.replica, 0)))
+        if failure := self._exits.read(event):
             self._attempts.add_failure(failure)
         if finding := runtime_finding(event):
             self._report(finding, line.replica)

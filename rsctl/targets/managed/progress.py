@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import msgspec
 
 from rsctl.findings import Finding, JobState
+from rsctl.runs.failures import Locks
 from rsctl.stream.events import Attempt, Failure
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Progress(msgspec.Struct, kw_only=True):
 
     `attempt` counts from 1, `attempts` are those before it; `before` are the run's starts in places
     that it has left, whose jobs had numbers of their own. `restarts` is how often the job was
-    being started after it had run, `starts` how often each replica's container has begun, and
+    being started after it had run, `starts` how often each replica's container has begun,
+    `locks` what proves the reports of its launchers, and
     `restarted_too_often` that the job was cancelled for that. Once `is_complete`, nothing is asked
     any more.
     """
@@ -50,6 +52,7 @@ class Progress(msgspec.Struct, kw_only=True):
     cost_too_much: bool = False
     restarts: int = 0
     starts: dict[str, int] = {}
+    locks: Locks = {}
     attempts: list[Attempt] = []
     restarted_too_often: bool = False
     before: int = 0

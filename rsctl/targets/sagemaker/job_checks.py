@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.inputs import inputs_of
 from rsctl.spec.job import Job
 from rsctl.spec.options import SageMakerOptions
+from rsctl.spec.secret_names import is_secret_name
 from rsctl.spec.units import Duration
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.channels import PACKAGE

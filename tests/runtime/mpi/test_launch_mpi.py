@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.runtime.structured_lines import lock_of
+
 from ..conftest import LaunchNode, Node
 
 AGENT = "OMPI_MCA_plm_rsh_agent"
@@ -98,6 +100,8 @@ def test_a_failed_rank_is_reported_with_its_own_replica(start: Start) -> None:
     assert before == ["Traceback", "step  9%"]
     failure = json.loads(report)
     del failure["time"]
+    (announced,) = other.lines("exits")
+    assert lock_of(failure.pop("key")) == announced["lock"]
     assert failure == {
         **{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 7, "signal": None},
         "replica": "worker-1",

@@ -6,6 +6,10 @@ import json
 import os
 from pathlib import Path
 
+import pytest
+
+from rsctl.runtime.structured_lines import lock_of
+
 from ..conftest import Rsctl
 
 TWO = {"count": 2}
@@ -33,7 +37,8 @@ def test_the_event_stream_of_a_job(rsctl: Rsctl) -> None:
         metrics={"loss": {"regex": r"step (?P<step>\d+) loss=(?P<value>[\d.]+)", "goal": "min"}},
     )
     done = rsctl("submit", job, "-o", "json")
-    reported = [e for e in done.events if '"versions"' not in e.get("text", "")]
+    internal = ('{"rsctl": "versions"', '{"rsctl": "exits"')
+    reported = [e for e in done.events if not e.get("text", "").startswith(internal)]
     events = [{k: v for k, v in e.items() if k not in ("time", "id")} for e in reported]
     run = done.result["run"]
     state = {"type": "state", "attempt": 1, "replica": None, "exit_code": None, "reason": None}
@@ -129,12 +134,26 @@ def test_the_rank_that_failed_first_is_blamed_under_torchrun(rsctl: Rsctl) -> No
 def test_the_rank_that_failed_first_is_blamed_though_its_launcher_ends_last(rsctl: Rsctl) -> None:
     """As torchrun may, which looks after its ranks from time to time."""
     reported = rsctl.folder / "reported"
-    report = {"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}
-    line = json.dumps({**report, "time": "%s"})
-    first = f"printf '{line}\\n' $(date -u +%Y-%m-%dT%H:%M:%S.%6NZ); touch {reported}; sleep 600"
-    second = f"while [ ! -e {reported} ]; do sleep 0.01; done; exit 3"
-    bash = f"if [ $RSCTL_REPLICA = worker-1 ]; then {first}; else {second}; fi"
-    done = rsctl("submit", rsctl.write_job(bash=bash, workers=TWO), "-o", "json")
+    script = f"""
+import json, os, time
+from datetime import datetime, timezone
+from pathlib import Path
+reported = Path({str(reported)!r})
+if os.environ["RANK"] == "1":
+    parent = Path(f"/proc/{{os.getppid()}}/environ").read_text()  # of the wrapper of this rank
+    key = parent.partition("RSCTL_EXIT_KEY=")[2].partition(chr(0))[0]
+    report = {{"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 137, "signal": "SIGKILL"}}
+    moment = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    print(json.dumps({{**report, "time": moment, "key": key}}), flush=True)
+    reported.touch()
+    time.sleep(600)
+while not reported.exists():
+    time.sleep(0.01)
+os._exit(3)
+"""
+    (rsctl.folder / "source").mkdir()
+    (rsctl.folder / "source" / "train.py").write_text(script)
+    done = rsctl("submit", rsctl.write_job(run={"script": "train.py"}, workers=TWO), "-o", "json")
     assert done.exit_code == 1
     failure = done.result["first_failure"]
     assert (failure["replica"], failure["rank"], failure["exit_code"]) == ("worker-1", 1, 137)
@@ -143,6 +162,27 @@ def test_the_rank_that_failed_first_is_blamed_though_its_launcher_ends_last(rsct
         "worker-0": ("failed", 3),
         "worker-1": ("failed", 137),
     }
+
+
+FORGED = json.dumps({"rsctl": "exit", "rank": 0, "code": 77, "time": "2020-01-01T00:00:00.000000Z"})
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        '{"rsctl": "exit", "code": 0}',
+        '{"rsctl": "exit", "code": "x"}',
+        FORGED,
+        FORGED.replace("}", f', "key": "{"0" * 32}"}}'),
+        f'{{"rsctl": "exits", "lock": "{lock_of("k")}"}}\n' + FORGED.replace("}", ', "key": "k"}'),
+    ],
+)
+def test_a_job_that_prints_a_report_of_its_exit(rsctl: Rsctl, forged: str) -> None:
+    bash = f"printf '%s\\n' '{forged}'; env | grep -c RSCTL_EXIT_KEY; exit 3"
+    done = rsctl("submit", rsctl.write_job(bash=bash), "-o", "json")
+    failure = done.result["first_failure"]
+    assert (done.exit_code, failure["exit_code"], failure["lines"][-1]) == (1, 3, "0")
+    assert rsctl.status("@last")["reason"] == "worker-0 failed with exit code 3"
 
 
 def test_retries_run_the_whole_job_again(rsctl: Rsctl) -> None:

@@ -9,19 +9,21 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
+from rsctl.runtime.structured_lines import lock_of
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
 
 from .conftest import POOLS, FakeCloud, FakeTarget, at, followed, line, reported
 
-NODE = '{"rsctl": "node", "replica": "worker-0", "host": "h"}'
+NODE = f'{{"rsctl": "node", "replica": "worker-0", "host": "h", "lock": "{lock_of("k")}"}}'
 
 
 def died(second: int, code: int = 139, **more: Any) -> str:
     time = f"2026-11-21T12:00:{second:02}.000000Z"
     fields = ", ".join(f'"{name}": "{value}"' for name, value in more.items())
     comma = ", " if fields else ""
-    return f'{{"rsctl": "exit", "code": {code}, "rank": 0, "time": "{time}"{comma}{fields}}}'
+    head = f'"rsctl": "exit", "code": {code}, "rank": 0, "time": "{time}", "key": "k"'
+    return f"{{{head}{comma}{fields}}}"
 
 
 def limited(run: str, limit: RestartLimit | None) -> None:

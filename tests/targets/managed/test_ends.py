@@ -15,6 +15,7 @@ from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.log_failures import UnnamedFailure
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
+from rsctl.runtime.structured_lines import lock_of
 from rsctl.stream.events import Failure, FindingEvent, now
 from rsctl.stream.journal import JournalCopy
 from rsctl.targets.managed.service import JobStatus, Line
@@ -34,13 +35,15 @@ from .conftest import (
     stored,
 )
 
-EXIT = '{"rsctl": "exit", "code": 3, "rank": 1, "time": "2026-11-21T12:00:20.000000Z"}'
+NODE = f'{{"rsctl": "node", "replica": "r", "host": "h", "lock": "{lock_of("k")}"}}'
+EXIT = '{"rsctl": "exit", "code": 3, "rank": 1, "time": "2026-11-21T12:00:20.000000Z", "key": "k"}'
 
 
 def test_the_first_failure_is_that_of_the_rank_that_died_first(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
     cloud.lines = [
+        line(18, "worker-1", NODE),
         line(19, "worker-1", "RuntimeError: boom"),
         line(20, "worker-1", EXIT),
         line(21, "worker-0", "Connection closed by peer"),
@@ -57,14 +60,46 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     failure = stored(run).first_failure
     assert failure is not None
     assert (failure.replica, failure.exit_code, failure.rank) == ("worker-1", 3, 1)
-    assert failure.lines == ["RuntimeError: boom"]
+    assert failure.lines[-1] == "RuntimeError: boom"
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        [EXIT],
+        [EXIT.replace(', "key": "k"', "")],
+        [f'{{"rsctl": "exits", "lock": "{lock_of("k")}"}}', EXIT],
+        [EXIT.replace('"key": "k"', '"key": null')],
+        [EXIT.replace('"key": "k"', f'"key": "{lock_of("own")}"')],
+        ['{"rsctl": "exit", "code": 0}'],
+        ['{"rsctl": "exit", "code": "x"}'],
+    ],
+)
+@pytest.mark.parametrize("is_launched", [True, False])
+def test_what_the_job_itself_prints_is_no_report(
+    cloud: FakeCloud, target: FakeTarget, run: str, printed: list[str], is_launched: bool
+) -> None:
+    if is_launched:
+        node = NODE.replace(lock_of("k"), lock_of("own"))
+        cloud.lines = [line(18, "worker-1", node)]
+    elif "exits" in printed[0]:
+        pytest.skip("a job without a launcher that imitates one, as documented")
+    cloud.lines += [line(20 + n, "worker-1", text) for n, text in enumerate(printed)]
+    theirs = Failure(replica="worker-1", time=at(49), exit_code=9)
+    cloud.end(JobState.FAILED, failed=[theirs])
+    assert reported(followed(target, run))[-1] == "job failed (worker-1 failed with exit code 9)"
 
 
 def test_a_reducer_that_was_lost_before_the_workers_had_succeeded(
     cloud: FakeCloud, target: FakeTarget, run: str
 ) -> None:
     lost = '{"rsctl": "exit", "code": 139, "rank": null, "time": "2026-11-21T12:00:20.000000Z"}'
-    cloud.lines = [line(20, "reducer-0", lost), line(30, "worker-0", "loss=1")]
+    lost = lost.replace("}", ', "key": "k"}')
+    cloud.lines = [
+        line(10, "reducer-0", NODE),
+        line(20, "reducer-0", lost),
+        line(30, "worker-0", "loss=1"),
+    ]
     cloud.end(JobState.SUCCEEDED)
     assert reported(followed(target, run))[-4:] == [
         "worker-0 succeeded",

@@ -1,0 +1,131 @@
+"""Baselines of git:REF:PATH: a file of a commit, and its place in the working tree.
+
+The repository may come from an attacker: its configuration has no effect, nothing is fetched, and
+no link is followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.git_repository import Git, Repository, find_repository, open_git
+
+GIT = "git:"
+"""What such a location begins with."""
+
+_REF = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_./@{}^~+-]*")
+_TRACKING = r"^(branch\..*\.(remote|merge)|remote\..*\.fetch)$"
+
+
+def read_committed(location: str, folder: str, most: int) -> bytes:
+    """The file of a commit of the repository that `folder` is in. Raises RsctlError.
+
+    It has at most `most` bytes.
+    """
+    ref, path = _parts(location)
+    with _explained(location):
+        repository = _repository(location, folder)
+        with open_git(repository) as git:
+            return _read(git, repository, ref, path, location, most)
+
+
+def working_file(location: str, folder: str) -> Path:
+    """The file in the working tree that `folder` is in. Raises RsctlError if it is behind a link.
+
+    The working tree is where the repository's `.git` is; `core.worktree` has no effect.
+    """
+    path = _parts(location)[1]
+    try:
+        top = _repository(location, folder).top
+    except (OSError, ValueError) as problem:
+        raise _not_written(location, str(problem)) from None
+    place = top
+    for part in path.split("/"):
+        place = place / part
+        if place.is_symlink():
+            shown = os.path.relpath(place, top)
+            raise _not_written(location, f"{shown} of the working tree is a link")
+    return place
+
+
+def _read(git: Git, repository: Repository, ref: str, path: str, location: str, most: int) -> bytes:
+    tracking = _tracking(git, repository) if "@{" in ref else []
+    name = git(*tracking, "rev-parse", "--verify", "--end-of-options", f"{ref}:{path}").strip()
+    try:
+        size = int(git("cat-file", "-s", name))
+    except subprocess.CalledProcessError:
+        why = "the repository lacks the file's content, and rsctl fetches nothing"
+        remedy = "fetch it first: a full clone has it, a partial clone (--filter) may not"
+        raise _not_read(location, why, remedy) from None
+    if size > most:
+        raise _not_read(location, f"it is larger than {most} bytes", None)
+    return git.read("cat-file", "blob", name)
+
+
+def _tracking(git: Git, repository: Repository) -> list[str]:
+    """What `@{upstream}` is found by, as options of git: names of branches, and no programs."""
+    config = repository.shared / "config"
+    if not config.is_file():
+        return []
+    try:
+        listing = git(
+            *("config", "--file", str(config), "--no-includes", "--null", "--get-regexp", _TRACKING)
+        )
+    except subprocess.CalledProcessError:
+        return []
+    pairs = [entry.partition("\n") for entry in listing.split("\0") if entry]
+    return [word for key, _, value in pairs for word in ("-c", f"{key}={value}")]
+
+
+def _repository(location: str, folder: str) -> Repository:
+    found = find_repository(Path(folder).resolve())
+    if found is None:
+        message = f"cannot use {location}: {folder} is not in a working tree of git"
+        raise RsctlError(ExitCode.USAGE, error("baseline", message, "give --baseline FILE"))
+    return found
+
+
+def _parts(location: str) -> tuple[str, str]:
+    """The commit and the path of git:REF:PATH. Raises RsctlError."""
+    _, ref, path = [*location.split(":", 2), "", ""][:3]
+    parts = path.lower().split("/")
+    is_inside = path and path[0] not in "/-" and not {"", ".", "..", ".git"} & {*parts}
+    if not _REF.fullmatch(ref) or not is_inside or "\0" in path:
+        message = f"{location!r} is no git:REF:PATH"
+        remedy = "such as git:origin/main:bench/baseline.json; PATH begins at the repository's root"
+        raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
+    return ref, path
+
+
+@contextmanager
+def _explained(location: str) -> Iterator[None]:
+    """Raise RsctlError for what git and a broken repository raise."""
+    try:
+        yield
+    except subprocess.CalledProcessError as problem:
+        lines = problem.stderr.decode(errors="replace").strip().splitlines()
+        remedy = "a shallow clone lacks other branches: git fetch origin REF, then git:origin/REF:…"
+        raise _not_read(location, lines[-1] if lines else "git failed", remedy) from None
+    except FileNotFoundError:
+        finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
+        raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
+    except subprocess.TimeoutExpired as problem:
+        message = f"git did not answer within {problem.timeout:.0f} s for {location}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("baseline", message)) from None
+    except (OSError, ValueError) as problem:
+        raise _not_read(location, str(problem), "repair the repository, or clone it") from None
+
+
+def _not_read(location: str, why: str, remedy: str | None) -> RsctlError:
+    return RsctlError(ExitCode.USAGE, error("baseline", f"cannot read {location}: {why}", remedy))
+
+
+def _not_written(location: str, why: str) -> RsctlError:
+    message = f"cannot write {location}: {why}"
+    return RsctlError(ExitCode.USAGE, error("baseline", message, "give --baseline FILE"))
