@@ -42,7 +42,7 @@ def goal_of(arguments: Iterable[str]) -> Goal:
     """The goal in a command's arguments: `--max-steps 300`, `--epochs=3`, `trainer.max_steps=9`."""
     found: dict[str, float] = {}
     words = list(arguments)
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):
         name, equals, value = word.lstrip("-").partition("=")
         key = name.replace("-", "_").lower().rpartition(".")[2]
         kind = "steps" if key in _STEPS else "epochs" if key in _EPOCHS else None
