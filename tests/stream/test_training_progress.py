@@ -115,3 +115,7 @@ def test_what_machines_do() -> None:
         "CPU 2.5 cores  GPU 90 %, 60 GB of 80 GB  network 2 GB/s out, 1 GB/s in"
         "  (mean of 2 workers)"
     )
+
+
+def test_a_command_without_words_has_no_goal() -> None:
+    assert goal_of([]) == Goal()

@@ -84,11 +84,11 @@ class JobStatus(msgspec.Struct, kw_only=True):
 
     `time` is since when the state is so, `started` when it began to run, if it has. `reason` is a
     text for people, such as why it is still queued. `failed` are the replicas that have failed by
-    the cloud's report, not those that were stopped in their wake; their `lines` and `causes` are
-    filled in by others. `unnamed` is one that has failed where the cloud does not say which: its
-    log shows it. Of a job that has succeeded, all replicas of `ended_roles` have ended by
-    themselves. `findings` are reported once each, such as a quota that is full. A job that has
-    ended is not `is_settled` while the cloud has yet to report why.
+    the cloud's report, not those that were stopped in their wake; their `lines` are what it
+    reports of each, their `causes` come from others. `unnamed` is one that has failed where the
+    cloud does not say which: its log shows it. Of a job that has succeeded, all replicas of
+    `ended_roles` have ended by themselves. `findings` are reported once each, such as a quota
+    that is full. A job that has ended is not `is_settled` while the cloud has yet to report why.
     """
 
     state: JobState
