@@ -223,12 +223,14 @@ class GradientPipeline:
         """Fail an operation, and all that come after it: ranks may have different tensors now."""
         # DDP takes what the future has for text; a plain RuntimeError stays readable in it.
         failure = error if type(error) is RuntimeError else RuntimeError(str(error))
-        if self.failure is None and not self._loss.is_closing:
-            self.failure = failure
-            self._loss.report_unless_reported(error)
-            self.transport.give_up()
-        self._pending.end(operation)
-        self._call_back(lambda: operation.future.set_exception(failure))  # type: ignore[arg-type]
+        try:
+            if self.failure is None and not self._loss.is_closing:
+                self.failure = failure
+                self._loss.report_unless_reported(error)
+                self.transport.give_up()
+        finally:
+            self._pending.end(operation)
+            self._call_back(lambda: operation.future.set_exception(failure))  # type: ignore[arg-type]
 
     def _call_back(self, settle: Callable[[], None]) -> None:
         """Give a future its result, and so call what is chained to it."""
