@@ -41,7 +41,7 @@ def attach(environ: Mapping[str, str]) -> None:
             replace_function(name, sharded.with_notice)
     if comm.backend == "rsctl" or comm.reducers:
         backend.register(comm)
-        torch.compile = compiling.wrap_compile(torch.compile)  # type: ignore[assignment]
+        torch.compile = compiling.wrap_compile(torch.compile)
     shutdown.register_exit_handler(comm)
 
 

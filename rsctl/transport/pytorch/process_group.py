@@ -97,8 +97,8 @@ class ReducerGroup(dist.ProcessGroup):
         reason = self._refusal(tensors, tensor, options)
         if reason is not None:
             print_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
-            listed = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-            return self.plain.allreduce(listed, options)
+            several = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+            return self.plain.allreduce(several, options)
         pipeline = self._open(tensor.device)
         flat = tensor.contiguous().view(-1)  # a copy, if it is not contiguous
         timeout = timeout_of(self, tensor.device)

@@ -15,7 +15,7 @@ _NO_LIMIT = timedelta(0)
 Result = torch.futures.Future[list[torch.Tensor]]
 
 
-class ReducerWork(dist.Work):  # type: ignore[misc]
+class ReducerWork(dist.Work):
     """An all-reduce under way. `result` is its future, with a list of its tensor.
 
     PyTorch's own handle of a future does not raise in `wait`: its caller would go on with what the

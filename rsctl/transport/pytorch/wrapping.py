@@ -63,7 +63,8 @@ def warn_if_deprecated(function: Callable[..., Any], depth: int) -> Callable[...
     if not isinstance(text, str) or not hasattr(function, "__wrapped__"):
         return function
     warnings.warn(text, FutureWarning, stacklevel=depth + 1)
-    return inspect.unwrap(function)
+    found: Callable[..., Any] = inspect.unwrap(function)
+    return found
 
 
 def _warn_again(caught: list[warnings.WarningMessage], caller: FrameType) -> None:
@@ -86,7 +87,7 @@ def _warn_again(caught: list[warnings.WarningMessage], caller: FrameType) -> Non
 def replace_function(name: str, wrap: Wrap) -> None:
     """Replace a function of torch.distributed wherever torch has already imported it."""
     real = getattr(dist, name)
-    replacement = functools.wraps(real)(with_findings(wrap(real)))
+    replacement: Callable[..., Any] = functools.wraps(real)(with_findings(wrap(real)))
     if name not in REDUCE_SCATTER_NAMES:
         replacement = with_users_line(replacement)
     for module in [m for key, m in sys.modules.items() if key.startswith("torch.distributed")]:
