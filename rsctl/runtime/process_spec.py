@@ -60,8 +60,20 @@ def torchrun(
             *supervisor,
             *binding.wrap_command(command, environ),
         ],
-        environ={**_threads(cluster, processes), **_with_defaults(cluster, environ)},
+        environ={
+            **_threads(cluster, processes),
+            **_expected_ranks(max(len(cluster.workers), processes)),
+            **_with_defaults(cluster, environ),
+        },
     )
+
+
+def _expected_ranks(ranks: int) -> dict[str, str]:
+    """The least number of ranks that train together: the binding to PyTorch warns of fewer.
+
+    Nodes may have different numbers of ranks, and a launcher of the user's own may start more.
+    """
+    return {"RSCTL_EXPECTED_RANKS": str(ranks)} if ranks > 1 else {}
 
 
 def _threads(cluster: Cluster, processes: int) -> dict[str, str]:
@@ -94,9 +106,9 @@ def once(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> Pr
         "MASTER_ADDR": cluster.master_address,
         "MASTER_PORT": str(cluster.port),
     }
-    return ProcessSpec(
-        command, _with_defaults(cluster, environ) | ranks | _tf_config(cluster, environ)
-    )
+    expected = _expected_ranks(len(cluster.workers))
+    environ = expected | _with_defaults(cluster, environ)
+    return ProcessSpec(command, environ | ranks | _tf_config(cluster, environ))
 
 
 def of_role(cluster: Cluster, command: list[str], environ: Mapping[str, str]) -> ProcessSpec:

@@ -153,9 +153,16 @@ CAUSES = (
         "set NCCL_DEBUG=INFO in run.env to see more",
     ),
     cause(
+        "cpu-torch",
+        r"'torch\._C' has no attribute '_cuda_\w+'|Torch not compiled with CUDA"
+        r"|torch\.cuda\.\w+ requires CUDA support",
+        "the installed torch is a build for CPUs, and the script uses a GPU",
+        "take an image.base, or a torch in image.python, that is built for CUDA, and ask for a GPU "
+        "by workers.accelerator; or use CUDA only where torch.cuda.is_available()",
+    ),
+    cause(
         "no-gpu",
-        r"Found no NVIDIA driver|Torch not compiled with CUDA|No CUDA GPUs are available"
-        r"|no GPUs found!",
+        r"Found no NVIDIA driver|No CUDA GPUs are available|no GPUs found!",
         "the script wants a GPU and finds none",
         "ask for one by workers.accelerator, or let the script run without",
     ),

@@ -84,6 +84,14 @@ class Transport:
             self._buffers[sequence] = data
             return Work(self._queue, sequence)
 
+    def set_timeout(self, timeout: float) -> None:
+        """Fail from now on when no operation makes progress for so many seconds."""
+        self._engine.set_timeout(timeout)
+
+    def give_up(self) -> None:
+        """Stop at once; what is unfinished fails on all workers, as does what they begin later."""
+        self._engine.stop()
+
     @property
     def completed(self) -> int:
         """The last operation such that it and all before it are finished on this worker."""

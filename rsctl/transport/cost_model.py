@@ -7,7 +7,7 @@ bandwidth in units of a worker's instead of their number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 _ETHERNET_BYTES = 14
@@ -74,20 +74,42 @@ def hybrid_shares(links: Links) -> tuple[float, ...]:
     return dedicated + (own,) * links.workers
 
 
-def weights(shares: Sequence[float], longest: int, cost_of_slot: float) -> tuple[int, ...]:
+def weights(
+    links: Links,
+    shares: Sequence[float],
+    longest: int,
+    total: float,
+    row_bytes: Callable[[int], int],
+) -> tuple[int, ...]:
     """Whole numbers close to these shares: how many slots of a row each reducer has.
 
-    A longer row is closer to the shares and costs `cost_of_slot` of the operation's time for each
-    slot, since a row must have been sent before the first result is complete.
+    They are those with which an operation of `total` bytes takes the least time. A longer row is
+    closer to the shares, and must have been sent before the first result is complete; `row_bytes`
+    gives its bytes by its slots. One more reducer hardly ever makes the time longer, since rows are
+    as long as pays.
     """
     best: tuple[float, tuple[int, ...]] = (float("inf"), ())
+    least = _seconds(links, shares, total)
     for length in range(len(shares), max(longest, len(shares)) + 1):
+        if least + row_bytes(length) / links.worker >= best[0]:
+            continue
         counts = _apportion(shares, length)
-        over = max(
-            count / (length * share) for count, share in zip(counts, shares, strict=True) if share
-        )
-        best = min(best, (over + length * cost_of_slot, counts))
+        row = sum(counts)
+        parts = [count / row for count in counts]
+        seconds = _seconds(links, parts, total) + row_bytes(row) / links.worker
+        best = min(best, (seconds, counts))
     return best[1]
+
+
+def _seconds(links: Links, shares: Sequence[float], total: float) -> float:
+    """The time that these shares of dedicated reducers, and then of workers, take on the wire."""
+    dedicated = len(links.reducers)
+    own = max(shares[dedicated:], default=0.0)
+    reducers = [
+        links.workers * share / rate
+        for share, rate in zip(shares, links.reducers)  # noqa: B905 - workers' come after them
+    ]
+    return total * max([(1 + (links.workers - 2) * own) / links.worker, *reducers])
 
 
 def _apportion(shares: Sequence[float], length: int) -> tuple[int, ...]:

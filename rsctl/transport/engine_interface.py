@@ -16,6 +16,10 @@ HEARTBEATS = 4
 PROMPT_SECONDS = 0.05
 """Longest delay, in seconds, before an idle side reports what has been completed."""
 
+WAITED_SECONDS = 0.25
+"""How long a reducer has waited for a rank, in seconds, when it reports that rank to the workers
+without waiting for its next heartbeat."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -98,6 +102,9 @@ class ClientEngine(Protocol):
 
         The memory must be writable, contiguous, and stay until the operation is finished.
         """
+
+    def set_timeout(self, timeout: float) -> None:
+        """Fail from now on after so many seconds without progress, in place of the membership's."""
 
     def wait(self, sequence: int, timeout: float | None) -> bool:
         """Wait until this operation is finished here; False if not within `timeout` seconds or

@@ -25,7 +25,7 @@ from rsctl.transport.errors import Code, Failure, printable
 LIBRARY = Path(__file__).parent / "librsctl_core.so"
 """Where the package's build puts the core."""
 
-_ABI = 2
+_ABI = 3
 _TEXT_BYTES = 2048
 _SLICE_SECONDS = 0.5  # a wait inside C holds signals back for no longer than this
 
@@ -90,6 +90,7 @@ _SIGNATURES = {
     ),
     "client_submit": (u64, handle, handle, u64, c_uint32, c_uint8, c_uint8),
     "client_wait": (c_int, handle, u64, c_double),
+    "client_set_timeout": (None, handle, c_double),
     "client_completed": (u64, handle),
     "client_committed": (u64, handle),
     "client_failure": (c_int, handle, POINTER(_Failure)),
@@ -207,6 +208,10 @@ class CoreClient:
             self._handle, memory, size, chunk_bytes, dtype, op
         )
         return sequence
+
+    def set_timeout(self, timeout: float) -> None:
+        """See ClientEngine."""
+        self._core.rsctl_client_set_timeout(self._handle, timeout)
 
     def wait(self, sequence: int, timeout: float | None) -> bool:
         """See ClientEngine."""

@@ -115,6 +115,11 @@ class PendingBlocks:
         pending = next(iter(self._blocks.values()), None)
         return None if pending is None else (pending.header, pending.missing(self._world))
 
+    def waited(self) -> float:
+        """For how many seconds the oldest block has waited, 0 if there is none."""
+        pending = next(iter(self._blocks.values()), None)
+        return 0.0 if pending is None else time.monotonic() - pending.since
+
     @property
     def first(self) -> int:
         """The lowest operation that has unfinished blocks, 0 if there is none."""

@@ -48,6 +48,7 @@ class PythonClient:
 
     def __init__(self, membership: Membership, sockets: Sockets) -> None:
         self._membership = membership
+        self._timeout = membership.timeout
         self._operations = Operations(membership)
         self._submissions: deque[tuple[memoryview, int, int]] = deque()
         self._submitted = 0
@@ -82,6 +83,10 @@ class PythonClient:
             self._submissions.append((data.cast("B"), dtype, op))
         self._notify()
         return sequence
+
+    def set_timeout(self, timeout: float) -> None:
+        """See ClientEngine."""
+        self._timeout = timeout
 
     def wait(self, sequence: int, timeout: float | None) -> bool:
         """See ClientEngine."""
@@ -140,7 +145,7 @@ class PythonClient:
             self._end(failure)
 
     def _turn(self) -> None:
-        pause = self._membership.silence / HEARTBEATS / 2
+        pause = min(self._membership.silence / HEARTBEATS / 2, self._timeout / 4)
         for key, events in self._selector.select(PROMPT_SECONDS if self._has_unreported else pause):
             if key.data is None:
                 self._take_submissions()
@@ -198,6 +203,7 @@ class PythonClient:
         server.committed = max(server.committed, header.completed)
         if header.kind == frames.RESULT:
             self._progress = time.monotonic()
+            server.waits_for = NO_RANK
             finished = self._operations.receive(header, payload, server.number)
             server.room += 1
             if finished:
@@ -235,7 +241,7 @@ class PythonClient:
         now, membership = time.monotonic(), self._membership
         if now < self._next_check and not self._has_unreported:
             return
-        self._next_check = now + min(membership.silence / HEARTBEATS, membership.timeout) / 2
+        self._next_check = now + min(membership.silence / HEARTBEATS, self._timeout / 2) / 2
         for server in self._servers:
             connection = server.connection
             is_quiet = now - connection.last_received > membership.silence / HEARTBEATS
@@ -248,10 +254,10 @@ class PythonClient:
                 connection.queue(self._heartbeat(frames.HEARTBEAT))
                 server.reported = self._operations.completed
                 self._flush(server)
-        if self._operations.oldest and now - self._progress > membership.timeout:
+        if self._operations.oldest and now - self._progress > self._timeout:
             waiting = [server for server in self._servers if server.waits_for != NO_RANK]
             server = (waiting or self._servers)[0]
-            raise self._failed(Code.DEADLINE, server, f"{membership.timeout:g} s", server.waits_for)
+            raise self._failed(Code.DEADLINE, server, f"{self._timeout:g} s", server.waits_for)
 
     @property
     def _has_unreported(self) -> bool:

@@ -14,6 +14,7 @@ from rsctl.transport.connection import Connection, ConnectionClosed, close_grace
 from rsctl.transport.engine_interface import (
     HEARTBEATS,
     PROMPT_SECONDS,
+    WAITED_SECONDS,
     Group,
     Outcome,
     ReducerStats,
@@ -27,12 +28,17 @@ _KINDS = (frames.DATA, frames.HEARTBEAT, frames.ERROR, frames.GOODBYE)
 _READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 
+NO_WAIT = (0, 0, NO_RANK)
+"""What a heartbeat reports where nothing is waited for."""
+
+
 class _Member:
     def __init__(self, rank: int, connection: Connection) -> None:
         self.rank = rank
         self.connection = connection
         self.completed = 0
         self.reported = 0
+        self.told = NO_WAIT
 
 
 class PythonReducer:
@@ -188,7 +194,7 @@ class PythonReducer:
             member = self._members.get((header.sequence + header.chunk + turn) % world)
             if member is not None:
                 member.connection.queue(frame, result)
-                member.reported = completed
+                member.reported, member.told = completed, NO_WAIT
                 self._pending.delivered(member.rank)
                 self._flush(member)
 
@@ -247,7 +253,9 @@ class PythonReducer:
         if now < self._next_check and not self._has_unreported:
             return
         self._next_check = now + self._group.silence / HEARTBEATS / 2
-        everywhere, self._has_unreported = self._completed(), False
+        everywhere = self._completed()
+        waits = self._long_wait()
+        self._has_unreported = waits == NO_WAIT and self._pending.oldest() is not None
         for member in list(self._members.values()):
             connection = member.connection
             is_quiet = now - connection.last_received > self._group.silence / HEARTBEATS
@@ -260,14 +268,22 @@ class PythonReducer:
             if now - connection.last_received > self._group.silence:
                 silent = f"has been silent for {self._group.silence:g} s"
                 raise self._lost(member, Code.SILENT, silent)
-            is_behind = member.reported < everywhere
+            is_behind = member.reported < everywhere or waits not in (NO_WAIT, member.told)
             pause = PROMPT_SECONDS if is_behind else self._group.silence / HEARTBEATS
             if now - connection.last_sent > pause and not connection.busy:
                 connection.queue(self._heartbeat())
-                member.reported = everywhere
+                member.reported, member.told = everywhere, waits
                 self._flush(member)
             else:
                 self._has_unreported |= is_behind
+
+    def _long_wait(self) -> tuple[int, int, int]:
+        """Operation, block and rank that have been waited for so long that workers are to know."""
+        oldest = self._pending.oldest()
+        if oldest is None or self._pending.waited() < WAITED_SECONDS:
+            return NO_WAIT
+        header, rank = oldest
+        return header.sequence, header.chunk, rank
 
     def _heartbeat(self) -> bytes:
         oldest = self._pending.oldest()

@@ -24,7 +24,7 @@ _ALIGNMENT = 64
 _UNDER_WAY_BYTES = 256 * 1024
 _ROUND_TRIP_SECONDS = 0.0002
 _TYPICAL_BYTES = 25_000_000  # PyTorch's bucket
-_LONGEST_ROW = 96
+_LONGEST_ROW = 384
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,7 @@ class Schedule:
 
         A multiple of 64, and not below 8 KiB, so that small operations stay one message.
         """
-        row = len(self.slots)
-        rows = max(1, -(-total // (row * self.frame)))
-        even = -(-total // (row * rows))
-        return min(self.frame, max(_SMALLEST_CHUNK, -(-even // _ALIGNMENT) * _ALIGNMENT))
+        return _chunk_bytes(total, len(self.slots), self.frame)
 
     def server_of(self, sequence: int, chunk: int) -> int:
         """The reducer of a block."""
@@ -135,15 +132,31 @@ def pure(links: Links, frame: int | None = None, window: int | None = None) -> S
 def _schedule(
     links: Links, shares: Sequence[float], frame: int | None, window: int | None
 ) -> Schedule:
-    weights = cost_model.weights(shares, _LONGEST_ROW, LONG_ROW_FRAME_BYTES / _TYPICAL_BYTES)
+    weights = cost_model.weights(links, shares, _LONGEST_ROW, _TYPICAL_BYTES, _row_bytes)
     slots = _spread(weights)
-    frame = frame or (FRAME_BYTES if len(slots) <= _LONG_ROW else LONG_ROW_FRAME_BYTES)
+    frame = frame or _frame_of_row(len(slots))
     under_way = max(_UNDER_WAY_BYTES, 2 * links.worker * _ROUND_TRIP_SECONDS)
     windows = tuple(
         max(weight + 1, window or -int(-under_way * weight / len(slots) // frame))
         for weight in weights
     )
     return Schedule(links.workers, len(links.reducers), slots, windows, frame)
+
+
+def _frame_of_row(slots: int) -> int:
+    """The largest block, in bytes, for a row of so many slots."""
+    return FRAME_BYTES if slots <= _LONG_ROW else LONG_ROW_FRAME_BYTES
+
+
+def _row_bytes(slots: int) -> int:
+    """The bytes of a row of so many slots, in an operation of typical size."""
+    return slots * _chunk_bytes(_TYPICAL_BYTES, slots, _frame_of_row(slots))
+
+
+def _chunk_bytes(total: int, row: int, frame: int) -> int:
+    rows = max(1, -(-total // (row * frame)))
+    even = -(-total // (row * rows))
+    return min(frame, max(_SMALLEST_CHUNK, -(-even // _ALIGNMENT) * _ALIGNMENT))
 
 
 def _spread(weights: Sequence[int]) -> tuple[int, ...]:

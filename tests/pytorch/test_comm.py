@@ -61,11 +61,9 @@ def test_a_hook_of_the_script_stays(run: Run, plain: Any) -> None:
     )
     assert ended.messages == [
         "process group: backend gloo",
-        "gradients of DistributedDataParallel: 2 workers, backend gloo, buckets of 2 MB in place "
-        "of the script's 4.0, compression bf16",
         "gradients of DistributedDataParallel: the hook that this script has registered is used "
-        "(fp16_compress_hook); of comm, backend and bucket_mb apply, compression and reducers do "
-        "not",
+        "(fp16_compress_hook), buckets of 2 MB in place of the script's 4.0; of comm, backend and "
+        "bucket_mb apply, compression and reducers do not",
     ]
     assert ended.digest == own.digest != plain.digest
 
@@ -178,3 +176,28 @@ def test_a_module_that_is_broken_does_not_break_torch(
     assert ended.stderr == (
         "rsctl cannot attach to PyTorch: ModuleNotFoundError: No module named 'what_is_not_there'\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "comm"),
+    [
+        ("DistributedDataParallel(torch.nn.Linear(2, 1), check_reduction=True)", "COMM_BACKEND"),
+        ("dist.reduce_scatter_tensor(torch.ones(1), torch.ones(1))", "REDUCERS"),
+    ],
+)
+def test_a_warning_of_torch_names_the_line_of_the_script(
+    alone: Callable[..., Any], call: str, comm: str
+) -> None:
+    program = f"""
+import torch, torch.distributed as dist, warnings
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+seen = []
+warnings.showwarning = lambda text, kind, path, line, *_: seen.append((kind.__name__, path, line))
+{call}
+print(seen)
+dist.destroy_process_group()
+"""
+    value = {"COMM_BACKEND": "gloo", "REDUCERS": "127.0.0.1:1"}[comm]
+    ended = alone(program, **{f"RSCTL_{comm}": value})
+    assert "[('FutureWarning', '<string>', 7)]" in ended.out, (ended.out, ended.err)

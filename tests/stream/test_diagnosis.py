@@ -174,7 +174,13 @@ def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
             "NVIDIA GPU",
             "no-gpu",
         ),
-        ("AssertionError: Torch not compiled with CUDA enabled", "no-gpu"),
+        ("AssertionError: Torch not compiled with CUDA enabled", "cpu-torch"),
+        # By torch 2.13.0+cpu: torch.cuda.set_device(0), torch.cuda.Stream().
+        (
+            "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+            "cpu-torch",
+        ),
+        ("RuntimeError: torch.cuda.Stream requires CUDA support", "cpu-torch"),
         (
             "worker-0:7:7 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using "
             "internal implementation",

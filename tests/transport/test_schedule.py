@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,3 +152,23 @@ def _simulate(planned: Schedule, operations: list[int], shuffle: object) -> bool
                 for other in ranks:
                     room[other][server] += 1
     return all(sent[rank] == len(queues[rank]) for rank in ranks)
+
+
+@pytest.mark.parametrize("workers", [2, 5, 12, 17, 37, 48, 64])
+def test_a_reducer_more_costs_next_to_nothing(workers: int) -> None:
+    """Where workers are the limit, a slot more in the row is all that another reducer changes."""
+    total, best = 25_000_000, math.inf
+    for reducers in range(workers + 3):
+        links = Links(workers, 1.25e9, (1.25e9,) * reducers)
+        seconds = schedule.plan(links).seconds(links, total)
+        assert seconds <= best * 1.01, (reducers, seconds, best)
+        best = min(best, seconds)
+
+
+@pytest.mark.parametrize(("workers", "reducers"), [(37, 19), (48, 33), (64, 36)])
+def test_a_large_hybrid_is_near_its_optimum(workers: int, reducers: int) -> None:
+    total = 25_000_000
+    links = Links(workers, 1.25e9, (1.25e9,) * reducers)
+    assert schedule.plan(links).seconds(links, total) < 1.15 * cost_model.hybrid_seconds(
+        links, total
+    )

@@ -115,6 +115,10 @@ RSCTL_EXPORT void rsctl_client_read(void* client, rsctl_client_stats* stats) {
   *stats = client_of(client)->stats();
 }
 
+RSCTL_EXPORT void rsctl_client_set_timeout(void* client, double timeout) {
+  client_of(client)->set_timeout(timeout);
+}
+
 RSCTL_EXPORT void rsctl_client_stop(void* client) {
   guarded([&] { return client_of(client)->stop(), 1; });
 }

@@ -45,7 +45,8 @@ Client::Client(const rsctl_membership& membership, const uint32_t* slots, const 
                const int* fds)
     : membership_(membership),
       operations_(membership, std::vector<uint32_t>(slots, slots + membership.row)),
-      progress_(now()) {
+      progress_(now()),
+      timeout_(membership.timeout) {
   const Check check{kKinds, membership.frame, membership.epoch, membership.job, kNoRank};
   for (uint32_t i = 0; i < membership.servers; ++i)
     servers_.push_back({i, windows[i], kNoRank,
@@ -126,7 +127,8 @@ bool Client::turn() {
   }
   const bool news = std::any_of(servers_.begin(), servers_.end(),
                                 [this](const Server& server) { return is_behind(server); });
-  const double pause = news ? kPromptSeconds : membership_.silence / kHeartbeats / 2;
+  const double quiet = std::min(membership_.silence / kHeartbeats / 2, timeout_.load() / 4);
+  const double pause = news ? kPromptSeconds : quiet;
   bool goes_on = true;
   if (poll(polled.data(), polled.size(), static_cast<int>(pause * 1000) + 1) > 0) {
     if (polled[0].revents) goes_on = take_submissions();
@@ -180,6 +182,7 @@ void Client::handle(Server& server, const Header& header, const uint8_t* payload
   raise_to(committed_, header.kind == kError ? 0 : header.completed);
   if (header.kind == kResult) {
     progress_ = now();
+    server.waits_for = kNoRank;
     const bool finished = operations_.receive(header, payload, server.number);
     ++server.room;
     if (finished) finish(header.total);
@@ -251,11 +254,11 @@ void Client::keep_alive() {
       flush(server);
     }
   }
-  if (!operations_.oldest() || time - progress_ <= membership_.timeout) return;
+  if (!operations_.oldest() || time - progress_ <= timeout_.load()) return;
   const auto waiting = std::find_if(servers_.begin(), servers_.end(),
                                     [](const Server& s) { return s.waits_for != kNoRank; });
   const Server& server = waiting == servers_.end() ? servers_.front() : *waiting;
-  throw failed(Code::kDeadline, server, seconds(membership_.timeout), server.waits_for);
+  throw failed(Code::kDeadline, server, seconds(timeout_.load()), server.waits_for);
 }
 
 // Whether a heartbeat must report what is completed: while operations are under way, their blocks do.

@@ -31,6 +31,7 @@ class Client {
 
   uint64_t submit(void* data, uint64_t bytes, uint32_t chunk_bytes, uint8_t dtype, uint8_t op);
   bool wait(uint64_t sequence, double timeout);
+  void set_timeout(double timeout) { timeout_.store(timeout); }
   uint64_t completed() const { return completed_.load(); }
   uint64_t committed() const { return committed_.load(); }
   bool failure(Failure* failure);
@@ -81,6 +82,7 @@ class Client {
   double stalled_since_ = 0;
   WakePipe wake_;
 
+  std::atomic<double> timeout_;  // without progress, in seconds
   std::atomic<uint64_t> completed_{0};
   std::atomic<uint64_t> committed_{0};
   std::atomic<uint64_t> reduced_{0};

@@ -29,6 +29,7 @@ struct Outgoing {
 
 // Longest delay before an idle side reports what has been completed.
 constexpr double kPromptSeconds = 0.05;
+constexpr double kWaitedSeconds = 0.25;  // WAITED_SECONDS of engine_interface.py
 
 class Connection {
  public:

@@ -196,6 +196,7 @@ void Reducer::broadcast(Header header, const Bytes& result) {
     if (!member || !member->connection) continue;
     member->connection->queue(header, result->data(), result);
     member->reported = header.completed;
+    member->told = {};
     pending_.delivered(member->rank);
     flush(*member);
   }
@@ -238,7 +239,8 @@ void Reducer::refuse_without(uint64_t sequence) {
 void Reducer::keep_alive() {
   const double time = now();
   const uint64_t everywhere = completed();
-  has_unreported_ = false;
+  const Wait waits = long_wait();
+  has_unreported_ = pending_.oldest() && waits == Wait{};
   for (auto& member : members_) {
     if (!member || !member->connection) continue;
     const bool quiet = time - member->connection->last_received() > group_.silence / kHeartbeats;
@@ -250,16 +252,25 @@ void Reducer::keep_alive() {
     Connection& connection = *member->connection;
     if (time - connection.last_received() > group_.silence)
       throw lost(*member, Code::kSilent, "has been silent for " + seconds(group_.silence));
-    const bool is_behind = member->reported < everywhere;
+    const bool has_news = !(waits == Wait{}) && !(waits == member->told);
+    const bool is_behind = member->reported < everywhere || has_news;
     const double pause = is_behind ? kPromptSeconds : group_.silence / kHeartbeats;
     if (time - connection.last_sent() > pause && !connection.busy()) {
       connection.queue(heartbeat());
       member->reported = everywhere;
+      member->told = waits;
       flush(*member);
     } else if (is_behind) {
       has_unreported_ = true;
     }
   }
+}
+
+// What has been waited for so long that workers are to know it at once.
+Reducer::Wait Reducer::long_wait() const {
+  const PendingBlock* oldest = pending_.oldest();
+  if (!oldest || now() - oldest->since() < kWaitedSeconds) return {};
+  return {oldest->header().sequence, oldest->header().chunk, oldest->missing(group_.world)};
 }
 
 Header Reducer::heartbeat() {

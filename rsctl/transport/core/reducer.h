@@ -26,12 +26,22 @@ class Reducer {
   void stop(Code code, const std::string& message);
 
  private:
+  // A block, and the first rank that it lacks.
+  struct Wait {
+    uint64_t sequence = 0;
+    uint32_t chunk = 0;
+    uint32_t rank = kNoRank;
+    bool operator==(const Wait& other) const {
+      return sequence == other.sequence && chunk == other.chunk && rank == other.rank;
+    }
+  };
   struct Member {
     uint32_t rank;
     std::unique_ptr<Connection> connection;
     uint64_t completed = 0;
     uint64_t reported = 0;  // what it knows to be completed everywhere
     bool left = false;
+    Wait told;  // what it knows to be waited for
   };
 
   void run();
@@ -47,6 +57,7 @@ class Reducer {
   void leave(Member& member);
   void refuse_without(uint64_t sequence);
   void keep_alive();
+  Wait long_wait() const;
   Header heartbeat();
   uint64_t completed() const;
   EpochFailed lost(Member& member, Code code, const std::string& what);
@@ -60,7 +71,7 @@ class Reducer {
   uint32_t left_ = 0;
   uint64_t finished_ = 0;  // the last operation that a rank has finished, and which
   uint32_t finished_by_ = kNoRank;
-  bool has_unreported_ = false;    // whether a member lacks what is completed everywhere
+  bool has_unreported_ = false;  // whether a member must hear soon, or a wait may become long
   uint32_t blamed_ = 0;      // of a worker's ERROR: 1 + the reducer that failed, or 0
   bool ended_here_ = false;  // the thread's own view of the outcome
   std::atomic<uint64_t> blocks_{0};

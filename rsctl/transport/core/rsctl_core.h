@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-#define RSCTL_CORE_ABI 2
+#define RSCTL_CORE_ABI 3
 #define RSCTL_TEXT_BYTES 2048
 
 uint32_t rsctl_core_abi(void);
@@ -80,6 +80,8 @@ uint64_t rsctl_client_submit(void* client, void* data, uint64_t bytes, uint32_t 
                              uint8_t dtype, uint8_t op);
 // 1 when the operation is finished; 0 after `timeout` seconds, or when the client has failed.
 int rsctl_client_wait(void* client, uint64_t sequence, double timeout);
+// Seconds without progress after which it fails, in place of the membership's.
+void rsctl_client_set_timeout(void* client, double timeout);
 uint64_t rsctl_client_completed(void* client);
 uint64_t rsctl_client_committed(void* client);
 int rsctl_client_failure(void* client, rsctl_failure* failure);  // 1 if it has failed

@@ -25,6 +25,7 @@ def autoload() -> None:
     A failure is repeated, as an exception, when the script starts a process group.
     """
     if not any(os.environ.get(name) for name in ACTIVATES):
+        _watch()
         return
     try:
         from rsctl.transport.pytorch.attach import attach
@@ -32,6 +33,22 @@ def autoload() -> None:
         attach(os.environ)
     except Exception as error:  # noqa: BLE001 - whatever it is, `import torch` must go on
         _refuse_later(error)
+
+
+def _watch() -> None:
+    """Where the job has several ranks, warn at the end if they have not trained together."""
+    if not os.environ.get("RSCTL_EXPECTED_RANKS"):
+        return
+    try:
+        import torch.distributed as dist
+
+        if dist.is_available():
+            from rsctl.transport.pytorch import idle
+
+            idle.watch()
+            idle.report_at_exit()
+    except Exception as error:  # noqa: BLE001 - a warning that cannot come must not end a job
+        os.write(2, f"rsctl: cannot watch process groups: {error}\n".encode(errors="replace"))
 
 
 def _refuse_later(error: Exception) -> None:

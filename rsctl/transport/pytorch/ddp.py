@@ -7,17 +7,19 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+import torch.distributed as dist
 from torch._C._distributed_c10d import BuiltinCommHookType
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
-from rsctl.transport.pytorch import recording
+from rsctl.transport.pytorch import powersgd, recording
 from rsctl.transport.pytorch.hook import CommHook, dispatch
 from rsctl.transport.pytorch.hook_selection import select_hook
-from rsctl.transport.pytorch.report import print_line
+from rsctl.transport.pytorch.report import print_once
 from rsctl.transport.pytorch.settings import REDUCER_BUCKET_MB, BindingError, CommSettings
 
 _DEFAULT_BUCKET_MB = 25
+_GRADIENTS = "gradients of DistributedDataParallel"
 _hooks: weakref.WeakKeyDictionary[DistributedDataParallel, CommHook] = weakref.WeakKeyDictionary()
 _real: dict[str, Callable[..., Any]] = {}
 wrapped_models = 0
@@ -45,13 +47,14 @@ def wrap_register_comm_hook(real: Callable[..., Any]) -> Callable[..., Any]:
         self: DistributedDataParallel, state: object, hook: Callable[..., Any]
     ) -> None:
         ours = _hooks.pop(self, None)
+        ordered = powersgd.orders(state, hook)
         if ours is None:
-            real(self, state, hook)
+            real(self, state, ordered)
             return
         self._check_comm_hook(hook)  # type: ignore[no-untyped-call]
-        ours.replace(state, hook)
+        ours.replace(state, ordered)
         self._comm_hooks.append((hook, state))
-        _report_script_hook(_name(hook))
+        _report_script_hook(self, _name(hook), ours.buckets)
 
     return register_comm_hook
 
@@ -69,7 +72,7 @@ def wrap_register_builtin_comm_hook(real: Callable[..., Any]) -> Callable[..., A
             real(self, kind)
             return
         ours.replace(self.process_group, equivalents[kind])
-        _report_script_hook(_name(equivalents[kind]))
+        _report_script_hook(self, _name(equivalents[kind]), ours.buckets)
 
     return _register_builtin_comm_hook
 
@@ -103,8 +106,7 @@ def _register_hook(model: DistributedDataParallel, comm: CommSettings, buckets: 
     global wrapped_models
     wrapped_models += 1
     if model._comm_hooks:  # DDP registers one of its own for mixed precision
-        print_line(f"gradients of DistributedDataParallel: buckets of {buckets}")
-        _report_script_hook(_name(model._comm_hooks[0][0]))
+        _report_script_hook(model, _name(model._comm_hooks[0][0]), buckets)
         return
     selected = select_hook(model, comm)
     if selected.hook is not None:
@@ -117,19 +119,22 @@ def _register_hook(model: DistributedDataParallel, comm: CommSettings, buckets: 
         # DDP pickles and copies its list together with the model; ours must not go with it.
         model._comm_hooks.clear()
         _hooks[model] = selected.hook
-    compression = f"compression {selected.compression}"
-    print_line(
-        "gradients of DistributedDataParallel: "
-        f"{', '.join([*selected.description, f'buckets of {buckets}', compression])}"
-    )
+    phrases = [f"buckets of {buckets}", f"compression {selected.compression}"]
+    line = f"{_GRADIENTS}: {', '.join([*selected.description, *phrases])}"
+    if selected.hook is None:
+        print_once(line)
+    else:
+        selected.hook.buckets, selected.hook.announcement = buckets, line
 
 
 def _name(hook: Callable[..., Any]) -> str:
     return getattr(hook, "__qualname__", type(hook).__name__)
 
 
-def _report_script_hook(name: str) -> None:
-    print_line(
-        "gradients of DistributedDataParallel: the hook that this script has registered is used "
-        f"({name}); of comm, backend and bucket_mb apply, compression and reducers do not"
-    )
+def _report_script_hook(model: DistributedDataParallel, name: str, buckets: str) -> None:
+    if dist.get_backend(model.process_group) == "rsctl":
+        effect = "its all-reduces use the reducers; comm.compression does not apply"
+    else:
+        effect = "of comm, backend and bucket_mb apply, compression and reducers do not"
+    used = "the hook that this script has registered is used"
+    print_once(f"{_GRADIENTS}: {used} ({name}), buckets of {buckets}; {effect}")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -26,13 +27,22 @@ _IN_FLIGHT = 2
 """How many operations inside a node may run ahead of the oldest that is back from the network."""
 
 _POLL_SECONDS = 0.5
+_CLOSING_SECONDS = 30.0
+_LAST_SECONDS = 2.0
+"""How long an orderly end waits for operations that no caller waits for."""
+
+
+AFTER_FAILURE = "an earlier collective has failed, and none can follow it"
+"""What a collective that comes after a failed one says."""
 
 
 class GradientPipeline:
     """One worker's gradients, in the order in which they come, with a thread of its own.
 
     The thread runs all collectives inside the node, in an order that follows from the order of
-    the operations alone, and so is the same on all ranks: NCCL needs that.
+    the operations alone, and so is the same on all ranks: NCCL needs that. It also calls what the
+    caller has chained to a result. Such a callback may begin and await operations itself: another
+    thread takes the turn then.
     """
 
     def __init__(
@@ -49,8 +59,14 @@ class GradientPipeline:
         self._stream = new_stream(device)
         self._order = threading.Lock()
         self._waiting: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="rsctl-gradients", daemon=True)
-        self._thread.start()
+        self._begun: deque[Operation] = deque()
+        self._flushes = False
+        self._turn = threading.Lock()
+        self._calls_back = False
+        self.failure: RuntimeError | None = None
+        """Why nothing can be reduced any more; None while it can."""
+        self._timeout: float | None = None
+        self._start_thread()
 
     def reduce(
         self,
@@ -59,18 +75,27 @@ class GradientPipeline:
         average: bool = True,
         last: bool = True,
         intra_node: IntraNode | None = None,
+        timeout: float | None = None,
     ) -> torch.futures.Future[torch.Tensor]:
         """Begin to reduce a contiguous, flat tensor over all workers, in place.
 
         The future fails with RuntimeError, which names the reducer and the operation. Where `last`
         is false, more must follow: results may wait for it. `intra_node` replaces what happens
-        inside the node.
+        inside the node. `timeout` is how many seconds may pass without progress, None for what
+        counted before.
         """
+        self.hand_over()
         future = future_for(self.device)
         operation = Operation(tensor, wire, average, last, future, intra_node or self._intra_node)
         if self._stream is not None:
             operation.ready = torch.cuda.current_stream(self.device).record_event()
         with self._order:
+            if self.failure is not None:
+                future.set_exception(RuntimeError(f"{AFTER_FAILURE}: {self.failure}"))  # type: ignore[arg-type]
+                return future
+            if timeout is not None and timeout != self._timeout:
+                self._timeout = timeout
+                self.transport.set_timeout(timeout)
             if self._begins_at_once:
                 self._begin(operation)
             self._waiting.put(operation)
@@ -80,17 +105,59 @@ class GradientPipeline:
         """Leave the reducers, when all workers have what they need from this one."""
         if not self._thread.is_alive():
             return
+        self._await_last()
         if not self._pending.unfinished:
             self._loss.wait_until_committed(self.transport, self._pending.begun)
         self._loss.is_closing = True
         self.transport.close()
         self._waiting.put(None)
-        self._thread.join()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_CLOSING_SECONDS)
+
+    @property
+    def operations(self) -> int:
+        """How many operations have been begun."""
+        return self._pending.begun
+
+    def hand_over(self) -> None:
+        """In a callback of a result: have another thread go on with what the caller may wait for.
+
+        Without that it would wait for its own thread, for ever. Elsewhere this does nothing.
+        """
+        with self._turn:
+            if self._calls_back and self._thread is threading.current_thread():
+                self._calls_back = False
+                self._start_thread()
+
+    def _await_last(self) -> None:
+        """Before leaving: let operations end that no caller has waited for, and see them fail."""
+        until = time.monotonic() + _LAST_SECONDS
+        while self._pending.unfinished and self.failure is None and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _start_thread(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="rsctl-gradients", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
+        try:
+            self._take_turns()
+        except Exception as error:  # noqa: BLE001 - without this thread callers would wait for ever
+            for operation in self._abandoned():
+                self._fail(operation, error)
+
+    def _abandoned(self) -> Iterator[Operation]:
+        """All operations that callers wait for, also those that come while this goes on."""
+        yield from self._begun
+        while (operation := self._waiting.get()) is not None:
+            yield operation
+
+    def _take_turns(self) -> None:
         with self._on_stream(None):
-            begun: deque[Operation] = deque()
-            while True:
+            while self._thread is threading.current_thread():
+                if self._begun and (self._flushes or len(self._begun) > self._depth):
+                    self._finish_oldest()
+                    continue
                 try:
                     operation = self._waiting.get(timeout=_POLL_SECONDS)
                 except queue.Empty:
@@ -98,10 +165,10 @@ class GradientPipeline:
                     continue
                 if operation is None:
                     return
-                self._take(operation, begun)
+                self._take(operation)
 
-    def _take(self, operation: Operation, begun: deque[Operation]) -> None:
-        """Begin one, and finish as many as the order says."""
+    def _take(self, operation: Operation) -> None:
+        """Begin one; the order says how many are to be finished then."""
         if not self._begins_at_once:
             try:
                 with self._on_stream(operation.ready):
@@ -109,15 +176,21 @@ class GradientPipeline:
             except Exception as error:  # noqa: BLE001 - the caller waits for the future
                 self._fail(operation, error)
                 return
-        begun.append(operation)
-        while begun and (operation.last or len(begun) > self._depth):
-            oldest = begun.popleft()
-            try:
-                self._finish(oldest)
-            except Exception as error:  # noqa: BLE001 - as above
-                self._fail(oldest, error)
+        self._begun.append(operation)
+        self._flushes = operation.last
+
+    def _finish_oldest(self) -> None:
+        oldest = self._begun.popleft()
+        try:
+            self._finish(oldest)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._fail(oldest, error)
+            return
+        self._call_back(lambda: oldest.future.set_result(oldest.tensor))
 
     def _begin(self, operation: Operation) -> None:
+        if self.failure is not None:
+            raise self.failure
         part = operation.intra_node.scatter(operation.tensor, operation.average)
         operation.part = part
         travels_itself = part.device.type == "cpu" and part.dtype == operation.wire
@@ -135,6 +208,8 @@ class GradientPipeline:
             )
 
     def _finish(self, operation: Operation) -> None:
+        if self.failure is not None:
+            raise self.failure
         part, sent = operation.carried
         self._loss.wait(self.transport, self._pending, operation)
         if sent is not part:
@@ -143,12 +218,27 @@ class GradientPipeline:
         self._pending.end(operation)
         releasable = self._loss.last_releasable(self.transport, operation.number)
         self._pending.forget(releasable)
-        operation.future.set_result(operation.tensor)
 
     def _fail(self, operation: Operation, error: Exception) -> None:
-        self._pending.end(operation)
+        """Fail an operation, and all that come after it: ranks may have different tensors now."""
         # DDP takes what the future has for text; a plain RuntimeError stays readable in it.
-        operation.future.set_exception(RuntimeError(str(error)))  # type: ignore[arg-type]
+        failure = error if type(error) is RuntimeError else RuntimeError(str(error))
+        try:
+            if self.failure is None and not self._loss.is_closing:
+                self.failure = failure
+                self._loss.report_unless_reported(error)
+                self.transport.give_up()
+        finally:
+            self._pending.end(operation)
+            self._call_back(lambda: operation.future.set_exception(failure))  # type: ignore[arg-type]
+
+    def _call_back(self, settle: Callable[[], None]) -> None:
+        """Give a future its result, and so call what is chained to it."""
+        self._calls_back = True
+        settle()
+        with self._turn:
+            if self._thread is threading.current_thread():
+                self._calls_back = False
 
     @contextlib.contextmanager
     def _on_stream(self, ready: torch.cuda.Event | None) -> Iterator[None]:

@@ -11,6 +11,7 @@ import torch
 from torch._C._distributed_c10d import GradBucket
 
 from rsctl.transport.pytorch import recording
+from rsctl.transport.pytorch.report import print_once
 
 
 class CommHook:
@@ -23,14 +24,23 @@ class CommHook:
     def __init__(self, state: object, hook: Callable[..., Any]) -> None:
         self.state = state
         self.hook = hook
+        self.buckets = ""
+        """The size of buckets, as text."""
+        self.announcement: str | None = None
+        """A line that says what is used, to be printed with the first bucket: a script may still
+        bring a hook of its own before."""
 
     def reduce(self, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         """Call the hook for a bucket."""
+        if self.announcement is not None:
+            print_once(self.announcement)
+            self.announcement = None
         future: torch.futures.Future[torch.Tensor] = self.hook(self.state, bucket)
         return future
 
     def replace(self, state: object, hook: Callable[..., Any]) -> None:
         """Call another hook from now on."""
+        self.announcement = None
         self.state = state
         self.hook = hook
 

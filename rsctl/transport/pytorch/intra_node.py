@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Protocol
 
 import torch
 import torch.distributed as dist
 
 from rsctl.transport.pytorch.collectives import all_gather, reduce_scatter
-from rsctl.transport.pytorch.topology import Topology
+from rsctl.transport.pytorch.topology import Topology, first_line
 
 
 class IntraNode(Protocol):
@@ -51,7 +54,8 @@ class ShardedGradient:
         early = average and gradient.element_size() < 4
         if early:
             padded /= self._topology.local_world
-        part = self._reduce_scatter(padded)
+        with self._naming_ranks():
+            part = self._reduce_scatter(padded)
         if average and not early:
             part /= self._topology.local_world
         return part
@@ -59,8 +63,18 @@ class ShardedGradient:
     def gather(self, part: torch.Tensor, gradient: torch.Tensor) -> None:
         """See IntraNode."""
         whole = part.new_empty(part.numel() * self._topology.local_world)
-        all_gather(whole, part, group=self._group)
+        with self._naming_ranks():
+            all_gather(whole, part, group=self._group)
         gradient.view(-1).copy_(whole[: gradient.numel()])
+
+    @contextlib.contextmanager
+    def _naming_ranks(self) -> Iterator[None]:
+        try:
+            yield
+        except RuntimeError as error:
+            ranks = ", ".join(map(str, self._topology.node_ranks))
+            text = f"a collective among the ranks of a node ({ranks}) failed: {first_line(error)}"
+            raise RuntimeError(text) from error
 
     def _padded(self, gradient: torch.Tensor) -> torch.Tensor:
         """A copy that divides into equal parts."""
@@ -82,10 +96,18 @@ class ShardedGradient:
         return mine.clone()
 
 
-def intra_node(topology: Topology, device: torch.device) -> IntraNode:
-    """The intra-node reduction for gradients on this device. All workers call this together."""
+def intra_node(topology: Topology, device: torch.device, timeout: float | None = None) -> IntraNode:
+    """The intra-node reduction for gradients on this device. All workers call this together.
+
+    `timeout` is that of its collectives, in seconds.
+    """
     if not topology.has_two_levels:
         return WholeGradient()
     backend = "nccl" if device.type == "cuda" else "gloo"
-    group = dist.new_group(topology.node_ranks, backend=backend, use_local_synchronization=True)
+    group = dist.new_group(
+        topology.node_ranks,
+        timeout=None if timeout is None else timedelta(seconds=timeout),
+        backend=backend,
+        use_local_synchronization=True,
+    )
     return ShardedGradient(group, topology)

@@ -8,13 +8,16 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C import _distributed_c10d as c10d
 from torch._C._distributed_c10d import PrefixStore, Store
 
+from rsctl.transport.pytorch import session
+from rsctl.transport.pytorch.compiling import keep_out
+from rsctl.transport.pytorch.gradient_pipeline import AFTER_FAILURE, GradientPipeline
 from rsctl.transport.pytorch.host_buffers import future_for, refusal
-from rsctl.transport.pytorch.report import print_once
-from rsctl.transport.pytorch.session import open_session
-from rsctl.transport.pytorch.settings import CommSettings
+from rsctl.transport.pytorch.report import print_once, report_error
+from rsctl.transport.pytorch.settings import BindingError, CommSettings
+from rsctl.transport.pytorch.topology import timeout_of
+from rsctl.transport.pytorch.work import ReducerWork
 
 DELEGATED = (
     "_allgather_base",
@@ -88,24 +91,48 @@ class ReducerGroup(dist.ProcessGroup):
         self, tensors: Any, opts: Any = None
     ) -> Any:
         """Reduce one tensor, or a list of one, in place."""
+        self.check()
         tensor = tensors if isinstance(tensors, torch.Tensor) else tensors[0]
         options = _options(opts)
         reason = self._refusal(tensors, tensor, options)
         if reason is not None:
             print_once(f"backend rsctl: all-reduce of {reason} does not travel by reducers")
-            listed = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-            return self.plain.allreduce(listed, options)
-        future = self._reduce(tensor, _OPS[options.reduceOp.op])
+            several = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+            return self.plain.allreduce(several, options)
+        pipeline = self._open(tensor.device)
+        flat = tensor.contiguous().view(-1)  # a copy, if it is not contiguous
+        timeout = timeout_of(self, tensor.device)
+        average = _OPS[options.reduceOp.op]
+        future = pipeline.reduce(flat, tensor.dtype, average=average, timeout=timeout)
         if self.in_order:
             result = future.wait()
             future = future_for(tensor.device)
             future.set_result(result)
-        listed_result = future.then(lambda done: [done.value()])
-        return c10d._create_work_from_future(listed_result)  # type: ignore[attr-defined]
 
-    def _reduce(self, tensor: torch.Tensor, average: bool) -> torch.futures.Future[torch.Tensor]:
-        pipeline = open_session(tensor.device, self.comm).pipeline
-        return pipeline.reduce(tensor.view(-1), tensor.dtype, average=average)
+        def listed(done: torch.futures.Future[torch.Tensor]) -> list[torch.Tensor]:
+            reduced = done.value()
+            if not tensor.is_contiguous():
+                tensor.copy_(reduced.view(tensor.shape))
+            return [tensor]
+
+        return ReducerWork(future.then(listed), pipeline)
+
+    def _open(self, device: torch.device) -> GradientPipeline:
+        try:
+            return session.open_session(device, self.comm).pipeline
+        except BindingError as error:
+            raise report_error(error) from error.__cause__
+
+    def check(self) -> None:
+        """Before a collective: raise RuntimeError if one by the reducers has failed.
+
+        Ranks may have different tensors since then, and may be at different collectives. Groups of
+        some of the workers never use reducers, and go on.
+        """
+        session.hand_over()
+        failure = session.failure()
+        if failure is not None and self.size() == dist.get_world_size():
+            raise RuntimeError(f"{AFTER_FAILURE}: {failure}")
 
     def _refusal(self, tensors: Any, tensor: torch.Tensor, options: Any) -> str | None:
         if self.size() != dist.get_world_size():
@@ -114,8 +141,6 @@ class ReducerGroup(dist.ProcessGroup):
             return "several tensors"
         if options.reduceOp.op not in _OPS:
             return str(options.reduceOp.op).partition(".")[2].lower()
-        if not tensor.is_contiguous():
-            return "tensors that are not contiguous"
         return refusal(tensor)
 
     def getBackendName(self) -> str:
@@ -142,6 +167,7 @@ def _delegate(name: str) -> Callable[..., Any]:
     """
 
     def collective(self: ReducerGroup, *args: Any, **kwargs: Any) -> Any:
+        self.check()
         return getattr(self.plain, name)(*args, **kwargs)
 
     collective.__name__ = name
@@ -151,3 +177,5 @@ def _delegate(name: str) -> Callable[..., Any]:
 for _name in DELEGATED:
     if hasattr(dist.ProcessGroup, _name):
         setattr(ReducerGroup, _name, _delegate(_name))
+
+keep_out(ReducerGroup, ["allreduce", *(name for name in DELEGATED if name in vars(ReducerGroup))])

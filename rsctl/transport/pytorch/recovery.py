@@ -12,6 +12,7 @@ numbers are those that the reducers would have given, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
@@ -27,12 +28,17 @@ class RecoveryFailed(Exception):
 class Recovery:
     """The workers of a lane among themselves. All calls come from one thread."""
 
-    def __init__(self, topology: Topology) -> None:
-        """All workers of the lane call this together."""
+    def __init__(self, topology: Topology, timeout: float | None = None) -> None:
+        """All workers of the lane call this together. `timeout` is in seconds."""
         self._ranks = topology.lane_ranks
         self.is_leader = topology.lane_rank == 0
         """Whether this worker reports for all of its lane."""
-        self._group = dist.new_group(self._ranks, backend="gloo", use_local_synchronization=True)
+        self._group = dist.new_group(
+            self._ranks,
+            timeout=None if timeout is None else timedelta(seconds=timeout),
+            backend="gloo",
+            use_local_synchronization=True,
+        )
 
     def settle(self, completed: int, can_go_on: bool, result: Callable[[int], torch.Tensor]) -> int:
         """Bring all to the last operation that anyone has finished, and return its number.

@@ -14,6 +14,7 @@ from rsctl.transport.pytorch.process_group import ReducerGroup
 from rsctl.transport.pytorch.report import print_once
 from rsctl.transport.pytorch.session import ReducerSession, open_session
 from rsctl.transport.pytorch.settings import CommSettings
+from rsctl.transport.pytorch.topology import timeout_of
 
 
 def select_reducer_hook(
@@ -50,7 +51,10 @@ class _ReducerHook:
         reason = self._session.refusal(gradient)
         if reason is None:
             wire = self._wire if self._wire and gradient.element_size() > 2 else gradient.dtype
-            return self._session.pipeline.reduce(gradient, wire, last=bucket.is_last())
+            timeout = timeout_of(self._group, gradient.device)
+            return self._session.pipeline.reduce(
+                gradient, wire, last=bucket.is_last(), timeout=timeout
+            )
         print_once(f"gradients that are {reason} do not travel by reducers but by all-reduce")
         plain: torch.futures.Future[torch.Tensor] = default_hooks.allreduce_hook(
             self._group, bucket

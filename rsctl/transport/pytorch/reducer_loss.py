@@ -11,10 +11,28 @@ from rsctl.transport import Code, Transport, TransportError
 from rsctl.transport.pytorch.operation import Operation, PendingOperations
 from rsctl.transport.pytorch.recovery import Recovery, RecoveryFailed
 from rsctl.transport.pytorch.report import emit_finding
+from rsctl.transport.pytorch.topology import Topology
 
 _POLL_SECONDS = 0.01
 _COMMIT_SECONDS = 30.0
+_LOSS_REMEDY = (
+    "Look at the log of what it names. With comm.on_reducer_loss: fallback the workers go on "
+    "without reducers."
+)
+_SAME_CALLS = (
+    "Let all ranks call the same collectives, equally often and in the same order, with tensors of "
+    "the same size and dtype and the same operation."
+)
 _RECOVERABLE = (Code.LOST, Code.SILENT, Code.STOPPED, Code.GAVE_UP, Code.UNREACHABLE)
+
+
+_TIMED_OUT = ("has made no progress for", "Timed out waiting")
+"""How a passed-on failure and gloo say that a time has run out."""
+
+_TIMEOUT_REMEDY = (
+    "Look at the log of the rank that is waited for: it is slow, stuck or gone, or does other "
+    "collectives. The timeout is that of init_process_group, or RSCTL_TRANSPORT_TIMEOUT in run.env."
+)
 
 
 class ReducerLoss:
@@ -23,7 +41,9 @@ class ReducerLoss:
     `recovery` is None where a lost reducer ends the job.
     """
 
-    def __init__(self, recovery: Recovery | None) -> None:
+    def __init__(self, recovery: Recovery | None, topology: Topology | None = None) -> None:
+        self._topology = topology
+        self._is_reported = False
         self.may_recover = recovery is not None
         self.is_closing = False
         """Whether this worker is leaving: what fails from now on is no loss."""
@@ -43,7 +63,7 @@ class ReducerLoss:
                 return
             except TransportError as lost:
                 error = lost
-        error = error or transport.failure()
+        error = self._in_job(error or transport.failure())
         self._settle(transport, pending, _during(error, operation) if error else None)
         if not operation.settled:
             assert self._recovery is not None  # noqa: S101
@@ -55,7 +75,7 @@ class ReducerLoss:
         """Take part in a recovery that others need, while there is nothing to do here."""
         if not self.may_recover or self.is_closing or self._settled.is_set():
             return
-        error = transport.failure()
+        error = self._in_job(transport.failure())
         if error is not None:
             try:
                 self._settle(transport, pending, error)
@@ -101,7 +121,8 @@ class ReducerLoss:
         self, transport: Transport, pending: PendingOperations, error: TransportError | None
     ) -> None:
         error = error or TransportError(Code.CLOSED, "the transport was closed")
-        if self._recovery is None or self.is_closing:
+        is_late = error.code is Code.DEADLINE and error.rank is not None
+        if self._recovery is None or self.is_closing or is_late:
             self._report_loss(error)
             raise error
         try:
@@ -122,15 +143,37 @@ class ReducerLoss:
                 "The numbers stay the same; the network carries more than with reducers.",
             )
 
+    def report_unless_reported(self, error: Exception) -> None:
+        """Emit a finding for a failure that is not the transport's, such as one inside the node."""
+        if not self._is_reported:
+            self._report_loss(error)
+
     def _report_loss(self, error: Exception) -> None:
         if not self.is_closing:
-            emit_finding(
-                "error",
-                "reducer-lost",
-                str(error),
-                "Look at the log of what it names. With comm.on_reducer_loss: fallback the workers "
-                "go on without reducers.",
-            )
+            self._is_reported = True
+            _emit(error)
+
+    def _in_job(self, error: TransportError | None) -> TransportError | None:
+        """The same with ranks of the job in place of those of its lane."""
+        if error is None or self._topology is None or not self._topology.has_two_levels:
+            return error
+        text, ranks = self._topology.name_ranks(error.message), self._topology.lane_ranks
+        rank = None if error.rank is None else dict(enumerate(ranks)).get(error.rank)
+        return TransportError(error.code, text, error.reducer, rank, error.sequence)
+
+
+def _emit(error: Exception) -> None:
+    """Emit the finding for a failure."""
+    code, text = getattr(error, "code", None), str(error)
+    if code in (Code.MISMATCH, Code.LEFT):
+        emit_finding("error", "collective-mismatch", text, _SAME_CALLS)
+    elif code is Code.DEADLINE or any(passed_on in text for passed_on in _TIMED_OUT):
+        emit_finding("error", "collective-timeout", text, _TIMEOUT_REMEDY)
+    elif isinstance(error, (TransportError, RecoveryFailed)):
+        emit_finding("error", "reducer-lost", text, _LOSS_REMEDY)
+    else:
+        remedy = "Look at the log of the other ranks of this node."
+        emit_finding("error", "gradients-failed", text, remedy)
 
 
 def _during(error: TransportError, operation: Operation) -> TransportError:

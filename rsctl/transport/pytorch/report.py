@@ -21,18 +21,23 @@ _lock = threading.Lock()
 
 def rank() -> int:
     """This process's rank in the job, 0 where it is not set."""
-    return _number("RANK")
+    return number("RANK")
 
 
 def local_rank() -> int:
     """This process's rank on its node, 0 where it is not set."""
-    return _number("LOCAL_RANK")
+    return number("LOCAL_RANK")
 
 
 def print_line(text: str) -> None:
     """One line on stderr, from rank 0 only."""
     if rank() == 0:
-        _write(2, f"rsctl: {text}"[: LINE_BYTES // 4].encode(errors="replace") + b"\n")
+        write_line(text)
+
+
+def write_line(text: str) -> None:
+    """One line on stderr, from this rank."""
+    _write(2, f"rsctl: {text}"[: LINE_BYTES // 4].encode(errors="replace") + b"\n")
 
 
 def print_once(text: str) -> None:
@@ -64,11 +69,12 @@ def emit_finding(severity: str, code: str, message: str, remedy: str) -> None:
 
 def report_error(error: BindingError) -> BindingError:
     """Emit a finding that says what cannot be done; returns the error, to be raised."""
-    emit_finding("error", "comm-unapplied", f"{error.key}: {error.message}", error.remedy)
+    emit_finding("error", error.code, f"{error.key}: {error.message}", error.remedy)
     return error
 
 
-def _number(name: str) -> int:
+def number(name: str) -> int:
+    """A variable's value, 0 where it is not set or is not a number."""
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdigit() else 0
 

@@ -18,7 +18,12 @@ from rsctl.transport.pytorch.reducer_loss import ReducerLoss
 from rsctl.transport.pytorch.report import local_rank
 from rsctl.transport.pytorch.settings import BindingError, CommSettings
 from rsctl.transport.pytorch.telemetry import Telemetry
-from rsctl.transport.pytorch.topology import RankExchange, Topology, find_topology
+from rsctl.transport.pytorch.topology import (
+    RankExchange,
+    Topology,
+    find_topology,
+    timeout_of,
+)
 from rsctl.transport.server import lane_run
 
 
@@ -49,6 +54,8 @@ class ReducerSession:
 
 
 _session: ReducerSession | None = None
+_failure: RuntimeError | None = None
+_operations = 0
 
 
 def spans_all(group: dist.ProcessGroup) -> bool:
@@ -61,18 +68,40 @@ def open_session(device: torch.device, comm: CommSettings) -> ReducerSession:
 
     Raises BindingError if it cannot be opened.
     """
-    global _session
+    global _session, _failure
     if _session is None:
-        _session = _open(device, comm)
+        try:
+            _session = _open(device, comm)
+        except Exception as error:
+            _failure = RuntimeError(str(error))
+            raise
     return _session
+
+
+def failure() -> RuntimeError | None:
+    """Why a collective of this process has failed by the reducers; None if none has."""
+    return _failure if _session is None else _session.pipeline.failure
+
+
+def operations() -> int:
+    """How many operations have gone over the reducers until sessions were closed."""
+    return _operations
+
+
+def hand_over() -> None:
+    """Before a collective that the caller may wait for; see GradientPipeline."""
+    if _session is not None:
+        _session.pipeline.hand_over()
 
 
 def close_session() -> None:
     """Close the session, if it is open."""
-    global _session
+    global _session, _failure, _operations
     if _session is not None:
+        _session.pipeline.close()
         session, _session = _session, None
-        session.pipeline.close()
+        _operations += session.pipeline.operations
+        _failure = _failure or session.pipeline.failure
         if session.telemetry is not None:
             session.telemetry.end()
 
@@ -80,14 +109,16 @@ def close_session() -> None:
 def _open(device: torch.device, comm: CommSettings) -> ReducerSession:
     exchange = RankExchange("reducers")
     topology = find_topology(exchange)
-    transport = _connect(topology, exchange)
-    loss = ReducerLoss(Recovery(topology) if comm.fallback else None)
-    pipeline = GradientPipeline(transport, intra_node(topology, device), device, loss)
+    timeout = timeout_of(dist.group.WORLD, device) if dist.group.WORLD else None
+    transport = _connect(topology, exchange, timeout)
+    loss = ReducerLoss(Recovery(topology, timeout) if comm.fallback else None, topology)
+    within_node = intra_node(topology, device, timeout)
+    pipeline = GradientPipeline(transport, within_node, device, loss)
     telemetry = Telemetry(transport) if local_rank() == 0 else None
     return ReducerSession(pipeline, topology, comm.reducers, telemetry)
 
 
-def _connect(topology: Topology, exchange: RankExchange) -> Transport:
+def _connect(topology: Topology, exchange: RankExchange, timeout: float | None) -> Transport:
     """Connect to the reducers, which know this rank's lane by the id of its run."""
     ranks = {"RANK": str(topology.rank), "WORLD_SIZE": str(topology.world)}
     try:
@@ -97,11 +128,14 @@ def _connect(topology: Topology, exchange: RankExchange) -> Transport:
             run=lane_run(settings.run, topology.lane),
             rank=topology.lane_rank,
             world=len(topology.lane_ranks),
+            timeout=timeout or settings.timeout,
         )
         return connect(settings, _exchange_addresses(exchange, topology))
     except TransportError as error:
         raise BindingError(
-            "reducers", error.message, "Look at the reducers' logs, or set reducers.count: 0."
+            "reducers",
+            topology.name_ranks(error.message),
+            "Look at the reducers' logs, or set reducers.count: 0.",
         ) from error
 
 

@@ -17,14 +17,15 @@ _MOST_STEPS = 60
 class BindingError(RuntimeError):
     """Something that the spec asks for cannot be done here. Raised in the script, after a finding.
 
-    `key` is the key of the spec, `remedy` what to do about it.
+    `key` is the key of the spec, `remedy` what to do about it, `code` that of the finding.
     """
 
-    def __init__(self, key: str, message: str, remedy: str) -> None:
+    def __init__(self, key: str, message: str, remedy: str, code: str = "comm-unapplied") -> None:
         super().__init__(f"{key}: {message}. {remedy}")
         self.key = key
         self.message = message
         self.remedy = remedy
+        self.code = code
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,24 @@ import torch.distributed as dist
 
 from rsctl.transport.pytorch.report import print_once
 from rsctl.transport.pytorch.settings import BindingError, read_settings
+from rsctl.transport.pytorch.wrapping import warn_if_deprecated
+
+was_noticed = False
+"""Whether the script has reduced sharded gradients."""
 
 
 def with_notice(real: Callable[..., Any]) -> Callable[..., Any]:
     """A `reduce_scatter_single` that says once that reducers have no part in it."""
 
     def reduce_scatter(*args: Any, **kwargs: Any) -> Any:
+        global was_noticed
+        was_noticed = True
         print_once(
             "sharded gradients (FSDP): reduce-scatter and all-gather travel as without reducers; "
             "only an all-reduce between nodes can use them (all_reduce_hook)"
         )
-        return real(*args, **kwargs)
+        # Of `with_findings` and of here, the caller is the third.
+        return warn_if_deprecated(real, 3)(*args, **kwargs)
 
     return reduce_scatter
 

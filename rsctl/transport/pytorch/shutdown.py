@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import atexit
 import glob
+import os
 import pathlib
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import torch.distributed as dist
 
-from rsctl.transport.pytorch import recording
-from rsctl.transport.pytorch.report import emit_finding, rank
+from rsctl.transport.pytorch import idle, recording
+from rsctl.transport.pytorch.report import emit_finding, rank, write_line
 from rsctl.transport.pytorch.settings import CommSettings
 
 _GLOO_THREAD = "gloo"
@@ -49,7 +51,36 @@ def _shut_down(comm: CommSettings) -> None:
     _close_session()
     recording.end()
     _warn_unused_compression(comm)
+    _warn_idle(comm)
     _wait_for_gloo()
+    _fail_after_failure()
+
+
+def _fail_after_failure() -> None:
+    """End with 1 if a collective has failed by the reducers and the script has gone on.
+
+    What it computed since then is not what its ranks would have computed together. An exception
+    that the script did not catch ends it with 1 by itself.
+    """
+    session = sys.modules.get("rsctl.transport.pytorch.session")
+    failure = session.failure() if session is not None else None
+    if failure is None or getattr(sys, "last_value", None) is not None:
+        return
+    write_line(f"rank {rank()} ends with exit code 1, since a collective has failed: {failure}")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(1)
+
+
+def _warn_idle(comm: CommSettings) -> None:
+    """Warn of nodes that did nothing; a script that is only measured may not use them."""
+    recorded = recording.current()
+    if recorded is not None and recorded.measure is not None:
+        return
+    session = sys.modules.get("rsctl.transport.pytorch.session")
+    if session is None or session.failure() is None:
+        idle.report(comm, session.operations() if session is not None else 0)
 
 
 def _wait_for_gloo() -> None:

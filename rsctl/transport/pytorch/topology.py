@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import PrefixStore
+
+from rsctl.transport.pytorch.settings import BindingError
+
+
+def timeout_of(group: dist.ProcessGroup, device: torch.device) -> float | None:
+    """A process group's timeout in seconds; None if it is not known, or the job's own setting is
+    to count."""
+    if os.environ.get("RSCTL_TRANSPORT_TIMEOUT"):
+        return None
+    try:
+        backend: Any = group._get_backend(device)
+        seconds: float = backend.options._timeout.total_seconds()
+    except (AttributeError, RuntimeError):
+        return None
+    return seconds if seconds > 0 else None
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error's text."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 class RankExchange:
@@ -19,7 +42,17 @@ class RankExchange:
     def all_gather(self, topic: str, text: str, ranks: Sequence[int]) -> list[str]:
         """Publish a text; returns those of these ranks, in their order, once all are there."""
         self._store.set(f"{topic}/{dist.get_rank()}", text)
-        return [self._store.get(f"{topic}/{rank}").decode() for rank in ranks]
+        return [self._get(topic, rank) for rank in ranks]
+
+    def _get(self, topic: str, rank: int) -> str:
+        try:
+            return self._store.get(f"{topic}/{rank}").decode()
+        except RuntimeError as error:
+            if "timeout" not in str(error):
+                raise
+            message = f"rank {rank} did not come to connect to the reducers: {first_line(error)}"
+            remedy = "Look at its log: it is slow, stuck or gone, or does other collectives."
+            raise BindingError("reducers", message, remedy, "collective-timeout") from error
 
 
 @dataclass(frozen=True)
@@ -61,6 +94,11 @@ class Topology:
         """All ranks of this node."""
         first = self.rank - self.local_rank
         return list(range(first, first + self.local_world))
+
+    def name_ranks(self, text: str) -> str:
+        """A text about ranks of this lane, with their numbers in the job."""
+        ranks = dict(enumerate(self.lane_ranks))
+        return re.sub(r"\brank (\d+)", lambda m: f"rank {ranks.get(int(m[1]), m[1])}", text)
 
     def describe(self) -> str:
         """How many workers there are, and on how many nodes."""

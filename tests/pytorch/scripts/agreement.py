@@ -46,6 +46,9 @@ class Transport:
         code = Code.MISMATCH if case == "one cannot go on" and rank == 2 else Code.LOST
         return TransportError(code, "the transport broke", sequence=1) if BROKEN.is_set() else None
 
+    def give_up(self):
+        pass
+
     def close(self):
         BROKEN.set()
 

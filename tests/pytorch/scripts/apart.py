@@ -1,0 +1,35 @@
+"""Scripts whose ranks do not train together, or not by the reducers.
+
+apart.py alone|manual|ddp|smaller|nothing|failed [MODULE]
+
+MODULE is a framework that the script is to have imported.
+"""
+
+import os
+import sys
+import types
+
+import torch
+import torch.distributed as dist
+
+kind, *modules = sys.argv[1:]
+for module in modules:
+    sys.modules[module] = types.ModuleType(module)
+if kind == "nothing":
+    sys.exit()
+model = torch.nn.Linear(4, 1)
+if kind == "smaller":
+    os.environ["WORLD_SIZE"], os.environ["RANK"] = "1", "0"
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+elif kind != "alone":
+    dist.init_process_group("gloo")
+if kind == "ddp":
+    model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(2, 4)).sum().backward()
+if kind == "manual":
+    for parameter in model.parameters():
+        dist.all_reduce(parameter.grad)
+optimizer.step()
+if kind == "failed":
+    raise ValueError("it failed by itself")

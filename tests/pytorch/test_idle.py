@@ -1,0 +1,126 @@
+"""Nodes that did nothing for the training are reported when the script has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+EXPECTED = {"RSCTL_EXPECTED_RANKS": "2"}
+PLAIN = (
+    "Call torch.distributed.init_process_group() and wrap the model in DistributedDataParallel, "
+    "or set workers.count: 1."
+)
+
+
+def only(ended: Any) -> tuple[str, str, str]:
+    """Code, message and remedy of the one finding, a warning."""
+    assert ended.code == 0, ended.err
+    (finding,) = ended.printed("finding")
+    assert finding["severity"] == "warning"
+    return finding["code"], finding["message"], finding["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("modules", "remedy"),
+    [
+        ([], PLAIN),
+        (["lightning"], "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'."),
+        (
+            ["pytorch_lightning"],
+            "Give Lightning's Trainer num_nodes=2, devices=1 and strategy='ddp'.",
+        ),
+        (
+            ["deepspeed"],
+            "Call deepspeed.initialize() or deepspeed.init_distributed() on all ranks.",
+        ),
+        (
+            ["accelerate"],
+            "Pass model and optimizer through Accelerator.prepare(); a launcher of the script's "
+            "own must get the number of nodes and their rank.",
+        ),
+    ],
+)
+def test_ranks_that_train_alone(run: Callable[..., Any], modules: list[str], remedy: str) -> None:
+    ended = run("apart.py", "alone", *modules, nodes=2, ranks=1, **EXPECTED)
+    assert only(ended) == (
+        "workers-apart",
+        "2 workers, but no process group of 2 ranks was formed: they did not train together",
+        remedy,
+    )
+
+
+def test_a_group_of_some_ranks(run: Callable[..., Any]) -> None:
+    ended = run("apart.py", "smaller", nodes=2, ranks=1, **EXPECTED)
+    assert ended.code == 0
+    findings = {finding["message"] for finding in ended.printed("finding")}
+    assert findings == {
+        "2 workers, but no process group of 2 ranks was formed, only of 1: they did not train "
+        "together"
+    }
+
+
+def test_reducers_beside_ranks_that_train_alone(
+    run: Callable[..., Any], reducers: Callable[..., Any]
+) -> None:
+    ended = run("apart.py", "alone", nodes=2, ranks=1, **EXPECTED, **reducers(1).environ)
+    assert only(ended)[:2] == (
+        "workers-apart",
+        "2 workers, but no process group of 2 ranks was formed: they did not train together, and "
+        "no gradient reached the reducers",
+    )
+
+
+@pytest.mark.parametrize(
+    ("modules", "message", "remedy"),
+    [
+        (
+            [],
+            "the script made no DistributedDataParallel",
+            "Wrap the model in DistributedDataParallel, set comm.backend: rsctl, "
+            "or set reducers.count: 0.",
+        ),
+        (
+            ["accelerate"],
+            "the script made no DistributedDataParallel",
+            "Pass the model through Accelerator.prepare(), set comm.backend: rsctl, "
+            "or set reducers.count: 0.",
+        ),
+        (
+            ["deepspeed"],
+            "DeepSpeed reduces them by itself",
+            "Train by DistributedDataParallel, or set reducers.count: 0.",
+        ),
+    ],
+)
+def test_reducers_that_no_gradient_reached(
+    run: Callable[..., Any],
+    reducers: Callable[..., Any],
+    modules: list[str],
+    message: str,
+    remedy: str,
+) -> None:
+    ended = run("apart.py", "manual", *modules, nodes=2, ranks=1, **EXPECTED, **reducers(2).environ)
+    text = f"no gradient reached the 2 reducers: {message}"
+    assert only(ended) == ("reducers-idle", text, remedy)
+
+
+@pytest.mark.parametrize("kind", ["ddp", "manual", "nothing"])
+def test_what_is_right_says_nothing(run: Callable[..., Any], kind: str) -> None:
+    ended = run("apart.py", kind, nodes=2, ranks=1, **EXPECTED)
+    assert (ended.code, ended.printed("finding"), ended.messages) == (0, [], [])
+
+
+def test_reducers_that_are_used_say_nothing(
+    run: Callable[..., Any], reducers: Callable[..., Any]
+) -> None:
+    ended = run("apart.py", "ddp", nodes=2, ranks=1, **EXPECTED, **reducers(1).environ)
+    assert (ended.code, ended.printed("finding")) == (0, [])
+
+
+def test_a_script_that_failed_has_other_worries(
+    run: Callable[..., Any], reducers: Callable[..., Any]
+) -> None:
+    ended = run("apart.py", "failed", nodes=2, ranks=1, **EXPECTED, **reducers(1).environ)
+    assert (ended.code, ended.printed("finding")) == (1, [])
