@@ -160,6 +160,8 @@ def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | 
 def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | None]:
     """The last lines of the failed replica, up to its report: what follows is the launcher's.
 
+    Lines of other ranks are left out, where lines name their rank.
+
     With them, how many processes the report says the kernel ended for want of memory.
     """
     replica = failure.log or failure.replica
@@ -171,7 +173,10 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
             report = exit_report(line)
             if report and report.rank == failure.rank and report.time == failure.time:
                 reader.close()
-                kills = (structured(line.text) or {}).get("oom_kills")
+                record = structured(line.text) or {}
+                kills = record.get("oom_kills")
+                own = f"{failure.replica}/{record.get('local_rank')}"
+                lines = [each for each in lines if each.rank in (None, own)]
                 return lines, kills if isinstance(kills, int) else None
             lines.append(line)
     reader.close()
