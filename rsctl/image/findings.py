@@ -15,6 +15,7 @@ from rsctl.spec.job import Job
 from rsctl.stream.formatting import format_bytes
 
 _SHOWN = 5
+_OWN = ("runtime/", "requirements/")  # what rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
 _OWN_FILE = "to choose otherwise, write a .dockerignore: .gitignore then does not count"
@@ -89,7 +90,11 @@ def large_file_notes(
 
     From a gigabyte in all on it is a warning, which also names folders of many small files.
     """
-    sizes = {entry.name.removeprefix("source/"): _size(entry) for entry in entries if entry.path}
+    sizes = {
+        entry.name.removeprefix("source/"): _size(entry)
+        for entry in entries
+        if entry.path and not entry.name.startswith(_OWN)
+    }
     large = sorted(
         (n for n, size in sizes.items() if size >= _LARGE_BYTES), key=lambda n: -sizes[n]
     )
@@ -115,6 +120,7 @@ def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) ->
         top, separator, _ = name.partition("/")
         tops[top + separator] = tops.get(top + separator, 0) + size
     largest = sorted(tops, key=lambda top: -tops[top])[:_SHOWN]
+    largest = [top for top in largest if tops[top] * 100 >= total]
     shown = ", ".join(f"{top} ({format_bytes(tops[top])})" for top in largest)
     return warning(
         "large-source",

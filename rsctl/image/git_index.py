@@ -70,7 +70,7 @@ def _entries(data: bytes, version: int, count: int, hash_bytes: int) -> list[byt
         end = data.index(b"\0", at)
         path = kept + data[at:end]
         length = flags & 0xFFF
-        if length != min(len(path), 0xFFF) or path <= previous and path != previous:
+        if length != min(len(path), 0xFFF) or (path <= previous and path != previous):
             raise ValueError("not an entry")
         at = end + 1 if version == 4 else start + (end - start + 8) // 8 * 8
         previous = path

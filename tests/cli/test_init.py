@@ -156,3 +156,42 @@ def test_a_command_that_starts_no_script(rsctl: Cli, line: str) -> None:
     done = rsctl("init", *line.split())
     assert (done.code, done.out) == (2, "")
     assert not (rsctl.folder / "job.yaml").exists()
+
+
+PYPROJECTS = {
+    "setuptools": '[tool.setuptools.packages.find]\nwhere = ["code"]\n',
+    "package-dir": '[tool.setuptools]\npackage-dir = {"" = "code"}\n',
+    "hatch": '[tool.hatch.build.targets.wheel]\npackages = ["code/mine"]\n',
+    "poetry": '[[tool.poetry.packages]]\ninclude = "mine"\nfrom = "code"\n',
+    "pdm": '[tool.pdm.build]\npackage-dir = "code"\n',
+    "uv": '[tool.uv.build-backend]\nmodule-root = "code"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "pyproject"),
+    [("src", '[project]\nname = "mine"\n'), *(("code", text) for text in PYPROJECTS.values())],
+)
+def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pyproject: str) -> None:
+    package = rsctl.folder / root / "mine"
+    package.mkdir(parents=True)
+    (rsctl.folder / "pyproject.toml").write_text(pyproject)
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("TEXT = 'from the package'\n")
+    (package / "train.py").write_text("from mine.parts import TEXT\nprint(TEXT)\n")
+    assert rsctl("init").code == 0
+    assert "  module: mine.train\n" in (rsctl.folder / "job.yaml").read_text()
+    done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
+    assert (done.code, done.out) == (0, "worker-0 | from the package\n"), done.err
+
+
+def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> None:
+    folder = rsctl.folder / "python" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (rsctl.folder / "train.py").write_text("import mine\n")
+    assert rsctl("init", "train.py").code == 0
+    done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
+    assert done.code == 1
+    assert "mine lies in the source itself, in folder python" in done.err
+    assert "image.python" not in done.err

@@ -10,13 +10,15 @@ import pytest
 
 from rsctl.image.context import source_entries
 
-FILES = """
+FILES = (
+    """
 train.py data.csv data/a.csv data/keep.csv data/deep/b.csv build/lib/x.py src/build/y.py
 logs/run.log logs/.gitkeep a/b/c.txt a/x/y/c.txt a/c.txt doc/frotz/z doc/frotz2 frotz foo-1.txt
-foo-a.txt foo].txt foo-x.txt #hash !bang "tail " weird[1].txt café.txt x/café1.txt A.TXT tracked.log
+foo-a.txt foo].txt foo-x.txt #hash !bang weird[1].txt café.txt x/café1.txt A.TXT tracked.log
 sub/.hidden sub/one.tmp sub/keep.tmp sub/inner/two.tmp abc/def/ghi/jkl.bin back\\slash Z.py
 """.split()
-FILES = [*(name.strip('"') for name in FILES if name.strip('"')), "tail ", "two words.txt"]
+    + ["tail ", "two words.txt"]
+)  # noqa: SIM905 - names in rows
 
 CASES = [
     "*.csv\n!keep.csv\n",
@@ -87,7 +89,9 @@ def ours(folder: Path) -> list[str]:
 
 def gits(folder: Path) -> list[str]:
     """What git has or would add, as `git add .` would find it."""
-    listed = git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-per-directory=.gitignore")
+    listed = git(
+        folder, "ls-files", "-z", "--cached", "--others", "--exclude-per-directory=.gitignore"
+    )
     return sorted(name for name in listed.split("\0") if name)
 
 
