@@ -15,7 +15,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 _DEFAULT = "ddp"
 _SCRIPTS = ("train.py", "main.py")
-_STARTERS = ("torchrun", "python")
+_STARTERS = ("torchrun", "python", "accelerate", "deepspeed")
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -40,7 +40,8 @@ def command(
     \b
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
-    rsctl init torchrun ...         the same, from today's command
+    rsctl init torchrun ...         the same, from today's command; also from
+                                    accelerate launch ... and deepspeed ...
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
     else template ddp.

@@ -10,15 +10,13 @@ import pytest
 
 from rsctl.image.context import source_entries
 
-FILES = (
-    """
+_NAMES = """
 train.py data.csv data/a.csv data/keep.csv data/deep/b.csv build/lib/x.py src/build/y.py
 logs/run.log logs/.gitkeep a/b/c.txt a/x/y/c.txt a/c.txt doc/frotz/z doc/frotz2 frotz foo-1.txt
 foo-a.txt foo].txt foo-x.txt #hash !bang weird[1].txt café.txt x/café1.txt A.TXT tracked.log
 sub/.hidden sub/one.tmp sub/keep.tmp sub/inner/two.tmp abc/def/ghi/jkl.bin back\\slash Z.py
-""".split()
-    + ["tail ", "two words.txt"]
-)  # noqa: SIM905 - names in rows
+"""
+FILES = [*_NAMES.split(), "tail ", "two words.txt"]
 
 CASES = [
     "*.csv\n!keep.csv\n",

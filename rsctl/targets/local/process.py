@@ -8,8 +8,8 @@ from shutil import which
 from typing import Any, Optional
 
 from rsctl.findings import Finding, error, note
-from rsctl.installation import install_command
 from rsctl.image.events import Show
+from rsctl.installation import install_command
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
