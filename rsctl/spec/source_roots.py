@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ def _normal(path: str) -> str:
 def _in_pyproject(text: str) -> Iterator[object]:
     """The roots that build backends are told: setuptools, Poetry, Hatch, PDM, uv and Maturin."""
     try:
-        import tomllib  # from Python 3.11 on
+        tomllib: Any = import_module("tomllib")  # from Python 3.11 on
     except ImportError:
         yield from re.findall(r'^\s*where\s*=\s*\[\s*["\']([\w./-]+)["\']', text, re.M)
         return
