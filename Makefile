@@ -13,6 +13,12 @@ PINNED := PIP_CONSTRAINT=$(CURDIR)/constraints.txt PIP_BUILD_CONSTRAINT=$(CURDIR
 
 quickstart: $(INSTALLED)
 	$(BIN)/rsctl submit examples/quickstart/job.yaml
+	@printf '%s\n' '' 'Next, in this shell:' \
+	    '  source .venv/bin/activate            so that `rsctl` is found' \
+	    '  rsctl report @last                   the run as one HTML file' \
+	    '  rsctl metrics @last --plot           its curves in the terminal' \
+	    '  rsctl submit SCRIPT.py --workers 2   a script of your own; -- and its arguments follow' \
+	    '  rsctl init SCRIPT.py                 a job file for it'
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest $(PARALLEL)

@@ -24,8 +24,9 @@ _Test = Callable[[LogEvent], object]
 class LogFilter:
     """Which lines of a log.
 
-    `failed` are those of the replica that failed first. `since` is a time in RFC 3339 with
-    microseconds in UTC, as the events have it. `tail_of` says which lines count for the last N.
+    `replicas` may name ranks, such as `worker-0/3`, where several share a replica's log. `failed`
+    are those of the replica that failed first. `since` is a time in RFC 3339 with microseconds in
+    UTC, as the events have it. `tail_of` says which lines count for the last N.
     """
 
     role: str | None = None
@@ -55,7 +56,8 @@ def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
     if not (chosen.role or chosen.replicas or chosen.failed):
         return None
     known = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
-    unknown = [name for name in chosen.replicas if name not in known]
+    asked = [name.partition("/")[0] for name in chosen.replicas]
+    unknown = [name for name in asked if name not in known]
     if unknown:
         message = f"{run.run} has no replica {unknown[0]!r}"
         finding = error("replica", message, f"it has {', '.join(known)}")
@@ -67,7 +69,7 @@ def chosen_replicas(run: RunRecord, chosen: LogFilter) -> list[str] | None:
         raise RsctlError(
             ExitCode.USAGE, error("replica", f"{run.run} has no role {role!r}", remedy)
         )
-    names = [n for n in chosen.replicas or known if not role or n.rpartition("-")[0] == role]
+    names = [n for n in asked or known if not role or n.rpartition("-")[0] == role]
     if chosen.failed:
         first = run.first_failure.replica if run.first_failure else None
         return [name for name in names if name == first]
@@ -107,6 +109,9 @@ def _tests(chosen: LogFilter, replicas: list[str] | None) -> list[_Test]:
     if replicas is not None:
         names = frozenset(replicas)
         tests.append(lambda line: line.replica in names)
+    if any("/" in name for name in chosen.replicas):
+        wanted = frozenset(chosen.replicas)
+        tests.append(lambda line: line.replica in wanted or line.rank in wanted)
     if since := chosen.since:
         tests.append(lambda line: line.time >= since)
     if chosen.grep:

@@ -15,7 +15,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 _DEFAULT = "ddp"
 _SCRIPTS = ("train.py", "main.py")
-_STARTERS = ("torchrun", "python")
+_STARTERS = ("torchrun", "python", "accelerate", "deepspeed")
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -40,14 +40,15 @@ def command(
     \b
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
-    rsctl init torchrun ...         the same, from today's command
+    rsctl init torchrun ...         the same, from today's command; also from
+                                    accelerate launch ... and deepspeed ...
 
-    Without arguments: a job file for train.py or main.py if this folder has one, else template
-    ddp.
+    Without arguments: a job file for train.py or main.py if this folder or its package has one,
+    else template ddp.
     """
     if arguments and arguments[0].startswith("-"):
         context.fail(f"No such option: {arguments[0]}")
-    arguments = arguments or next(([name] for name in _SCRIPTS if Path(name).is_file()), [_DEFAULT])
+    arguments = arguments or _found_program() or [_DEFAULT]
     if arguments[0] in template_names():
         if len(arguments) > 2:
             context.fail(f"a template takes one folder, got {' '.join(arguments[1:])!r} too.")
@@ -65,6 +66,17 @@ def command(
         remedy = f"use one of: {known}; or name your script, such as train.py"
         raise RsctlError(ExitCode.USAGE, error("template", f"no template {arguments[0]!r}", remedy))
     return int(ExitCode.SUCCEEDED)
+
+
+def _found_program() -> list[str]:
+    """What this folder's own program is started with: a script, or a module of its package."""
+    for name in _SCRIPTS:
+        if Path(name).is_file():
+            return [name]
+    from rsctl.spec.source_roots import programs
+
+    module = next((module for module, _ in programs(Path())), None)
+    return ["python", "-m", module] if module else []
 
 
 def _template(name: str) -> dict[str, bytes]:

@@ -48,7 +48,7 @@ def command(
             "--replica",
             metavar="NAME",
             rich_help_panel=_FILTERS,
-            help="Only this replica. Repeatable.",
+            help="Only this replica, or one of its ranks: worker-0/3. Repeatable.",
         ),
     ] = [],
     failed: Annotated[

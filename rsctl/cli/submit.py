@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, NamedTuple, Optional
 
 import typer
@@ -25,14 +26,42 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.stream.events import FindingEvent, ResultEvent, now
 
 _REHEARSAL = "Rehearsal"
+_SCRIPT = "A script without a job file"
 
 
 @make_command("submit")
 def command(
     context: typer.Context,
-    job: options.Job,
+    job: Annotated[
+        str,
+        typer.Argument(
+            metavar="JOB", help="A job file; - is standard input; or a script, such as train.py."
+        ),
+    ],
+    arguments: Annotated[
+        list[str],
+        typer.Argument(metavar="[-- ARGS...]", help="Of a script: what it is started with."),
+    ] = [],
     target: options.Target = None,
     settings: options.Settings = [],
+    workers: Annotated[
+        Optional[int],
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            rich_help_panel=_SCRIPT,
+            help="Nodes, as workers.count. Default: 1.",
+        ),
+    ] = None,
+    print_job: Annotated[
+        bool,
+        typer.Option(
+            "--print-job",
+            rich_help_panel=_SCRIPT,
+            help="Print the job file that stands for the command, and run nothing.",
+        ),
+    ] = False,
     detach: Annotated[
         bool,
         typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
@@ -76,6 +105,10 @@ def command(
 ) -> int:
     """Run a job and watch it to its end.
 
+    \b
+    rsctl submit job.yaml
+    rsctl submit train.py --workers 2 -- --lr 0.1     without a job file
+
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit passed; 2, 3 or 4 if it was not
     accepted; 130 if you left it running.
     """
@@ -84,11 +117,21 @@ def command(
         context.fail(f"{option} is for --rehearse, which was not given.")
     if get is not None and detach:
         context.fail("--get is for the end of a run, which --detach does not wait for.")
+    text = None
+    if job.endswith(".py"):
+        text = script_job(job, arguments, workers or 1)
+    elif arguments or workers is not None or print_job:
+        wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
+        context.fail(f"{wrong} is for a script, such as train.py, and {job} is a job file.")
+    if text is not None and print_job:
+        typer.echo(text, nl=False)
+        return int(ExitCode.SUCCEEDED)
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
         how = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
-        file = load(job, set=settings, strict=False)
+        path = job if text is None else f"(job of {Path(job).name})"
+        file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=how)
     show_findings(prepared.findings, file)
     if output == "json":
@@ -111,6 +154,13 @@ def command(
         if output != "json":
             print_message(next_commands(sent.run, has_files=get is None))
     return exit_code
+
+
+def script_job(script: str, arguments: list[str], workers: int) -> str:
+    """The job file for a script in this folder, or below it. Raises RsctlError."""
+    from rsctl.spec.from_command import job_text, read_command
+
+    return job_text(read_command([script, *arguments])._replace(nodes=workers), Path())
 
 
 @contextmanager

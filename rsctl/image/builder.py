@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import IO
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note
 from rsctl.image.build_errors import FailureDetails, explain_failure, of_dockerfile
 from rsctl.image.builder_detection import detect_builder, require_local_images
 from rsctl.image.commands import run_streamed
@@ -131,6 +131,7 @@ class Builder:
                 lines[:] = [*lines[-20:], line]
                 show(Output(line))
 
+        show(_pulls(recipe, self.program))
         show(step)
         code = run_streamed([*argv, recipe.base], on_line)
         show(Step(0, 0, step.instruction, seconds=0.0, failed=code != 0))
@@ -219,6 +220,14 @@ def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
     remedy = f"take a base for {recipe.platform}" if base else "try again"
     finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
     return RsctlError(ExitCode.USAGE, finding)
+
+
+def _pulls(recipe: Recipe, program: str) -> Finding:
+    """What is about to be fetched, before minutes and gigabytes of it."""
+    message = f"{program} pulls the base {recipe.base}, which this machine does not have"
+    message += "; images with PyTorch and CUDA have several GB"
+    remedy = "to build on another one: --set image.base=IMAGE"
+    return note("pull", message, remedy, "image.base")
 
 
 def _pull_failed(recipe: Recipe, program: str, instruction: str, lines: list[str]) -> RsctlError:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.image.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
 from rsctl.image.dockerignore import Dockerignore
 from rsctl.image.exclusions import content_exclusion
+from rsctl.image.gitignore import Gitignore
 
 if TYPE_CHECKING:
     import tarfile
@@ -76,7 +78,9 @@ class Context:
     @cached_property
     def hashes(self) -> dict[str, str]:
         """A hash of each entry's mode and content, by name. Raises OSError."""
-        return {entry.name: f"{entry.kind}\0{self._hash(entry)}" for entry in self.entries}
+        found = {entry.name: f"{entry.kind}\0{self._hash(entry)}" for entry in self.entries}
+        save_hashes()
+        return found
 
     @property
     def content_hashes(self) -> dict[str, str]:
@@ -179,8 +183,14 @@ def _tar_info(entry: Entry, file: IO[bytes], time: int) -> tarfile.TarInfo:
 def _hash_content(entry: Entry) -> str:
     hashed = hashlib.sha256()
     with entry.open() as file:
+        facts = os.fstat(file.fileno()) if entry.path else None
+        is_large = facts is not None and facts.st_size >= LARGE
+        if entry.path and facts and is_large and (kept := kept_hash(entry.path, facts)):
+            return kept
         while block := file.read(_BLOCK):
             hashed.update(block)
+    if entry.path and facts and is_large:
+        keep_hash(entry.path, facts, hashed.hexdigest())
     return hashed.hexdigest()
 
 
@@ -190,13 +200,15 @@ def source_entries(
     """The files and folders of a source folder below `prefix`, and what was left out.
 
     Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
-    own `.dockerignore` that counts. Raises OSError, and RsctlError for one that docker would not
-    take.
+    own `.dockerignore` that counts, or `.gitignore` where there is none. Raises OSError, and
+    RsctlError for a pattern that docker would not take.
     """
+    is_gits = ignore is None and not (source / ".dockerignore").exists()
+    git = Gitignore(source) if is_gits else None
     ignore = ignore or Dockerignore.of(source)
     entries = [Entry(prefix.rstrip("/"))]
     left_out: list[LeftOut] = []
-    for path, relative in _walk(source, "", ignore, left_out):
+    for path, relative in _walk(source, "", ignore, git, left_out):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             entries.append(Entry(prefix + relative, link=os.readlink(path)))
@@ -210,11 +222,17 @@ def source_entries(
 
 
 def _walk(
-    folder: Path, relative: str, ignore: Dockerignore, left_out: list[LeftOut]
+    folder: Path,
+    relative: str,
+    ignore: Dockerignore,
+    git: Gitignore | None,
+    left_out: list[LeftOut],
 ) -> Iterator[tuple[Path, str]]:
     for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{relative}/{item.name}" if relative else item.name
         reason = ignore.exclusion(name)
+        if reason is None and git is not None:
+            reason = git.exclusion(name, item.is_dir(follow_symlinks=False))
         if reason is None and not ignore.is_included(name):
             reason = content_exclusion(item)
         if reason:
@@ -222,4 +240,4 @@ def _walk(
         else:
             yield Path(item.path), name
         if item.is_dir(follow_symlinks=False) and (ignore.can_return or not reason):
-            yield from _walk(Path(item.path), name, ignore, [] if reason else left_out)
+            yield from _walk(Path(item.path), name, ignore, git, [] if reason else left_out)

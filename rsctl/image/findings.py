@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
 from rsctl.image.context import Entry, LeftOut
+from rsctl.image.gitignore import NAMED
 from rsctl.image.recipe import Recipe, make_recipe
 from rsctl.image.runtime_files import has_compiled_core
 from rsctl.image.transport import choose_transport
 from rsctl.spec.job import Job
+from rsctl.stream.formatting import format_bytes
 
 _SHOWN = 5
+_OWN = ("runtime/", "requirements/")  # what rsctl adds to the source
 _LARGE_BYTES = 100_000_000
+_TOO_LARGE_BYTES = 1_000_000_000
+_OWN_FILE = "to choose otherwise, write a .dockerignore: .gitignore then does not count"
 _RETURN = "to have it there after all, write !PATH into .dockerignore"
 
 
@@ -73,7 +78,7 @@ def left_out_notes(
         yield note(
             "left-out",
             f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
-            remedy,
+            _OWN_FILE if reason == NAMED else remedy,
             key,
         )
 
@@ -81,11 +86,21 @@ def left_out_notes(
 def large_file_notes(
     entries: Iterable[Entry], destination: str, key: str = "image.source"
 ) -> Iterator[Finding]:
-    """The source's files of 100 MB and more: each build copies them, and each node pulls them."""
-    sizes = {entry.name.removeprefix("source/"): _size(entry) for entry in entries if entry.path}
+    """The source's files of 100 MB and more: each build copies them, and each node pulls them.
+
+    From a gigabyte in all on it is a warning, which also names folders of many small files.
+    """
+    sizes = {
+        entry.name.removeprefix("source/"): _size(entry)
+        for entry in entries
+        if entry.path and not entry.name.startswith(_OWN)
+    }
     large = sorted(
         (n for n, size in sizes.items() if size >= _LARGE_BYTES), key=lambda n: -sizes[n]
     )
+    if (total := sum(sizes.values())) >= _TOO_LARGE_BYTES:
+        yield _too_large(total, sizes, destination, key)
+        return
     if not large:
         return
     shown = ", ".join(f"{name} ({sizes[name] / 1e6:.0f} MB)" for name in large[:_SHOWN])
@@ -94,6 +109,24 @@ def large_file_notes(
         "large-files",
         f"large files are copied into {destination}: {shown}{more}",
         "name them in .dockerignore and give data as inputs, unless the script needs them there",
+        key,
+    )
+
+
+def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) -> Finding:
+    """The warning for a source of gigabytes, with what it has at its top, the largest first."""
+    tops: dict[str, int] = {}
+    for name, size in sizes.items():
+        top, separator, _ = name.partition("/")
+        tops[top + separator] = tops.get(top + separator, 0) + size
+    largest = sorted(tops, key=lambda top: -tops[top])[:_SHOWN]
+    largest = [top for top in largest if tops[top] * 100 >= total]
+    shown = ", ".join(f"{top} ({format_bytes(tops[top])})" for top in largest)
+    return warning(
+        "large-source",
+        f"{format_bytes(total)} in {len(sizes)} files are copied into {destination}: {shown}",
+        "name in .dockerignore what the script does not need, and give data as inputs: each build "
+        "sends all of it, and each node pulls it",
         key,
     )
 

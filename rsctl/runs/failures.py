@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeGuard
 
 import msgspec
+from msgspec.structs import replace
 
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
+from rsctl.spec.source_roots import find_module
 from rsctl.stream.causes import LOST_PEER
 from rsctl.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
 from rsctl.stream.events import Failure, LogEvent, parse_time, seconds_between
@@ -21,6 +25,10 @@ from rsctl.stream.sanitize import sanitize_line
 
 _TAIL = 400
 _MOST_REPORTED = 40
+_MISSING = re.compile(r"No module named '([A-Za-z_][\w.]*)'")
+_OWN_MODULE = (
+    "{name} lies in the source itself, in folder {root}: start the job from where Python finds it"
+)
 _LONGEST = 2000  # characters of a text that the job gives
 _WORKER = re.compile(r"worker-(0|[1-9][0-9]{0,4})")
 _SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
@@ -177,6 +185,7 @@ def _explained(
     causes = findings or known_causes(logged, failure.exit_code, signal, killer, reported)
     is_better = has_traceback(reported) and not has_traceback(logged)
     lines = reported[-_MOST_REPORTED:] if is_better or not logged else logged
+    causes = [_with_source(cause, lines, folder) for cause in causes]
     found = msgspec.structs.replace(failure, lines=lines, causes=causes, signal=signal)
     return _placed(found, origin, replica_on)
 
@@ -199,8 +208,27 @@ def _placed(failure: Failure, origin: Origin, replica_on: Callable[[str], str | 
     return msgspec.structs.replace(failure, replica=replica, rank=rank, log=log)
 
 
+def _with_source(cause: Finding, lines: list[str], folder: RunFolder) -> Finding:
+    """The cause; of a missing module that lies in the job's own source, with where it is."""
+    missing = [name for line in lines for name in _MISSING.findall(line)]
+    if cause.code != "module" or not missing:
+        return cause
+    with suppress(OSError, msgspec.MsgspecError):
+        source = folder.description().source
+        name = missing[-1].partition(".")[0]
+        root = find_module(Path(source), name) if source else None
+        if root is not None:
+            remedy = _OWN_MODULE.format(name=name, root=root)
+            if root != ".":
+                remedy += f", for example run.env: {{PYTHONPATH: {root}}}"
+            return replace(cause, remedy=remedy)
+    return cause
+
+
 def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | None]:
     """The last lines of the failed replica, up to its report: what follows is the launcher's.
+
+    Lines of other ranks are left out, where lines name their rank.
 
     With them, how many processes the report says the kernel ended for want of memory.
     """
@@ -213,7 +241,10 @@ def _tail(folder: RunFolder, failure: Failure) -> tuple[list[LogEvent], int | No
             report = exit_report(line)
             if report and report.rank == failure.rank and report.time == failure.time:
                 reader.close()
-                kills = (structured(line.text) or {}).get("oom_kills")
+                record = structured(line.text) or {}
+                kills = record.get("oom_kills")
+                own = f"{failure.replica}/{record.get('local_rank')}"
+                lines = [each for each in lines if each.rank in (None, own)]
                 return lines, kills if isinstance(kills, int) else None
             lines.append(line)
     reader.close()

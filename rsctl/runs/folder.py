@@ -64,7 +64,8 @@ class RunDescription(msgspec.Struct, kw_only=True):
     the replicas of each of the job's own roles end, with the workers or by themselves. `queue`
     is how long a job in a cloud may wait for capacity, `restarts` when it is ended for having been
     restarted too often, if the service does not see to that itself; `cost` is what it may cost.
-    `copies` are the locations of the inputs that are copied to this machine first, by name.
+    `copies` are the locations of the inputs that are copied to this machine first, by name;
+    `source` is the folder of the job's code on this machine.
     """
 
     run: str
@@ -80,6 +81,7 @@ class RunDescription(msgspec.Struct, kw_only=True):
     restarts: Optional[RestartLimit] = None
     cost: Optional[CostLimit] = None
     copies: dict[str, str] = {}
+    source: Optional[str] = None
 
 
 class RunFolder:

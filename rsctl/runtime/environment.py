@@ -12,6 +12,9 @@ from rsctl.runtime.rank import FAILURE_FILE
 from rsctl.runtime.roles import role_variables
 from rsctl.runtime.settings import number
 
+SOURCE_ROOTS = "RSCTL_SOURCE_ROOTS"
+"""The variable with folders, below the working directory, that Python imports packages from."""
+
 _WRITTEN = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR")
 
 
@@ -23,7 +26,7 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
     make no sense.
     """
     replica = {"RSCTL_ROLE": cluster.role, "RSCTL_REPLICA": cluster.replica}
-    replica |= role_variables(cluster)
+    replica |= role_variables(cluster) | _search_path(environ)
     if cluster.platform == LOCAL:
         return {**environ, **replica}
     defaults = {"RSCTL_TARGET": cluster.platform}
@@ -42,6 +45,15 @@ def node_environment(cluster: Cluster, environ: Mapping[str, str]) -> dict[str, 
             defaults |= sagemaker_env.variables(cluster, environ)
     path = failure_file(environ)
     return {**defaults, **environ, **replica, **({FAILURE_FILE: path} if path else {})}
+
+
+def _search_path(environ: Mapping[str, str]) -> dict[str, str]:
+    """PYTHONPATH with the folders of the source that packages lie in, such as `src`, first."""
+    roots = environ.get(SOURCE_ROOTS, "").split(":")
+    found = [os.path.abspath(root) for root in roots if root and os.path.isdir(root)]
+    if not found:
+        return {}
+    return {"PYTHONPATH": ":".join([*found, *filter(None, [environ.get("PYTHONPATH")])])}
 
 
 def _make_folders(environ: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from types import FrameType
@@ -36,7 +37,9 @@ from rsctl.runtime.network import is_loopback, named_interface, with_interface
 from rsctl.runtime.peers import wait_at_barrier, wait_for_listeners, wait_for_names
 from rsctl.runtime.platforms import read_cluster
 from rsctl.runtime.process_spec import ProcessSpec
+from rsctl.runtime.rank_output import RankOutput
 from rsctl.runtime.settings import number
+from rsctl.runtime.stderr_tail import StderrTail
 from rsctl.runtime.structured_lines import emit
 from rsctl.runtime.telemetry import start_telemetry
 from rsctl.runtime.threads import stop_signals_blocked
@@ -116,8 +119,9 @@ def _run(
         return run_for_chief(cluster, job.environ)
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
+    output = _rank_output(cluster, options)
     began = time.time()
-    child = rank.start(job.argv, job.environ, tail)
+    child = _start(job, tail, output)
     server = liveness_server.start_server(cluster, environ)
     awaited = awaited_roles.start_server(cluster, environ)
     # Threads begin here: they hold back the signals that this one waits for, and none is forked.
@@ -136,6 +140,8 @@ def _run(
     if report is not None:
         report.finish()
     process_tree.kill_descendants()
+    if output is not None:
+        output.end()
     if nodes is not None:
         nodes.end(code)
     has_outputs = cluster.role != "reducer" and "RSCTL_OUTPUT_DIR" in job.environ
@@ -144,6 +150,27 @@ def _run(
         if lost is not None:
             emit("finding", lost)
     return code
+
+
+def _rank_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
+    """What keeps apart the output of this node's ranks, if there are several.
+
+    A node that can have no named pipes goes on without: its ranks share one.
+    """
+    is_shared = options.launcher == "torchrun" and options.processes > 1
+    if cluster.role != "worker" or not is_shared:
+        return None
+    with suppress(OSError):
+        return RankOutput(cluster.replica, options.processes)
+    return None
+
+
+def _start(job: ProcessSpec, tail: StderrTail | None, output: RankOutput | None) -> int:
+    if output is None:
+        return rank.start(job.argv, job.environ, tail)
+    child = rank.start(job.argv, {**job.environ, **output.environ}, tail, output.writers)
+    output.begin()
+    return child
 
 
 def _starts_others(cluster: Cluster, options: argparse.Namespace) -> bool:

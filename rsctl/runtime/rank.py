@@ -39,6 +39,8 @@ FAILURE_FILE = "RSCTL_FAILURE_FILE"
 
 EXIT_KEY = "RSCTL_EXIT_KEY"
 """The variable with the key that proves an `exit` line to be the launcher's. No script gets it."""
+RANK_OUTPUT = "RSCTL_RANK_OUTPUT"
+"""The variable with the folder of the named pipes that ranks write to; see rank_output.py."""
 
 _AWAITED = (*STOP_SIGNALS, signal.SIGCHLD)
 _PR_SET_PDEATHSIG = 1
@@ -68,13 +70,19 @@ class ExitStatus:
         return self.code != 0 and not self.was_stopped
 
 
-def start(command: list[str], environ: Mapping[str, str], tail: StderrTail | None = None) -> int:
+def start(
+    command: list[str],
+    environ: Mapping[str, str],
+    tail: StderrTail | None = None,
+    outputs: tuple[int, int] = (1, 2),
+) -> int:
     """Start a command in a session of its own and return its process id.
 
     A session of its own, so that a signal to our process group reaches it once, through `wait`.
     From here on the stop signals are held back until `wait` takes them. On Linux the kernel kills
-    the command when this process dies. A command that cannot be run ends with code 127. `tail`
-    keeps the end of what it writes to stderr.
+    the command when this process dies. A command that cannot be run ends with code 127. `outputs`
+    are the files that become its stdout and stderr; `tail` keeps the end of what it writes to
+    stderr, in place of the second.
     """
     # Some systems forget a SIGCHLD that nobody handles, even while it is blocked.
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -83,7 +91,8 @@ def start(command: list[str], environ: Mapping[str, str], tail: StderrTail | Non
     _oom_kills_at_start[:] = [oom_kills()]
     child = os.fork()
     if child == 0:
-        _exec(command, environ, parent, 2 if tail is None else tail.writer)
+        stdout, stderr = outputs
+        _exec(command, environ, parent, (stdout, stderr if tail is None else tail.writer))
     if tail is not None:
         tail.begin()
     return child
@@ -166,10 +175,14 @@ def prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _exec(command: list[str], environ: Mapping[str, str], parent: int, stderr: int) -> NoReturn:
+def _exec(
+    command: list[str], environ: Mapping[str, str], parent: int, outputs: tuple[int, int]
+) -> NoReturn:
     """Turn this new child into the command."""
     try:
-        os.dup2(stderr, 2)
+        for stream, file in enumerate(outputs, start=1):
+            if file != stream:  # which may be closed
+                os.dup2(file, stream)
         os.setsid()
         die_with_parent(signal.SIGKILL, parent)
         # Python ignores the last two, and a program inherits what is ignored.
@@ -230,14 +243,46 @@ def main(arguments: list[str]) -> int:
     command = arguments[arguments.index("--") + 1 :]
     if arguments[0] == "--mpi":
         return _main_of_mpi(command)
+    _write_to_own_pipes()
     return _main(command)
+
+
+def _write_to_own_pipes() -> None:
+    """Have stdout and stderr be this rank's own pipes, where the node has made them.
+
+    Each is opened once, so what names it is removed, and the folder with the last of them.
+    """
+    folder = os.environ.pop(RANK_OUTPUT, None)
+    if folder is None:
+        return
+    for stream in (1, 2):
+        path = os.path.join(folder, f"{os.environ['LOCAL_RANK']}.{stream}")
+        try:
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)  # there is a reader, or no node
+        except OSError:
+            continue
+        os.set_blocking(pipe, True)
+        os.dup2(pipe, stream)
+        os.close(pipe)
+        os.remove(path)
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # Other ranks have not opened theirs yet.
 
 
 def _main_of_mpi(command: list[str]) -> int:
     """As `_main`, with a rank of mpirun's, whose output it passes on in whole lines."""
     _take_rank_from_mpi()
-    whole_lines = _load_beside("whole_lines")
-    return _main(command, [whole_lines.WholeLines(number) for number in (1, 2)])
+    whole_lines, marks = _load_beside("whole_lines"), _load_beside("rank_marks")
+    is_alone = os.environ["WORLD_SIZE"] == "1"
+    replica = os.environ.get("RSCTL_REPLICA")
+    mark = b"" if is_alone or not replica else marks.mark_of(replica, os.environ["LOCAL_RANK"])
+    streams = [
+        whole_lines.WholeLines(number, lambda lines: marks.with_marks(lines, mark))
+        for number in (1, 2)
+    ]
+    return _main(command, streams)
 
 
 def _main(command: list[str], streams: Sequence[WholeLines] = ()) -> int:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import _thread
 import os
 
+TYPE_CHECKING = False  # as in rank.py
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _MOST_BYTES = 65536
 _DRAIN_SECONDS = 1.0
 
@@ -18,9 +22,11 @@ class WholeLines:
 
     `stream` is its number. Make it before the command is started, which inherits the new one;
     `begin` afterwards, with the stop signals blocked; `end` when the command has ended.
+    `marked` gives whole lines the name of the rank that wrote them.
     """
 
-    def __init__(self, stream: int) -> None:
+    def __init__(self, stream: int, marked: Callable[[bytes], bytes] = lambda lines: lines) -> None:
+        self._marked = marked
         self._stream, self._out = stream, os.dup(stream)
         self._reader, writer = os.pipe()
         os.dup2(writer, stream)
@@ -48,11 +54,16 @@ class WholeLines:
             held += new
             whole = max(held.rfind(b"\n"), held.rfind(b"\r")) + 1
             if whole or len(held) > _MOST_BYTES:
-                self._write(held[: whole or None])
+                self._pass_on_piece(held[: whole or None])
                 held = held[whole:] if whole else b""
         if held:
-            self._write(held)
+            self._pass_on_piece(held)
         self._done.release()
+
+    def _pass_on_piece(self, piece: bytes) -> None:
+        """A piece may begin within a line, whose mark has been written."""
+        first = 0 if self._is_at_line_start else piece.find(b"\n") + 1 or len(piece)
+        self._write(piece[:first] + self._marked(piece[first:]))
 
     def _write(self, data: bytes) -> None:
         self._is_at_line_start = data.endswith(b"\n")

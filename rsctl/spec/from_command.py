@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.spec.from_launchers import Launched, accelerate, deepspeed
 from rsctl.spec.job import JOB_NAME
 
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
@@ -21,18 +22,38 @@ _BASE = "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime"
 
 
 class Command(NamedTuple):
-    """What a command line starts: `script` or `module`, its arguments, nodes and ranks a node."""
+    """What a command line starts: `script` or `module`, its arguments, nodes and ranks a node.
+
+    `env` are variables that the launcher would set, `remarks` lines for the job file's head.
+    """
 
     kind: str
     name: str
     arguments: list[str]
     nodes: int
     processes: int | str
+    env: Mapping[str, str] = {}
+    remarks: tuple[str, ...] = ()
 
 
 def read_command(arguments: Sequence[str]) -> Command:
-    """The parts of `torchrun …`, `python …` or `SCRIPT.py …`. Raises RsctlError for others."""
+    """The parts of `torchrun …`, `accelerate launch …`, `deepspeed …`, `python …` or
+    `SCRIPT.py …`. Raises RsctlError for others.
+    """
     rest = list(arguments)
+    if launched := _launched(rest):
+        is_script = launched.words[0].endswith(".py")
+        if not launched.is_module and not is_script:
+            raise _unknown(arguments)
+        return Command(
+            "module" if launched.is_module else "script",
+            launched.words[0],
+            launched.words[1:],
+            launched.nodes,
+            launched.processes or "auto",
+            launched.env,
+            launched.remarks,
+        )
     if _PYTHON.fullmatch(rest[0]):
         rest = rest[1:]
         while rest and rest[0] in ("-u", "-O", "-B"):
@@ -57,6 +78,16 @@ def read_command(arguments: Sequence[str]) -> Command:
     )
 
 
+def _launched(words: list[str]) -> Launched | None:
+    """What `accelerate launch` or `deepspeed` starts; None for another command line."""
+    if _PYTHON.fullmatch(words[0]) and words[1:3] == ["-m", "accelerate.commands.launch"]:
+        return accelerate(words[3:])
+    name = Path(words[0]).name
+    if name == "accelerate" and words[1:2] == ["launch"]:
+        return accelerate(words[2:])
+    return deepspeed(words[1:]) if name == "deepspeed" else None
+
+
 def _torchrun_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
     """torchrun's own options by name, and what follows them.
 
@@ -77,6 +108,7 @@ def job_text(command: Command, folder: Path) -> str:
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-")[:40]
     has_requirements = (folder / "requirements.txt").is_file()
     lines = [
+        *(f"# {remark}" for remark in command.remarks),
         f"name: {name if re.fullmatch(JOB_NAME, name) else 'job'}",
         "target: process                 # or compose, vertex, sagemaker; --target overrides it",
         "",
@@ -88,6 +120,8 @@ def job_text(command: Command, folder: Path) -> str:
         "run:",
         f"  {command.kind}: {_yaml(command.name)}",
         *_argument_lines(command.arguments),
+        *(["  env:"] if command.env else []),
+        *(f"    {name}: {_yaml(value)}" for name, value in command.env.items()),
         "",
         "workers:",
         f"  count: {command.nodes:<22} # nodes",
@@ -140,5 +174,6 @@ def _yaml(value: Any) -> str:
 
 def _unknown(arguments: Sequence[str]) -> RsctlError:
     message = f"{' '.join(arguments[:6])!r} starts no script that rsctl knows how to start"
-    remedy = "give SCRIPT.py, python SCRIPT.py or torchrun … SCRIPT.py, with its arguments"
+    remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun …, "
+    remedy += "accelerate launch … or deepspeed …"
     return RsctlError(ExitCode.USAGE, error("command", message, remedy))

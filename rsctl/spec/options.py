@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from rsctl.spec.options_common import Text as Text
 from rsctl.spec.options_sagemaker import SageMakerOptions as SageMakerOptions
 from rsctl.spec.options_vertex import VertexOptions as VertexOptions
-from rsctl.spec.units import Duration, Rate, Size
+from rsctl.spec.units import Duration, LocalPath, Rate, Size
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +55,23 @@ class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Plain processes on this machine."""
+
+    python: Annotated[
+        Optional[LocalPath],
+        Meta(
+            description="The Python of the job's processes, such as .venv/bin/python, relative to "
+            "this file. rsctl need not be installed there, and changes nothing there. Python 3.10 "
+            "or newer. Default: the Python that runs rsctl."
+        ),
+    ] = None
+    workdir: Annotated[
+        Literal["source", "copy"],
+        Meta(
+            description="Where they run: in `image.source` itself, or in a copy of it in the run's "
+            "folder, so that what a script writes beside itself is not there for the next run. The "
+            "copy has what an image would have."
+        ),
+    ] = "source"
 
 
 class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

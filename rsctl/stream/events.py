@@ -33,14 +33,18 @@ def seconds_between(start: str, end: str) -> float:
     return (parse_time(end) - parse_time(start)).total_seconds()
 
 
-class LogEvent(msgspec.Struct, tag="log", gc=False, frozen=True):
-    """One line of a replica's log. `id` is unique within the replica and grows with the log."""
+class LogEvent(msgspec.Struct, tag="log", gc=False, frozen=True, omit_defaults=True):
+    """One line of a replica's log. `id` is unique within the replica and grows with the log.
+
+    `rank` is who wrote it, such as `worker-0/3`, where several ranks share the log.
+    """
 
     time: str
     replica: str
     id: str
     stream: Stream
     text: str
+    rank: Optional[str] = None
 
 
 class StateEvent(msgspec.Struct, tag="state", kw_only=True, frozen=True):

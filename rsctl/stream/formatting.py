@@ -25,6 +25,7 @@ class LineFormat:
         self._color = color
         self._width = max((len(name) for name in replicas), default=8)
         self._prefixes: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
         for replica in replicas:
             self._prefix(replica)
 
@@ -34,16 +35,22 @@ class LineFormat:
         for event in events:
             text = format_line(event.text)
             if text is not None:
-                prefix = self._prefixes.get(event.replica) or self._prefix(event.replica)
+                name = event.rank or event.replica
+                prefix = self._prefixes.get(name) or self._prefix(name)
                 parts.append(f"{prefix}{sanitize_line(text)}\n")
         return "".join(parts)
 
-    def _prefix(self, replica: str) -> str:
-        name = f"{sanitize_line(replica):<{self._width}} | "
+    def _prefix(self, name: str) -> str:
+        """The prefix of a replica, or of a rank, which has its replica's colour."""
+        if len(name) > self._width:
+            self._width = len(name)
+            self._prefixes.clear()
+        prefix = f"{sanitize_line(name):<{self._width}} | "
         if self._color:
-            name = f"\x1b[{_COLORS[len(self._prefixes) % len(_COLORS)]}m{name}\x1b[0m"
-        self._prefixes[replica] = name
-        return name
+            number = self._numbers.setdefault(name.partition("/")[0], len(self._numbers))
+            prefix = f"\x1b[{_COLORS[number % len(_COLORS)]}m{prefix}\x1b[0m"
+        self._prefixes[name] = prefix
+        return prefix
 
 
 def format_line(text: str) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rsctl.atomic_file import open_regular
 from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
+from rsctl.stream.rank_marks import take_mark
 
 MAX_LINE = 256 * 1024
 BLOCK = 64 * 1024
@@ -179,7 +180,8 @@ class JournalReader:
         if stream is None:  # the rest of a line that was cut short within its stamp
             return LogEvent(self._time, self.replica, str(offset), "stdout", _text(line))
         self._time = line[:TIME_LENGTH].decode(errors="replace")
-        return LogEvent(self._time, self.replica, str(offset), stream, _text(line[_TEXT:]))
+        rank, text = take_mark(self.replica, _text(line[_TEXT:]))
+        return LogEvent(self._time, self.replica, str(offset), stream, text, rank)
 
     def _open(self) -> bool:
         try:

@@ -238,4 +238,5 @@ def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent
 
 def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:
     whole = int(step) if step is not None and abs(step) < _STEPS else None
-    return MetricEvent(time=line.time, replica=line.replica, name=name, value=value, step=whole)
+    replica = line.rank or line.replica
+    return MetricEvent(time=line.time, replica=replica, name=name, value=value, step=whole)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from rsctl.stream.rank_marks import without_marks
 from rsctl.stream.sanitize import sanitize_line
 
 _INTERVAL_SECONDS = 0.5
@@ -42,6 +43,7 @@ class ProgressBarFile:
 def read_progress_bar(log: Path) -> str:
     """The latest state of a replica's progress bar, fit for a terminal; empty if there is none."""
     try:
-        return sanitize_line(log.with_name("unfinished").read_bytes().decode(errors="replace"))
+        state = log.with_name("unfinished").read_bytes().decode(errors="replace")
+        return sanitize_line(without_marks(state))
     except OSError:
         return ""

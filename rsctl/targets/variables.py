@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
+from rsctl.runtime.environment import SOURCE_ROOTS
 from rsctl.spec.job import Job
 from rsctl.spec.secret_names import HIDDEN, is_secret_name
+from rsctl.spec.source_roots import source_roots
 from rsctl.targets.chief import chief_job
 from rsctl.targets.roles import role_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity
@@ -20,11 +23,23 @@ TOKEN = "RSCTL_TOKEN"  # noqa: S105 - a name
 
 
 def user_env(job: Job) -> dict[str, Optional[str]]:
-    """The spec's own variables; None for a secret, which a plan does not show."""
+    """The spec's own variables; None for a secret, which a plan does not show.
+
+    With them, where packages lie in the source if that is not its own folder, as in a `src` layout.
+    """
+    roots = source_roots(Path(job.image.source)) if job.image.source and is_python(job) else []
     return {
-        name: None if value.secret or is_secret_name(name) else str(value)
-        for name, value in job.run.env.items()
+        **({SOURCE_ROOTS: ":".join(roots)} if roots else {}),
+        **{
+            name: None if value.secret or is_secret_name(name) else str(value)
+            for name, value in job.run.env.items()
+        },
     }
+
+
+def is_python(job: Job) -> bool:
+    """Whether rsctl-launch starts a job's own Python program in the source."""
+    return job.run.is_launched and job.run.package is None
 
 
 def secret_findings(job: Job, remedy: str) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from rsctl.data import template_names, templates_folder
 
@@ -151,8 +152,100 @@ def test_the_command_of_today_becomes_a_job_file(
     assert (plan["pools"][0]["count"], plan["world_size"]) == (nodes, ranks)
 
 
-@pytest.mark.parametrize("line", ["accelerate launch x.py", "torchrun --nnodes", "python -c 1"])
+@pytest.mark.parametrize("line", ["accelerate config x.py", "torchrun --nnodes", "python -c 1"])
 def test_a_command_that_starts_no_script(rsctl: Cli, line: str) -> None:
     done = rsctl("init", *line.split())
     assert (done.code, done.out) == (2, "")
     assert not (rsctl.folder / "job.yaml").exists()
+
+
+PYPROJECTS = {
+    "setuptools": '[tool.setuptools.packages.find]\nwhere = ["code"]\n',
+    "package-dir": '[tool.setuptools]\npackage-dir = {"" = "code"}\n',
+    "hatch": '[tool.hatch.build.targets.wheel]\npackages = ["code/mine"]\n',
+    "poetry": '[[tool.poetry.packages]]\ninclude = "mine"\nfrom = "code"\n',
+    "pdm": '[tool.pdm.build]\npackage-dir = "code"\n',
+    "uv": '[tool.uv.build-backend]\nmodule-root = "code"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("root", "pyproject"),
+    [("src", '[project]\nname = "mine"\n'), *(("code", text) for text in PYPROJECTS.values())],
+)
+def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pyproject: str) -> None:
+    package = rsctl.folder / root / "mine"
+    package.mkdir(parents=True)
+    (rsctl.folder / "pyproject.toml").write_text(pyproject)
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("TEXT = 'from the package'\n")
+    (package / "train.py").write_text("from mine.parts import TEXT\nprint(TEXT)\n")
+    assert rsctl("init").code == 0
+    assert "  module: mine.train\n" in (rsctl.folder / "job.yaml").read_text()
+    done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
+    assert (done.code, done.out) == (0, "worker-0 | from the package\n"), done.err
+
+
+def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> None:
+    folder = rsctl.folder / "python" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (rsctl.folder / "train.py").write_text("import mine\n")
+    assert rsctl("init", "train.py").code == 0
+    done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
+    assert done.code == 1
+    assert "mine lies in the source itself, in folder python" in done.err
+    assert "image.python" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "run", "workers"),
+    [
+        (
+            "accelerate launch --num_machines 2 --num-processes=8 --mixed_precision bf16 "
+            "--main_process_port 29500 train.py --lr 0.1",
+            {
+                "script": "train.py",
+                "args": {"lr": "0.1"},
+                "env": {"ACCELERATE_MIXED_PRECISION": "bf16"},
+            },
+            (2, 4),
+        ),
+        ("accelerate launch --multi_gpu -m mine.train", {"module": "mine.train"}, (1, "auto")),
+        ("accelerate launch train.py", {"script": "train.py"}, (1, 1)),
+        (
+            "deepspeed --num_nodes=2 --num_gpus 4 --master_port 1 train.py --deepspeed ds.json",
+            {"script": "train.py", "args": {"deepspeed": "ds.json"}},
+            (2, 4),
+        ),
+        ("deepspeed train.py", {"script": "train.py"}, (1, "auto")),
+    ],
+)
+def test_commands_of_other_launchers(
+    rsctl: Cli, words: str, run: dict[str, object], workers: tuple[object, object]
+) -> None:
+    done = rsctl("init", *words.split())
+    assert done.code == 0, done.err
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["run"] == run
+    assert (job["workers"]["count"], job["workers"]["processes"]) == workers
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("accelerate launch --use_fsdp train.py", "accelerate launch: --use_fsdp has no key"),
+        ("accelerate launch --config_file x.yaml train.py", "--config_file has no key"),
+        ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
+        ("accelerate launch --cpu", "accelerate launch starts no script"),
+        ("accelerate config", "starts no script that rsctl knows"),
+        ("deepspeed --autotuning run train.py", "deepspeed: --autotuning has no key"),
+        ("deepspeed --num_gpus", "--num_gpus wants a value"),
+    ],
+)
+def test_what_other_launchers_do_that_a_job_file_cannot_say(
+    rsctl: Cli, words: str, message: str
+) -> None:
+    done = rsctl("init", *words.split())
+    assert done.code == 2
+    assert message in " ".join(done.err.split())

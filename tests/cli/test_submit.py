@@ -284,3 +284,39 @@ def test_a_log_that_was_cut_says_so_afterwards(
     for arguments in ((), ("--tail", "1")):
         done = rsctl("logs", made.run, *arguments)
         assert (done.out, done.err) == ("worker-0 | a\n", "warning: logs are incomplete\n")
+
+
+def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
+    (rsctl.folder / "train.py").write_text(
+        "import os, sys\nprint(os.environ['RANK'], *sys.argv[1:])\n"
+    )
+    words = ["submit", "train.py", "--workers", "2", "--set", "run.launcher=once"]
+    done = rsctl.process(*words, "--", "--lr", "0.1", "--name", "a b")
+    assert done.code == 0, done.err
+    assert sorted(done.out.splitlines()) == [
+        "worker-0 | 0 --lr 0.1 --name a b",
+        "worker-1 | 1 --lr 0.1 --name a b",
+    ]
+    assert sorted(path.name for path in rsctl.folder.iterdir() if path.is_file()) == ["train.py"]
+    printed = rsctl(*words, "--print-job", "--", "--lr", "0.1")
+    assert printed.code == 0
+    (rsctl.folder / "job.yaml").write_text(printed.out)
+    planned = rsctl("plan", "job.yaml", "-o", "json").json
+    assert planned["pools"][0]["count"] == 2
+    assert planned["request"]["commands"][0]["argv"][-3:] == ["train.py", "--lr", "0.1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["job.yaml", "--workers", "2"], "--workers is for a script, such as train.py"),
+        (["job.yaml", "--print-job"], "--print-job is for a script"),
+        (["job.yaml", "--", "x"], "x is for a script"),
+        (["missing.py"], "no script 'missing.py'"),
+    ],
+)
+def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -> None:
+    job(rsctl, "true")
+    done = rsctl("submit", *words)
+    assert done.code == 2
+    assert message in " ".join(done.err.split())

@@ -184,8 +184,13 @@ def test_a_base_that_names_no_user_gets_no_argument(install: Install) -> None:
 @pytest.mark.parametrize("platform", [None, "linux/amd64"])
 def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Install) -> None:
     folder = install(docker=[NO_IMAGE, ("pull", "base: Pulling from x\n", "", 0)])
+    shown: list[BuildEvent] = []
     with pytest.raises(RsctlError, match="base:1 was pulled and is gone"):
-        named("classic").base_user(Recipe(platform=platform))
+        named("classic").base_user(Recipe(platform=platform), shown.append)
+    [finding] = [event for event in shown if isinstance(event, Finding)]
+    assert (finding.severity, finding.code, finding.path) == ("note", "pull", "image.base")
+    assert finding.message.startswith("docker pulls the base base:1, which this machine does not")
+    assert shown.index(finding) < shown.index(Step(0, 0, "pull base:1"))
     option = f" --platform {platform}" if platform else ""
     assert calls(folder) == [
         "docker image inspect base:1",

@@ -20,3 +20,22 @@ def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> No
     assert finding.message == (
         "large files are copied into the image: data/a.bin (300 MB), b.bin (100 MB)"
     )
+
+
+def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
+    job: ReadJob, tmp_path: Path
+) -> None:
+    for number in range(12):
+        path = tmp_path / "data" / f"{number}.bin"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.truncate(path, 90_000_000)
+    (tmp_path / "train.py").write_text("pass\n")
+    [finding] = recipe_of(job("base: base"), "compose")[1]
+    assert (finding.severity, finding.code, finding.path) == (
+        "warning", "large-source", "image.source",
+    )  # fmt: skip
+    beside = len([path for path in tmp_path.iterdir() if path.is_file()])
+    assert finding.message == (
+        f"1.08 GB in {12 + beside} files are copied into the image: data/ (1.08 GB)"
+    )

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -35,7 +36,14 @@ class Node:
 
     @property
     def out(self) -> str:
-        """What it printed, but for the line that every node begins with, at its own time."""
+        """What it printed, but for the line that every node begins with, at its own time, and the
+        marks by which lines name the rank that wrote them.
+        """
+        return re.sub(r"(?m)^\[worker-\d+/\d+\] ", "", self.marked_out)
+
+    @property
+    def marked_out(self) -> str:
+        """What it printed, but for the line that every node begins with."""
         lines = self._out.read_text().splitlines(keepends=True)
         return "".join(line for line in lines if not line.startswith('{"rsctl": "versions"'))
 

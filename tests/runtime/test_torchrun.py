@@ -66,9 +66,10 @@ def test_two_nodes_train_and_the_rank_that_fails_first_is_told_first(
     nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1", ranks=(1, 2))
     assert [node.wait() for node in nodes] == [1, 3]
     metrics = [sorted(row for row in node.out.splitlines() if "metrics" in row) for node in nodes]
+    of_rank = '{{"rsctl": "metrics", "step": 1, "sum": 6.0, "rank": {}{}}}'
     assert metrics == [
-        [f'{{"rsctl": "metrics", "step": 1, "sum": 6.0, "rank": {rank}}}' for rank in ranks]
-        for ranks in ((0,), (1, 2))
+        [of_rank.format(0, "")],
+        [of_rank.format(1 + n, f', "rsctl_rank": "worker-1/{n}"') for n in range(2)],
     ]
     exits = sorted((line for node in nodes for line in node.lines("exit")), key=by_time)
     del exits[0]["time"]

@@ -11,6 +11,7 @@ from rsctl.runs.step_times import reported_steps
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.events import Failure, LogEvent, now
 from rsctl.stream.metrics import MetricReader, MetricSpec
+from rsctl.stream.rank_marks import take_mark, without_marks
 
 
 class OutputScanner:
@@ -51,7 +52,8 @@ class OutputScanner:
     def _candidates(self, replica: str, lines: bytes) -> list[LogEvent]:
         """The lines, if any of them may hold metrics, findings or exits; mostly none does."""
         text = lines.decode(errors="backslashreplace")
-        if not self._reader.may_hold_metrics(text):
+        if not self._reader.may_hold_metrics(without_marks(text)):
             return []
         time = now()
-        return [LogEvent(time, replica, "", "stdout", line) for line in text.split("\n")]
+        read = [take_mark(replica, line) for line in text.split("\n")]
+        return [LogEvent(time, replica, "", "stdout", line, rank) for rank, line in read]

@@ -8,7 +8,9 @@ from shutil import which
 from typing import Any, Optional
 
 from rsctl.findings import Finding, error, note
+from rsctl.image.events import Show
 from rsctl.installation import install_command
+from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
@@ -18,7 +20,9 @@ from rsctl.targets.launch_command import launch_arguments, user_command
 from rsctl.targets.local import rendering
 from rsctl.targets.local.info import PROCESS
 from rsctl.targets.local.inputs import disk_findings, input_plans
+from rsctl.targets.local.other_python import path_findings, probe, python_env, write_runtime
 from rsctl.targets.local.oversubscription import oversubscription
+from rsctl.targets.local.source_copy import copy_source, working_directory
 from rsctl.targets.local.target import LocalTarget
 from rsctl.targets.roles import role_job
 
@@ -55,6 +59,7 @@ class ProcessTarget(LocalTarget):
             env=_script_env(chief_job(job), run, share),
             request={"commands": commands},
             findings=[
+                *path_findings(job),
                 *rendering.share_findings(job, share),
                 *rendering.comm_findings(job, share),
                 *_mpi_findings(job),
@@ -74,8 +79,8 @@ class ProcessTarget(LocalTarget):
             "replica": f"worker-{index}",
             "role": "worker",
             "argv": self._argv(own, run, share.ranks[index]),
-            "cwd": str(job.image.source or run_directory(run) / f"worker-{index}"),
-            "env": self._visible(share.gpus[index]) | env,
+            "cwd": working_directory(job, run, f"worker-{index}"),
+            "env": self._visible(share.gpus[index]) | env | python_env(own, run),
         }
 
     def _of_role(
@@ -87,10 +92,11 @@ class ProcessTarget(LocalTarget):
             "replica": f"{role}-{index}",
             "role": role,
             "argv": self._argv(own, run, 1),
-            "cwd": str(job.image.source or run_directory(run) / f"{role}-{index}"),
+            "cwd": working_directory(job, run, f"{role}-{index}"),
             "env": self._visible(share.role_gpus[role][index])
             | env
-            | self._place(job, run, role, index),
+            | self._place(job, run, role, index)
+            | python_env(own, run),
         }
 
     def _visible(self, gpus: tuple[int, ...]) -> dict[str, Optional[str]]:
@@ -104,7 +110,11 @@ class ProcessTarget(LocalTarget):
             "role": "reducer",
             "argv": self._argv(job, run, share.ranks[-1]),
             "cwd": str(run_directory(run) / f"reducer-{index}"),
-            "env": {**rendering.reducer_env(job), **self._place(job, run, "reducer", index)},
+            "env": {
+                **rendering.reducer_env(job),
+                **self._place(job, run, "reducer", index),
+                **python_env(job, run),
+            },
         }
 
     def _place(self, job: Job, run: str, role: str, index: int) -> dict[str, Optional[str]]:
@@ -121,9 +131,21 @@ class ProcessTarget(LocalTarget):
     def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
         if job.run.launcher == "none":
             return user_command(job)
-        launch = [self.host.python, "-m", "rsctl.runtime.launch"]
+        launch = [self._python(job), "-m", "rsctl.runtime.launch"]
         inputs = input_plans(job, run, self.info.name)
         return launch + launch_arguments(job, ranks, inputs=inputs)
+
+    def _python(self, job: Job) -> str:
+        return str(job.targets.process.python or self.host.python)
+
+    def prepare(self, submission: Submission, show: Show) -> None:
+        """See LocalTarget.prepare; the run's folder may get rsctl's runtime and the source."""
+        super().prepare(submission, show)
+        try:
+            write_runtime(submission.job, submission.plan.run)
+            copy_source(submission.job, submission.plan.run)
+        except OSError as problem:
+            raise unwritable(run_directory(submission.plan.run), problem) from None
 
     def results(self, plan: Mapping[str, Any]) -> dict[str, str]:
         """See Target.results."""
@@ -139,12 +161,15 @@ class ProcessTarget(LocalTarget):
             message = "launcher mpi needs Open MPI's mpirun, which this machine does not have"
             remedy = "install openmpi-bin, or use target compose with image.apt: [openmpi-bin]"
             return [error("mpirun", message, remedy, "run.launcher")]
+        if submission.job.targets.process.python is not None and submission.job.run.is_launched:
+            return probe(submission.job)
         if submission.job.run.launcher == "torchrun" and find_spec("torch") is None:
             return [
                 error(
                     "torch",
                     f"launcher torchrun needs torch, which {self.host.python} does not have",
-                    f"{install_command('local')}, or use run.launcher: once",
+                    f"{install_command('local')}, name another environment's interpreter in "
+                    "targets.process.python, or use run.launcher: once",
                     "run.launcher",
                 )
             ]

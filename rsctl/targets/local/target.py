@@ -240,6 +240,7 @@ def _description(submission: Submission) -> RunDescription:
         timeout=float(job.limits.timeout) if job.limits.timeout else None,
         retries=job.limits.most_restarts or 0,
         metrics=metric_specs(job),
+        source=str(job.image.source) if job.image.source else None,
         may_lose_reducers=job.comm.on_reducer_loss == "fallback",
         copies=copies(job, plan.target),
         roles={name: role.ends for name, role in job.roles.items()},

@@ -14,6 +14,7 @@ from rsctl.runs.store import Run
 from rsctl.runs.versions import reported_versions
 from rsctl.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.stream.metrics import MetricReader
+from rsctl.stream.rank_marks import take_mark
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
@@ -96,7 +97,8 @@ class LogCollector:
         if line.replica is None:
             self._record_service_message(line)
             return None
-        event = LogEvent(line.time, line.replica, line.id, line.stream, line.text)
+        rank, text = take_mark(line.replica, line.text)
+        event = LogEvent(line.time, line.replica, line.id, line.stream, text, rank)
         if self._attempts.examine(event):
             self._poll_now()
         if line.replica not in self._progress.running:

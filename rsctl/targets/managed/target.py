@@ -254,6 +254,7 @@ def _description(submission: Submission, restarts: RestartLimit | None) -> RunDe
         request=plan.request,
         replicas=list(dict.fromkeys(name for p in plans for name in replica_names(p.pools))),
         metrics=metric_specs(job),
+        source=str(job.image.source) if job.image.source else None,
         queue=float(job.limits.queue) if job.limits.queue else None,
         restarts=restarts,
         cost=_cost_limit(plan),

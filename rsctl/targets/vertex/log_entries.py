@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
+from rsctl.runtime.rank_marks import JSON_KEY
 from rsctl.stream.events import Stream
+from rsctl.stream.rank_marks import with_mark
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
 from rsctl.targets.vertex.worker_pools import Roles, replica_of
@@ -58,16 +60,24 @@ def _text(entry: dict[str, Any]) -> tuple[str, bool]:
     """What was printed, and whether it was one of the runtime's own lines of JSON."""
     payload = entry.get("jsonPayload")
     if isinstance(payload, dict):
-        if isinstance(payload.get("rsctl"), str):
-            return _runtime_line(payload, str(entry.get("severity") or "")), True
-        message = payload.get("message")
-        if isinstance(message, str) and payload.keys() <= _AGENT_FIELDS:
-            return message, False
-        return json.dumps(payload), False
+        rank = payload.get(JSON_KEY)
+        if isinstance(rank, str):
+            payload = {key: value for key, value in payload.items() if key != JSON_KEY}
+        text, is_runtime = _payload_text(payload, str(entry.get("severity") or ""))
+        return with_mark(rank, text) if isinstance(rank, str) else text, is_runtime
     if isinstance(entry.get("textPayload"), str):
         return str(entry["textPayload"]), False
     other = entry.get("protoPayload", payload)
     return (json.dumps(other) if other is not None else ""), False
+
+
+def _payload_text(payload: dict[str, Any], severity: str) -> tuple[str, bool]:
+    if isinstance(payload.get("rsctl"), str):
+        return _runtime_line(payload, severity), True
+    message = payload.get("message")
+    if isinstance(message, str) and payload.keys() <= _AGENT_FIELDS:
+        return message, False
+    return json.dumps(payload), False
 
 
 def _runtime_line(payload: dict[str, Any], severity: str) -> str:

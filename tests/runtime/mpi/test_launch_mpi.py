@@ -87,7 +87,10 @@ def start(
 def test_ranks_run_on_all_nodes_with_the_variables_that_torchrun_sets(start: Start) -> None:
     other, chief = start(SHOW)
     assert (chief.wait(), other.wait()) == (0, 0), chief.err + other.err
-    assert sorted(chief.out.splitlines()) == ["0 2 0 1 worker-0", "1 2 0 1 worker-1"]
+    assert sorted(chief.marked_out.splitlines()) == [
+        "[worker-0/0] 0 2 0 1 worker-0",
+        "[worker-1/0] 1 2 0 1 worker-1",
+    ]
     assert other.out == ""
 
 
@@ -97,7 +100,7 @@ def test_a_failed_rank_is_reported_with_its_own_replica(start: Start) -> None:
     other, chief = start(failing, RSCTL_TARGET="compose")
     assert chief.wait() == 7, chief.err
     *before, report = chief.err.splitlines()
-    assert before == ["Traceback", "step  9%"]
+    assert before == ["[worker-1/0] Traceback", "[worker-1/0] step  9%"]
     failure = json.loads(report)
     del failure["time"]
     (announced,) = other.lines("exits")

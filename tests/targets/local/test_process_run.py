@@ -280,3 +280,44 @@ def test_arguments_name_only_what_there_is(rsctl: Rsctl) -> None:
     done = rsctl("validate", job)
     assert done.exit_code == 2
     assert "run.args: {inputs.a} names no input; there are none" in done.stderr
+
+
+def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(
+    rsctl: Rsctl, tmp_path: Path
+) -> None:
+    """Values that begin a line are read as they are, and the failed rank's own lines are shown."""
+    script = (
+        "import os, sys, time\n"
+        "rank = os.environ['RANK']\n"
+        "for part in ('loss=', '0.' + rank, '5\\n'):\n"
+        "    os.write(1, part.encode())\n"
+        "os.write(2, b'Traceback (most recent call last):\\nValueError: of ' + rank.encode())\n"
+        "if rank == '1':\n"
+        "    sys.exit(3)\n"
+        "time.sleep(100)\n"
+    )
+    (tmp_path / "train.py").write_text(script)
+    job = rsctl.write_job(
+        run={"script": "train.py"},
+        image={"source": str(tmp_path)},
+        workers={"count": 1, "processes": 2},
+        metrics={"loss": {"regex": r"^loss=([\d.]+)$"}},
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 1, done.stderr
+    logs = rsctl("logs", "@last", "--grep", "loss|Error").stdout.splitlines()
+    assert sorted(logs) == [
+        "worker-0/0 | ValueError: of 0",
+        "worker-0/0 | loss=0.05",
+        "worker-0/1 | ValueError: of 1",
+        "worker-0/1 | loss=0.15",
+    ]
+    only = rsctl("logs", "@last", "--replica", "worker-0/0", "--grep", "loss", "-o", "json")
+    [line] = only.events
+    assert (line["replica"], line["rank"], line["text"]) == ("worker-0", "worker-0/0", "loss=0.05")
+    values = [event["value"] for event in rsctl("metrics", "@last", "-o", "json").events]
+    assert sorted(values) == [0.05, 0.15]
+    lines = rsctl.status("@last")["first_failure"]["lines"]
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "ValueError: of 1" in lines
+    assert not any(line.endswith("of 0") for line in lines)

@@ -1,0 +1,43 @@
+"""Reads which rank wrote a line, where several share a replica's log; see runtime/rank_marks.py."""
+
+from __future__ import annotations
+
+import re
+
+from rsctl.runtime.rank_marks import JSON_KEY
+
+_BEGINS = "["
+_MARK = re.compile(r"\[(worker-[0-9]{1,5}/[0-9]{1,4})\](?: |$)")
+_KEY = f', "{JSON_KEY}": "'
+_JSON_MARK = re.compile(_KEY + r'(worker-[0-9]{1,5}/[0-9]{1,4})"\}$')
+
+
+def take_mark(replica: str, text: str) -> tuple[str | None, str]:
+    """The rank that wrote a line of a replica's log, such as `worker-0/3`, and the line itself.
+
+    None where no rank is named. The chief's log has what mpirun brings from all workers; in other
+    logs only the replica's own ranks count.
+    """
+    if text.startswith(_BEGINS):
+        found = _MARK.match(text)
+        line = text[found.end() :] if found else text
+    elif text.startswith("{") and _KEY in text:
+        found = _JSON_MARK.search(text)
+        line = text[: found.start()] + "}" if found else text
+    else:
+        return None, text
+    if found is None or (replica != "worker-0" and found[1].partition("/")[0] != replica):
+        return None, text
+    return found[1], line
+
+
+def with_mark(rank: str, text: str) -> str:
+    """The line with its mark, as `take_mark` reads it."""
+    return f"[{rank}] {text}"
+
+
+def without_marks(lines: str) -> str:
+    """Lines, or the states of a progress bar, without the marks that stand at their beginning."""
+    if f"{_BEGINS}worker-" in lines:
+        lines = re.sub(rf"(?m)^{_MARK.pattern}", "", lines)
+    return lines

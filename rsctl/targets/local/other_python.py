@@ -1,0 +1,101 @@
+"""Processes under another environment's Python, which has nothing of rsctl and keeps it so.
+
+rsctl's runtime, which needs the standard library only, lies in the run's folder and is found by
+PYTHONPATH; nothing else of rsctl's own environment is visible to the job.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+from rsctl.findings import Finding, error
+from rsctl.image.runtime_files import runtime_entries
+from rsctl.runs.environment import own_environment
+from rsctl.runs.home import run_directory
+from rsctl.spec.job import Job
+from rsctl.targets.variables import user_env
+
+_FOLDER = "runtime"
+_KEY = "targets.process.python"
+_OLDEST = (3, 10)
+_SECONDS = 60.0
+_PROBE = """\
+import importlib.util, sys
+print(*sys.version_info[:2], importlib.util.find_spec("torch") is not None)
+"""
+
+
+def python_env(job: Job, run: str) -> dict[str, Optional[str]]:
+    """The variables by which a job's processes run under its own Python; none without one.
+
+    That Python's programs come first in PATH, so that `python` is the same one in a command.
+    """
+    python = job.targets.process.python
+    if python is None:
+        return {}
+    own = user_env(job)
+    path = own.get("PATH") or os.environ.get("PATH", os.defpath)
+    env: dict[str, Optional[str]] = {"PATH": f"{Path(python).parent}:{path}"}
+    if job.run.is_launched:
+        inherited = own.get("PYTHONPATH") or os.environ.get("PYTHONPATH")
+        folders = [str(run_directory(run) / _FOLDER), inherited]
+        env["PYTHONPATH"] = ":".join(folder for folder in folders if folder)
+    return env
+
+
+def write_runtime(job: Job, run: str) -> None:
+    """Write what the job's own Python runs of rsctl into the run's folder. Raises OSError."""
+    if job.targets.process.python is None or not job.run.is_launched:
+        return
+    folder = run_directory(run) / _FOLDER
+    for entry in runtime_entries(""):
+        path = folder / entry.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with entry.open() as content, path.open("wb") as file:
+            shutil.copyfileobj(content, file)
+
+
+def path_findings(job: Job) -> Iterator[Finding]:
+    """Whether the job's own Python is there, as far as a look at the file shows."""
+    python = job.targets.process.python
+    if python is None or (os.path.isfile(python) and os.access(python, os.X_OK)):
+        return
+    inside = Path(python) / "bin" / "python"
+    remedy = "name an interpreter, such as .venv/bin/python"
+    if inside.is_file():
+        remedy = f"name the interpreter in it: {inside}"
+    yield error("python", f"{python} is not a program", remedy, _KEY)
+
+
+def probe(job: Job) -> list[Finding]:
+    """Whether the job's own Python runs, is new enough, and has torch if torchrun is to start."""
+    python = str(job.targets.process.python)
+    try:
+        said = subprocess.run(
+            [python, "-c", _PROBE],
+            cwd=job.image.source,
+            env=own_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=True,
+        ).stdout.split()
+        version, has_torch = (int(said[0]), int(said[1])), said[2] == "True"
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as problem:
+        message = f"{python} does not run as a Python: {str(problem)[:200]}"
+        return [error("python", message, "name an interpreter, such as .venv/bin/python", _KEY)]
+    if version < _OLDEST:
+        message = f"{python} is Python {version[0]}.{version[1]}; the launcher needs 3.10 or newer"
+        return [error("python", message, "name a newer one, or use target compose", _KEY)]
+    if job.run.launcher == "torchrun" and not has_torch:
+        message = f"launcher torchrun needs torch, which {python} does not have"
+        remedy = f"{python} -m pip install torch, or use run.launcher: once"
+        return [error("torch", message, remedy, "run.launcher")]
+    return []

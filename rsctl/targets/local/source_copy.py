@@ -1,0 +1,40 @@
+"""A copy of a job's source in the run's folder, for what its script writes beside itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from rsctl.image.context import source_entries
+from rsctl.runs.home import run_directory
+from rsctl.spec.job import Job
+
+_FOLDER = "source"
+
+
+def working_directory(job: Job, run: str, replica: str) -> str:
+    """Where a replica of a job's own program runs."""
+    if not job.image.source:
+        return str(run_directory(run) / replica)
+    if job.targets.process.workdir == "copy":
+        return str(run_directory(run) / _FOLDER)
+    return str(job.image.source)
+
+
+def copy_source(job: Job, run: str) -> None:
+    """Copy what an image would get of the source, where the job asks for it. Raises OSError."""
+    if not job.image.source or job.targets.process.workdir != "copy":
+        return
+    folder = run_directory(run) / _FOLDER
+    entries, _ = source_entries(Path(job.image.source), "")
+    for entry in entries:
+        path = folder / entry.name
+        if entry.link is not None:
+            path.symlink_to(entry.link)
+        elif entry.path is None:
+            path.mkdir(parents=True, exist_ok=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(entry.path, path)
+            os.chmod(path, 0o755 if entry.executable else 0o644)

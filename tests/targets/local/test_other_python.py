@@ -1,0 +1,105 @@
+"""Target process under another environment's Python, which has nothing of rsctl."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..conftest import Rsctl
+
+SHOW = (
+    "import importlib.util as u, os, shutil, sys\n"
+    "from rsctl.runtime import log_metrics\n"
+    "log_metrics(step=1, loss=0.5)\n"
+    "print('prefix', os.path.realpath(sys.prefix), flush=True)\n"
+    "print('python', shutil.which('python'), flush=True)\n"
+    "print('others', *filter(u.find_spec, ('msgspec', 'torch', 'typer')), '.', flush=True)\n"
+)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment without packages."""
+    folder = tmp_path_factory.mktemp("other") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path) for path in folder.rglob("*"))
+
+
+def test_a_job_runs_under_another_environments_python(
+    rsctl: Rsctl, tmp_path: Path, other: Path
+) -> None:
+    (tmp_path / "train.py").write_text(SHOW)
+    before = files(other)
+    job = rsctl.write_job(
+        run={"script": "train.py", "launcher": "once"},
+        image={"source": str(tmp_path)},
+        targets={"process": {"python": str(other / "bin" / "python")}},
+        metrics={"loss": {"goal": "min"}},
+        workers={"count": 2},
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 0, done.stderr
+    shown = {line.partition(" | ")[2] for line in done.stdout.splitlines()}
+    assert shown == {
+        "step 1  loss=0.5",
+        f"prefix {other.resolve()}",
+        f"python {other}/bin/python",
+        "others .",
+    }
+    assert files(other) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "name the interpreter in it: {other}/bin/python"),
+        ("bin/nothing", "is not a program"),
+        ("pyvenv.cfg", "is not a program"),
+    ],
+)
+def test_what_is_not_an_interpreter_is_an_error_of_the_plan(
+    rsctl: Rsctl, other: Path, path: str, message: str
+) -> None:
+    job = rsctl.write_job(bash="true", targets={"process": {"python": str(other / path)}})
+    done = rsctl("plan", job)
+    assert done.exit_code == 2
+    assert message.format(other=other) in done.stderr
+    assert "targets.process.python" in done.stderr
+
+
+def test_torchrun_needs_torch_where_the_job_runs(rsctl: Rsctl, tmp_path: Path, other: Path) -> None:
+    (tmp_path / "train.py").touch()
+    python = other / "bin" / "python"
+    job = rsctl.write_job(
+        run={"script": "train.py"},
+        image={"source": str(tmp_path)},
+        targets={"process": {"python": str(python)}},
+    )
+    done = rsctl("submit", job)
+    assert done.exit_code == 3
+    assert f"launcher torchrun needs torch, which {python} does not have" in done.stderr
+
+
+def test_a_copy_of_the_source_leaves_nothing_for_the_next_run(rsctl: Rsctl, tmp_path: Path) -> None:
+    """A script that resumes from a snapshot beside itself begins anew in every run."""
+    source = tmp_path / "code"
+    source.mkdir()
+    (source / "latest").symlink_to("train.sh")
+    (source / "train.sh").write_text("[ -e snapshot.pt ] && echo resumed || echo fresh\n")
+    command = ["bash", "-c", "sh latest; [ $RSCTL_REPLICA = worker-0 ] && touch snapshot.pt; true"]
+    of = {"run": {"command": command, "launcher": "once"}, "image": {"source": str(source)}}
+    copied = rsctl.write_job(**of, targets={"process": {"workdir": "copy"}})
+    for _ in range(2):
+        done = rsctl("submit", copied)
+        assert (done.exit_code, done.stdout) == (0, "worker-0 | fresh\n"), done.stderr
+    assert sorted(path.name for path in source.iterdir()) == ["latest", "train.sh"]
+    in_place = rsctl.write_job(**of)
+    said = [rsctl("submit", in_place).stdout for _ in range(2)]
+    assert said == ["worker-0 | fresh\n", "worker-0 | resumed\n"]
