@@ -20,7 +20,6 @@ from rsctl.targets.base import Pool
 Cell = dict[str, Any]
 """The values of one cell of a matrix by key path; empty where there is no matrix."""
 
-_LOCAL = ("process", "compose")
 _OF_THE_MACHINE = ("cpu", "cores", "gpu")
 _RUNS_OWN_ENV = ("RSCTL_OUTPUT_DIR", "RSCTL_CHECKPOINT_DIR", "RSCTL_RUN", "RSCTL_CLUSTER")
 _SECRET = "(secret)"  # noqa: S105
@@ -101,12 +100,10 @@ def run_print(store: Store, run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})
     fixed = {"target": run.target, **_pools(run.plan), **_arguments(run.plan)}
     shown: dict[str, Any] = {}
-    if run.target in _LOCAL:
-        machine = [versions[name] for name in _OF_THE_MACHINE if name in versions]
-        if machine:
-            fixed["machine"] = _machine(versions)
-    else:
-        shown |= {name: versions[name] for name in _OF_THE_MACHINE if name in versions}
+    workers = [of for name, of in replicas.items() if name.startswith("worker-")] or [versions]
+    machines = sorted({_machine(of) for of in workers} - {""})
+    if machines:
+        fixed["machine"] = " and ".join(machines)
     others = {n: v for n, v in versions.items() if n not in _OF_THE_MACHINE}
     image: Mapping[str, Any] = run.plan.get("image") or {}
     shown |= {**others, "image": image.get("tag"), "transport": image.get("transport")}
@@ -122,7 +119,9 @@ def merged(prints: Iterable[dict[str, Any]]) -> dict[str, Any]:
             known = values.setdefault(name, [])
             if value not in known:
                 known.append(value)
-    return {n: v[0] if len(v) == 1 else " | ".join(map(_text, v)) for n, v in values.items()}
+    return {
+        n: v[0] if len(v) == 1 else " | ".join(sorted(map(_text, v))) for n, v in values.items()
+    }
 
 
 def definitions(specs: Mapping[str, MetricSpec]) -> dict[str, dict[str, Any]]:

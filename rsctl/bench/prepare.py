@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from rsctl.bench.inputs import code_digest, packages_digest, source_digest
 from rsctl.bench.records import Bench, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.context import source_entries
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
 from rsctl.spec.document import Document, cells_of, read
@@ -22,8 +22,6 @@ from rsctl.spec.matrix import plain
 from rsctl.stream.events import now
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission, Target, metric_specs
-
-_CODE = (".py", ".sh")
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,17 @@ class BenchCell:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """The cells of a job file with their plans: a bench before anything of it is recorded."""
+    """The cells of a job file with their plans: a bench before anything of it is recorded.
+
+    `inputs` is a digest of the source and the packages that runs without an image use.
+    """
 
     document: Document
     settings: tuple[str, ...]
     target: Target
     cells: list[BenchCell]
     findings: list[Finding]
+    inputs: str = ""
 
     @property
     def job(self) -> Job:
@@ -61,7 +63,8 @@ class BenchPlan:
     @property
     def definition(self) -> str:
         """A digest of the measurement: benches that share it can be one."""
-        text = "\n".join([self.target.info.name, *(cell.digest for cell in self.cells)])
+        digests = [cell.digest for cell in self.cells]
+        text = "\n".join([self.target.info.name, *digests, self.inputs])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def new_bench(self, repeat: int) -> Bench:
@@ -107,7 +110,9 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
-    return BenchPlan(document, settings, chosen, cells, findings)
+    sources = {cell.submission.job.image.source: cell.submission for cell in cells}
+    inputs = "".join(_inputs_of(submission, document) for submission in sources.values())
+    return BenchPlan(document, settings, chosen, cells, findings, inputs)
 
 
 def reopen(bench: Bench) -> BenchPlan:
@@ -138,7 +143,10 @@ def plan_confirmation(
 
 
 def digest_of(submission: Submission) -> str:
-    """A digest of a plan but for the id of its run; where there is no image, of the code too."""
+    """A digest of a plan but for the id of its run; where there is no image, of the code too.
+
+    It is compared before each run: what runs write beside the code may change in between.
+    """
     plan, job = submission.plan, submission.job
     shown: dict[str, Any] = {**msgspec.to_builtins(plan), "findings": [], "image": plan.image.tag}
     for name in ("tracking", "cost"):  # where figures go and what they cost does not change them
@@ -148,19 +156,25 @@ def digest_of(submission: Submission) -> str:
     text = msgspec.json.encode(shown, order="sorted", enc_hook=str).replace(
         plan.run.encode(), b"RUN"
     )
-    code = "" if plan.image.tag else _code_digest(job)
+    source = _source_of(submission)
+    code = code_digest(source, job.run.script) if source else ""
     return hashlib.sha256(text + code.encode()).hexdigest()
 
 
-def _code_digest(job: Job) -> str:
-    """A digest of the source folder's Python and shell files, which run as they are."""
-    source = job.image.source
-    if not source or not Path(source).is_dir():
+def _source_of(submission: Submission) -> Path | None:
+    """The source folder, where the runs read it itself and no image has a copy of it."""
+    source = submission.job.image.source
+    if submission.plan.image.tag or not source or not Path(source).is_dir():
+        return None
+    return Path(source)
+
+
+def _inputs_of(submission: Submission, document: Document) -> str:
+    """A digest of all that runs without an image read, whoever may have changed it since."""
+    source, job = _source_of(submission), submission.job
+    if source is None:
         return ""
-    total = hashlib.sha256()
-    entries, _ = source_entries(Path(source), "")
-    for entry in entries:
-        if entry.path and (entry.name.endswith(_CODE) or entry.name == job.run.script):
-            total.update(f"{entry.name}\0{entry.kind}\0".encode(errors="replace"))
-            total.update(hashlib.sha256(entry.path.read_bytes()).digest())
-    return total.hexdigest()
+    own = [Path(document.path)]
+    if job.gate and job.gate.baseline:
+        own.append(Path(document.folder, job.gate.baseline))
+    return source_digest(source, own) + packages_digest(job.targets.process.python)

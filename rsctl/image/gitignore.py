@@ -51,7 +51,7 @@ class Gitignore:
 
     def __init__(self, source: Path) -> None:
         self._source = source
-        self._top, self._prefix = _work_tree(source)
+        self._top, self._prefix = work_tree_of(source)
         self._begins = ""  # the folder whose rules are the first that count
         self._rules: dict[str, list[_Rule]] = {}
         self._ignored: set[str] = set()
@@ -100,7 +100,7 @@ def _parents(path: str) -> list[str]:
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)] + [""]
 
 
-def _work_tree(source: Path) -> tuple[Path | None, str]:
+def work_tree_of(source: Path) -> tuple[Path | None, str]:
     """The work tree that a folder belongs to, None without one, and the folder's path in it."""
     whole = Path(os.path.realpath(source))
     for folder in (whole, *whole.parents):

@@ -1,0 +1,79 @@
+"""The inputs of a bench without an image: files of its source folder and installed packages.
+
+Runs on target process work in the source folder itself and may write there, so a file counts only
+if it is an input: what git tracks or, without git, what has the name of code or of a configuration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from rsctl.image.context import Context, Entry, source_entries
+from rsctl.image.dockerignore import Dockerignore
+from rsctl.image.git_index import tracked_files
+from rsctl.image.gitignore import work_tree_of
+
+_CODE = (".py", ".sh", ".so", ".pyd")
+_CONFIGURATION = (".cfg", ".ini", ".json", ".toml", ".txt", ".yaml", ".yml")
+_PACKAGES = ("site-packages", "dist-packages")
+_METADATA = (".dist-info", ".egg-info")
+
+
+def code_digest(source: Path, script: str | None) -> str:
+    """A digest of the code in a source folder, and of its script. Raises OSError."""
+    return _digest(source, lambda name: name.endswith(_CODE) or name == script)
+
+
+def source_digest(source: Path, ignored: Collection[Path] = ()) -> str:
+    """A digest of the inputs in a source folder, less the files of `ignored`. Raises OSError.
+
+    In a repository these are the files that git tracks, as they are now, and code. Elsewhere they
+    are code and configurations. What `.dockerignore` excludes does not count.
+    """
+    tree, prefix = work_tree_of(source)
+    tracked = tracked_files(tree) if tree else frozenset()
+    inside = f"{prefix}/" if prefix else ""
+    has_tracked = any(name.startswith(inside) for name in tracked)
+    without = {os.path.realpath(path) for path in ignored}
+
+    def is_input(name: str) -> bool:
+        if os.path.realpath(source / name) in without:
+            return False
+        known = inside + name in tracked if has_tracked else name.endswith(_CONFIGURATION)
+        return known or name.endswith(_CODE)
+
+    return _digest(source, is_input)
+
+
+def packages_digest(python: Path | None = None) -> str:
+    """A digest of the packages that a Python has, by name and version.
+
+    `python` is an interpreter of a virtual environment; None is the one that runs this.
+    """
+    if python is None:
+        folders: Iterable[Path] = [Path(folder) for folder in sys.path]
+    else:
+        folders = python.parent.parent.glob("lib*/python*/*")
+    found = {
+        name
+        for folder in folders
+        if folder.name in _PACKAGES and folder.is_dir()
+        for name in os.listdir(folder)
+        if name.endswith(_METADATA)
+    }
+    return hashlib.sha256("\n".join(sorted(found)).encode(errors="surrogateescape")).hexdigest()
+
+
+def _digest(source: Path, is_input: Callable[[str], bool]) -> str:
+    entries, _ = source_entries(source, "", Dockerignore.of(source))
+    return Context(
+        [entry for entry in entries if _is_file(entry) and is_input(entry.name)]
+    ).digest()
+
+
+def _is_file(entry: Entry) -> bool:
+    return entry.path is not None or entry.link is not None

@@ -1,0 +1,92 @@
+"""What makes a bench without an image another one: its source and its packages."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rsctl.bench.inputs import code_digest, packages_digest, source_digest
+
+FILES = {"train.py": "print()", "config.json": "{}", "ops.so": "1", "train.log": "", "job.yaml": ""}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A source folder outside of any repository."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def git(source: Path, *arguments: str) -> None:
+    """Run git there."""
+    subprocess.run(["git", "-C", source, *arguments], check=True, capture_output=True)
+
+
+def changes(source: Path, digest: Callable[[], str]) -> list[str]:
+    """The files of which another content gives another digest."""
+    found = []
+    for name, text in FILES.items():
+        before = digest()
+        (source / name).write_text(f"{text} ")
+        found += [name] if digest() != before else []
+        (source / name).write_text(text)
+        assert digest() == before
+    return found
+
+
+def test_without_git_code_and_configurations_count(source: Path) -> None:
+    def digest() -> str:
+        return source_digest(source, [source / "job.yaml"])
+
+    assert changes(source, digest) == ["train.py", "config.json", "ops.so"]
+    (source / "results.csv").write_text("what a run wrote")
+    assert changes(source, digest) == ["train.py", "config.json", "ops.so"]
+
+
+def test_with_git_tracked_files_and_code_count(source: Path) -> None:
+    git(source, "init", "-q")
+    git(source, "add", "train.py", "train.log", "job.yaml")
+    found = changes(source, lambda: source_digest(source, [source / "job.yaml"]))
+    assert found == ["train.py", "ops.so", "train.log"]
+
+
+def test_a_folder_of_a_repository(source: Path) -> None:
+    inner = source / "inner"
+    inner.mkdir()
+    for name, text in FILES.items():
+        (inner / name).write_text(text)
+    git(source, "init", "-q")
+    git(source, "add", "inner/config.json")
+    assert changes(inner, lambda: source_digest(inner)) == ["train.py", "config.json", "ops.so"]
+
+
+def test_a_file_that_git_ignores_counts_if_it_is_code(source: Path) -> None:
+    (source / ".gitignore").write_text("*\n")
+    git(source, "init", "-q")
+    git(source, "add", "-f", "train.py")
+    assert changes(source, lambda: source_digest(source)) == ["train.py", "ops.so"]
+
+
+def test_the_code_alone(source: Path) -> None:
+    assert changes(source, lambda: code_digest(source, "train.log")) == [
+        "train.py",
+        "ops.so",
+        "train.log",
+    ]
+
+
+def test_the_packages_of_an_environment(tmp_path: Path) -> None:
+    packages = tmp_path / "venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    python = tmp_path / "venv/bin/python"
+    (packages / "torch-2.8.0.dist-info").mkdir()
+    before = packages_digest(python)
+    (packages / "torch").mkdir()
+    assert packages_digest(python) == before
+    (packages / "torch-2.8.0.dist-info").rename(packages / "torch-2.9.0.dist-info")
+    assert packages_digest(python) != before
+    assert packages_digest() == packages_digest()
