@@ -291,7 +291,7 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     }
     assert {figures["count"] for figures in metrics.values()} == {1}
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
-    assert warned == "'out' is left out: it is no file, nor a link to one of these files"
+    assert warned == "'out' is left out: it is not a file, nor a link to something in here"
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()
 
 

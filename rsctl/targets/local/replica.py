@@ -18,6 +18,7 @@ GRACE_SECONDS = 5.0
 
 _CHUNK = 256 * 1024
 _REPORT = f'{STRUCTURED}exit"'.encode()
+_ANNOUNCEMENT = f'{STRUCTURED}exits"'.encode()
 
 
 class Replica:
@@ -31,6 +32,7 @@ class Replica:
         self._progress_bar = ProgressBarFile(log)
         self.stopped_at: str | None = None  # when the supervisor asked it to end
         self.killed = False  # by the supervisor
+        self._has_spoken = False
         self._selector = selector
         self.process = subprocess.Popen(
             command.argv,
@@ -60,6 +62,14 @@ class Replica:
             self._close_pipe(stream)
         if not data:
             return b""
+        if stream == "stdout" and not self._has_spoken:
+            self._has_spoken = True
+            line, _, rest = data.partition(b"\n")
+            if line.startswith(_ANNOUNCEMENT):  # for the supervisor alone, and for no log
+                return line + b"\n" + self._take_lines(stream, rest)
+        return self._take_lines(stream, data)
+
+    def _take_lines(self, stream: Stream, data: bytes) -> bytes:
         if stream == "stdout" and _REPORT in data:
             return self._take_report(data)
         return self._take(stream, data)

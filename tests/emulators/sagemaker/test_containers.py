@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -198,13 +199,14 @@ def test_a_script_trains_over_reducers(real: Account) -> None:
     assert ended["TrainingJobStatus"] == "Completed", (ended["FailureReason"], lines(real))
     said = lines(real)
     assert any("2 workers, 2 reducers" in line for line in said), said
-    named = {line for line in said if line.startswith('{"rsctl": "node"')}
-    assert named == {
-        '{"rsctl": "node", "replica": "worker-0", "host": "algo-1"}',
-        '{"rsctl": "node", "replica": "reducer-0", "host": "algo-2"}',
-        '{"rsctl": "node", "replica": "worker-1", "host": "algo-3"}',
-        '{"rsctl": "node", "replica": "reducer-1", "host": "algo-4"}',
+    named = [json.loads(line) for line in said if line.startswith('{"rsctl": "node"')]
+    assert {record["replica"]: record["host"] for record in named} == {
+        "worker-0": "algo-1",
+        "reducer-0": "algo-2",
+        "worker-1": "algo-3",
+        "reducer-1": "algo-4",
     }
+    assert len({record["lock"] for record in named}) == 4
 
 
 @pytest.mark.parametrize("kind", ["process"])

@@ -30,7 +30,7 @@ class FakeNodes(MemoryNodes):
         return _task(name)
 
     def find(self, task: str) -> Node | None:
-        return next((node for name, node in self.up.items() if _task(name) == task), None)
+        return next((node for name, node in list(self.up.items()) if _task(name) == task), None)
 
     def node(self, task: str) -> Node:
         """The node of a task, once it is up."""

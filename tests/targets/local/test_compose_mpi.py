@@ -46,10 +46,10 @@ def test_ranks_on_two_nodes_reduce_and_the_first_failure_has_its_replica(
     assert done.exit_code == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [
         "watch-0  | 1 node, rank",
-        "worker-0 | rank 0 of 4 on worker-0: 10",
-        "worker-0 | rank 1 of 4 on worker-0: 10",
-        "worker-0 | rank 2 of 4 on worker-1: 10",
-        "worker-0 | rank 3 of 4 on worker-1: 10",
+        "worker-0/0 | rank 0 of 4 on worker-0: 10",
+        "worker-0/1 | rank 1 of 4 on worker-0: 10",
+        "worker-1/0 | rank 2 of 4 on worker-1: 10",
+        "worker-1/1 | rank 3 of 4 on worker-1: 10",
     ]
     assert rsctl("submit", job, "-t", "compose", "--set", "run.env.FAILS=2").exit_code == 1
     failure = rsctl.status("@last")["first_failure"]

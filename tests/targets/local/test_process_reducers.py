@@ -73,7 +73,7 @@ def test_a_script_trains_over_reducers_as_it_is_and_by_tls_where_the_job_asks_fo
     done = rsctl("submit", job, **torch_forks)
     assert done.exit_code == 0, done.stderr
     assert (
-        "worker-0  | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "
+        "worker-0/0 | rsctl: gradients of DistributedDataParallel: 2 nodes of 2 workers "
         "(two levels), 2 reducers sum all of it, "
     ) in done.stdout
     assert " engine, TLS, buckets of 8 MB, compression none" in done.stdout

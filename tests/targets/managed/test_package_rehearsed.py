@@ -68,8 +68,9 @@ def test_an_image_without_python_is_reported(rsctl: Rsctl, tmp_path: Path) -> No
         run = {"command": ["train"], "launcher": "once"}
         done = rehearse(rsctl, "docker", image={"uri": image}, run=run)
         assert done.exit_code == 1
-        assert 'exec: "python3": executable file not found in $PATH' in "\n".join(
-            lines(done, "worker-0")
-        )
+        failure = done.events[-1]["first_failure"]
+        assert (failure["replica"], failure["exit_code"]) == ("worker-0", 128)
+        assert 'exec: "python3": executable file not found in $PATH' in "\n".join(failure["lines"])
+        assert [cause["code"] for cause in failure["causes"]] == ["python"]
     finally:
         subprocess.run(["docker", "image", "rm", "--force", image], capture_output=True)
