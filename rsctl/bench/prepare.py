@@ -177,4 +177,5 @@ def _inputs_of(submission: Submission, document: Document) -> str:
     own = [Path(document.path)]
     if job.gate and job.gate.baseline:
         own.append(Path(document.folder, job.gate.baseline))
-    return source_digest(source, own) + packages_digest(job.targets.process.python)
+    python = job.targets.process.python
+    return source_digest(source, own) + packages_digest(Path(python) if python else None)

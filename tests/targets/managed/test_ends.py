@@ -68,7 +68,6 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     [
         [EXIT],
         [EXIT.replace(', "key": "k"', "")],
-        [f'{{"rsctl": "exits", "lock": "{lock_of("k")}"}}', EXIT],
         [EXIT.replace('"key": "k"', '"key": null')],
         [EXIT.replace('"key": "k"', f'"key": "{lock_of("own")}"')],
         ['{"rsctl": "exit", "code": 0}'],
@@ -82,9 +81,19 @@ def test_what_the_job_itself_prints_is_no_report(
     if is_launched:
         node = NODE.replace(lock_of("k"), lock_of("own"))
         cloud.lines = [line(18, "worker-1", node)]
-    elif "exits" in printed[0]:
-        pytest.skip("a job without a launcher that imitates one, as documented")
     cloud.lines += [line(20 + n, "worker-1", text) for n, text in enumerate(printed)]
+    theirs = Failure(replica="worker-1", time=at(49), exit_code=9)
+    cloud.end(JobState.FAILED, failed=[theirs])
+    assert reported(followed(target, run))[-1] == "job failed (worker-1 failed with exit code 9)"
+
+
+def test_what_a_job_prints_after_its_launcher_is_no_announcement(
+    cloud: FakeCloud, target: FakeTarget, run: str
+) -> None:
+    """Without a launcher it would count, as docs/security.md says."""
+    own = NODE.replace(lock_of("k"), lock_of("own"))
+    imitated = f'{{"rsctl": "exits", "lock": "{lock_of("k")}"}}'
+    cloud.lines = [line(18 + n, "worker-1", text) for n, text in enumerate([own, imitated, EXIT])]
     theirs = Failure(replica="worker-1", time=at(49), exit_code=9)
     cloud.end(JobState.FAILED, failed=[theirs])
     assert reported(followed(target, run))[-1] == "job failed (worker-1 failed with exit code 9)"
