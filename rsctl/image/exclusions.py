@@ -74,7 +74,7 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|sw[op]|[0-9]+
 _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name))
 
 _TOKEN = (
-    rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}"
+    rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}(?:\.\w{9})?"
     rb"|api_org_[A-Za-z]{34}|xapp-\d-[\w-]{20,}|xoxe\.xox[bp]-[\w-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeoprs]-[\w-]{20,}"
     rb"|AIza[\w-]{35}|ya29\.[\w-]{20,})"
 )

@@ -84,10 +84,11 @@ def with_final_state(run: RunRecord) -> RunRecord:
     """The run with the final states that the store lacks, which a full disk may cause."""
     if run.state.is_final and all(replica.state.is_final for replica in run.replicas):
         return run
-    *replicas, ended = final_states(run.run) or [None]
-    if ended is None:
+    events = final_states(run.run)
+    if not events:
         return run
-    run = _with_replicas(run, [replica for replica in replicas if replica is not None])
+    *replicas, ended = events
+    run = _with_replicas(run, replicas)
     if run.state.is_final:
         return run
     return replace(
