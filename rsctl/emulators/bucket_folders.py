@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 _FOR_ALL = 0o777
@@ -45,29 +46,43 @@ class BucketFolders:
 
     def read(self, bucket: str, name: str) -> tuple[int, bytes] | None:
         """An object's generation and bytes, or None if it is not there."""
-        file = self._file(bucket, name)
-        if file is None or not file.is_file():
+        try:
+            file = self._file(bucket, name)
+            if file is None or not file.is_file():
+                return None
+            return file.stat().st_mtime_ns // 1000, file.read_bytes()
+        except OSError:  # such as a name that no file can have
             return None
-        return file.stat().st_mtime_ns // 1000, file.read_bytes()
 
     def write(self, bucket: str, name: str, content: bytes) -> int | None:
         """Have an object, at once or not at all; its generation, None if it cannot be a file."""
-        file = self._file(bucket, name)
-        if file is None or file.is_dir() or name.endswith("/"):
+        try:
+            file = self._file(bucket, name)
+            if file is None or file.is_dir() or name.endswith("/"):
+                return None
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self._replace(file, content)
+            return file.stat().st_mtime_ns // 1000
+        except OSError:
             return None
-        file.parent.mkdir(parents=True, exist_ok=True)
+
+    def _replace(self, file: Path, content: bytes) -> None:
         handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
-        with open(handle, "wb") as out:
-            out.write(content)
-        os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
-        os.replace(new, file)
-        return file.stat().st_mtime_ns // 1000
+        try:
+            with open(handle, "wb") as out:
+                out.write(content)
+            os.chmod(new, 0o666)  # noqa: S103 - for any user of a container
+            os.replace(new, file)
+        except BaseException:
+            os.unlink(new)
+            raise
 
     def remove(self, bucket: str, name: str) -> None:
         """Have an object no more."""
-        file = self._file(bucket, name)
-        if file is not None:
-            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            file = self._file(bucket, name)
+            if file is not None:
+                file.unlink(missing_ok=True)
 
     def _file(self, bucket: str, name: str) -> Path | None:
         """Where an object is, unless a name or a link that a container made leads elsewhere."""

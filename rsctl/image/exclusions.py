@@ -74,8 +74,8 @@ _BACKUP = re.compile(r"(?:~|\.(?:bak|backup|old|orig|save|copy|tmp|sw[op]|[0-9]+
 _FILES = ("credentials", *(name for name in _CREDENTIAL_NAMES if "/" not in name))
 
 _TOKEN = (
-    rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}"
-    rb"|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeprs]-[\w-]{20,}"
+    rb"(?:hf_[A-Za-z0-9]{30,}|gh[pousr]_[A-Za-z0-9]{30,}|github_pat_\w{40,}|glpat-[\w-]{20,}(?:\.\w{9})?"
+    rb"|api_org_[A-Za-z]{34}|xapp-\d-[\w-]{20,}|xoxe\.xox[bp]-[\w-]{20,}|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|dckr_pat_[\w-]{20,}|sk-[\w-]{32,}|xox[abeoprs]-[\w-]{20,}"
     rb"|AIza[\w-]{35}|ya29\.[\w-]{20,})"
 )
 _PRIVATE_KEY = (
@@ -85,13 +85,14 @@ _PRIVATE_KEY = (
 )
 _AWS_SECRET = (
     rb"(?i:secret_?access_?key)[\"']?\s*[=:]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
-    rb"|(?:AKIA|ASIA)[A-Z0-9]{16}[\"']?\s*[,;\t]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
+    rb"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}[\"']?\s*[,;\t]\s*[\"']?[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])"
 )
 _CONTENTS = {
     (b"PRIVATE KEY",): (_PRIVATE_KEY, "a private key"),
     (b"ecret",): (_AWS_SECRET, "a secret key of AWS"),
     (b"ECRET",): (_AWS_SECRET, "a secret key of AWS"),
     (b"AKIA",): (_AWS_SECRET, "a secret key of AWS"),
+    (b"ASIA",): (_AWS_SECRET, "a secret key of AWS"),
     (b'"service_account"', b'"private_key"'): (b"", "the key of a service account"),
     (b'"refresh_token"', b'"client_secret"'): (b"", "the log-in of a user"),
     (b'"auths"', b'"auth"'): (rb'"auth"\s*:\s*"[A-Za-z0-9+/=]{8,}"', "log-ins of registries"),
@@ -105,8 +106,14 @@ _CONTENTS = {
         "a token",
     ),
 }
-"""By texts that a file must have, its regular expression and what it then is. Forms are those that
-the issuers document; scanners such as gitleaks and detect-secrets know them too.
+"""By texts that a file must have, its regular expression and what it then is.
+
+Prefixes of tokens, and the form of an AWS access key id, agree with these rules of gitleaks
+(aws-access-token, gcp-api-key, github-*, gitlab-pat*, huggingface-*, npm-access-token,
+openai-api-key, private-key, pypi-upload-token, slack-*-token), which are under the MIT license:
+https://github.com/gitleaks/gitleaks/blob/b58d3f102cf3a2c84cb7f923d05c25c9b1aed84b/config/gitleaks.toml
+Lengths here are lower bounds, so that a longer token of an issuer is still found. The other rows
+have no such source: they follow the files that the programs themselves write.
 """
 
 

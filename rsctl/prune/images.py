@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from rsctl.atomic_file import open_regular
 from rsctl.bench.records import Bench
 from rsctl.image.built_images import BuiltImage
 from rsctl.prune.items import Limits
@@ -36,7 +37,9 @@ def _names_of_run(run: Run) -> Iterator[str]:
     yield from _texts(run.plan)
     for file in ("submission.json", "rehearsal.json"):
         try:
-            yield from _texts(msgspec.json.decode((run_directory(run.run) / file).read_bytes()))
+            with open_regular(run_directory(run.run) / file) as content:
+                known = msgspec.json.decode(content.read())
+            yield from _texts(known)
         except (OSError, msgspec.DecodeError):
             continue
 

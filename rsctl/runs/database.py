@@ -15,7 +15,7 @@ from rsctl.findings import ExitCode, error
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.home import private_file, private_folder
 from rsctl.runs.migrations import VERSION, migrate
-from rsctl.runs.store_errors import DiskFull, StoreError, is_full
+from rsctl.runs.store_errors import DiskFull, StoreError, is_at_limit, is_full
 
 BUSY_SECONDS = 30.0
 _LEAST_SHRUNK = 1 << 20  # bytes
@@ -145,9 +145,15 @@ class Database:
             why = str(problem)
             is_locked = isinstance(problem, sqlite3.OperationalError) and "locked" in why
             if is_full(problem, self.path):
-                raise self._unusable("its disk is full", "free some space", DiskFull) from None
+                raise self._full() from None
             remedy = "end the process that holds it" if is_locked else "move it away"
             raise self._unusable(why, remedy) from None
+
+    def _full(self) -> StoreError:
+        if is_at_limit(self.path):
+            why = "a file of it is as large as a limit of this process allows"
+            return self._unusable(why, "raise the limit: ulimit -f unlimited", DiskFull)
+        return self._unusable("its disk is full", "free some space", DiskFull)
 
     def _unusable(self, why: str, remedy: str, kind: type[StoreError] = StoreError) -> StoreError:
         message = f"cannot use {self.path}: {why}"

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 import msgspec
 
+from rsctl.atomic_file import open_regular
 from rsctl.runs.home import run_directory
 from rsctl.runs.locks import holder
 
@@ -22,8 +23,8 @@ from rsctl.runs.locks import holder
 def environment_of(run: str) -> dict[str, str] | None:
     """The variables by which clients find a rehearsed run's emulator; None for other runs."""
     try:
-        content = (run_directory(run) / "emulator.json").read_bytes()
-        return msgspec.json.decode(content, type=dict[str, str])
+        with open_regular(run_directory(run) / "emulator.json") as file:
+            return msgspec.json.decode(file.read(), type=dict[str, str])
     except (OSError, msgspec.DecodeError):
         return None
 

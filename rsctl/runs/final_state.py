@@ -6,57 +6,115 @@ So a full disk cannot lose it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Optional
 
 import msgspec
 from msgspec.structs import replace
 
 from rsctl.atomic_file import open_regular
+from rsctl.findings import JobState
 from rsctl.runs.home import run_directory
-from rsctl.runs.records import RunRecord
+from rsctl.runs.records import Replica, RunRecord, replica_order
 from rsctl.stream.events import StateEvent
 
 _BYTES = 4096
+_BYTES_OF_REPLICA = 128
+_MOST_BYTES = 4 << 20
 _LONGEST_REASON = 800  # characters; each takes at most four bytes
 
 
-def reserve(run: str) -> None:
+class _Outcome(StateEvent, tag="state", kw_only=True, frozen=True):
+    """The final state of the job with those of its replicas: state, exit code and time, by name."""
+
+    replicas: dict[str, tuple[JobState, Optional[int], str]] = {}
+
+
+def reserve(run: str, replicas: int = 0) -> None:
     """Reserve the space, unless it is; without any the state cannot be kept here."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with suppress(OSError):
-        file = os.open(_path(run), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(file, b" " * _BYTES)
-        os.close(file)
+        file = os.open(_path(run), flags, 0o600)
+        try:
+            os.write(file, b" " * (_BYTES + _BYTES_OF_REPLICA * replicas))
+        finally:
+            os.close(file)
 
 
-def write(run: str, event: StateEvent) -> None:
-    """Write the final state of the job, in place."""
+def write(run: str, event: StateEvent, replicas: Iterable[StateEvent] = ()) -> None:
+    """Write the final state of the job, in place, and those of its replicas if they fit in."""
     reason = event.reason and event.reason[:_LONGEST_REASON]
-    content = msgspec.json.encode(replace(event, reason=reason)).ljust(_BYTES)
+    ended = {r.replica: (r.state, r.exit_code, r.time) for r in replicas if r.replica}
+    fields = {**msgspec.structs.asdict(event), "reason": reason}
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
     with suppress(OSError):
-        file = os.open(_path(run), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        os.pwrite(file, content[:_BYTES], 0)
-        os.close(file)
+        file = os.open(_path(run), flags, 0o600)
+        try:
+            size = max(_BYTES, os.fstat(file).st_size)
+            content = msgspec.json.encode(_Outcome(**fields, replicas=ended))
+            if len(content) > size:
+                content = msgspec.json.encode(_Outcome(**fields))
+            os.pwrite(file, content.ljust(size), 0)
+        finally:
+            os.close(file)
 
 
 def final_state(run: str) -> StateEvent | None:
     """The final state; None if the run has not ended, or that was not kept."""
-    try:
-        with open_regular(_path(run)) as file:
-            event = msgspec.json.decode(file.read(_BYTES), type=StateEvent)
-    except (OSError, msgspec.DecodeError):
-        return None
-    return event if event.replica is None and event.state.is_final else None
+    events = final_states(run)
+    return events[-1] if events else None
+
+
+def final_states(run: str) -> list[StateEvent]:
+    """The last states of the replicas, as far as they were kept, then the job's; empty if none."""
+    ended = _read(run)
+    if ended is None:
+        return []
+    job = {name: getattr(ended, name) for name in StateEvent.__struct_fields__}
+    replicas = [
+        StateEvent(time=time, state=state, replica=name, attempt=ended.attempt, exit_code=code)
+        for name, (state, code, time) in ended.replicas.items()
+    ]
+    return [*replicas, StateEvent(**job)]
 
 
 def with_final_state(run: RunRecord) -> RunRecord:
-    """The run with its final state, should the store lack it, which a full disk may cause."""
-    ended = None if run.state.is_final else final_state(run.run)
-    if ended is None:
+    """The run with the final states that the store lacks, which a full disk may cause."""
+    if run.state.is_final and all(replica.state.is_final for replica in run.replicas):
+        return run
+    events = final_states(run.run)
+    if not events:
+        return run
+    *replicas, ended = events
+    run = _with_replicas(run, replicas)
+    if run.state.is_final:
         return run
     return replace(
         run, state=ended.state, reason=ended.reason, exit_code=ended.exit_code, ended=ended.time
     )
+
+
+def _with_replicas(run: RunRecord, ended: list[StateEvent]) -> RunRecord:
+    """The run with these states of the replicas that the store does not know to have ended."""
+    replicas = {replica.replica: replica for replica in run.replicas}
+    for event in ended:
+        name = event.replica or ""
+        if name not in replicas or not replicas[name].state.is_final:
+            replicas[name] = Replica(
+                replica=name, state=event.state, since=event.time, exit_code=event.exit_code
+            )
+    return replace(run, replicas=[replicas[name] for name in sorted(replicas, key=replica_order)])
+
+
+def _read(run: str) -> _Outcome | None:
+    try:
+        with open_regular(_path(run)) as file:
+            ended = msgspec.json.decode(file.read(_MOST_BYTES), type=_Outcome)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return ended if ended.replica is None and ended.state.is_final else None
 
 
 def _path(run: str) -> Path:

@@ -9,8 +9,8 @@ from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.events import FindingEvent, StateEvent
 
-INCOMPLETE_LOG = frozenset({"disk-full", "log-lost"})
-"""Codes of findings by which the log is not complete."""
+INCOMPLETE_LOG = frozenset({"disk-full", "log-lost", "metrics-lost"})
+"""Codes of findings by which the log, or what was read from it, is not complete."""
 
 _MARK = b'"type":"finding"'
 

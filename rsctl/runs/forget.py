@@ -17,6 +17,7 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
+from rsctl.runs.store_errors import DiskFull
 
 RESULTS = ("outputs", "checkpoints")
 """The folders with what the job itself wrote."""
@@ -36,11 +37,25 @@ def forget(store: Store, run: str, with_results: bool = False) -> list[Path]:
     try:
         with suppress(OSError):
             (folder.path / _MARK).touch()
-        store.forget(run)
+        try:
+            store.forget(run)
+        except DiskFull:  # its files are the space that the database needs
+            kept = remove_folder(run, with_results)
+            _forget_at_last(store, run)
+            return kept
         return remove_folder(run, with_results)
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def _forget_at_last(store: Store, run: str) -> None:
+    try:
+        store.forget(run)
+    except DiskFull as problem:
+        message = f"the files of {run} are removed, its record stays: {problem}"
+        remedy = f"free some space, then: rsctl forget {run}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("store", message, remedy)) from None
 
 
 def remove_folder(run: str, with_results: bool = False) -> list[Path]:

@@ -6,6 +6,10 @@ import fcntl
 import os
 from pathlib import Path
 
+from rsctl.atomic_file import open_regular
+
+_MOST_BYTES = 100
+
 
 def try_lock(path: Path) -> int | None:
     """Take the lock of a file, made if need be; its descriptor, or None if it is held.
@@ -24,7 +28,7 @@ def try_lock(path: Path) -> int | None:
 def is_locked(path: Path) -> bool:
     """Whether somebody holds the lock of a file. Raises OSError."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:
@@ -45,5 +49,6 @@ def holder(path: Path) -> int | None:
     """The process id in a file whose lock is held; None if it is free."""
     if not is_locked(path):
         return None
-    text = path.read_text().strip()
+    with open_regular(path) as file:
+        text = file.read(_MOST_BYTES).decode(errors="replace").strip()
     return int(text) if text.isdigit() else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,8 @@ from rsctl.stream.metrics import MetricSpec, metric_findings
 _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0
 _FLUSH_COUNT = 2000
+_MOST_WAITING = 50_000
+"""The most values of metrics that wait for a store that cannot be written."""
 
 
 class Recorder:
@@ -40,12 +43,18 @@ class Recorder:
             folder.states, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o600
         )
         self._reserve = folder.path / "reserve"
+        self._is_torn = False  # the last line of the file
         self._metrics: list[MetricEvent] = []
+        self._metrics_lost = 0
+        self._is_waiting = False  # for a store that cannot be written
+        self._problem = ""
+        self._replicas: dict[str, StateEvent] = {}
+        self._unsaved: dict[str, StateEvent] = {}
         self._flushed = monotonic()
         self._reported: set[str | None] = set()
         self.attempt = 1
         _reserve_space(self._reserve)
-        final_state.reserve(folder.run)
+        final_state.reserve(folder.run, len(folder.replicas()))
 
     def state(
         self,
@@ -64,10 +73,21 @@ class Recorder:
             exit_code=exit_code,
             reason=reason,
         )
-        if replica is None and state.is_final:
-            final_state.write(self._run, event)
-        self._save(lambda: self._store.record(self._run, event))
+        if replica is not None:
+            self._replicas[replica] = self._unsaved[replica] = event
+        elif state.is_final:
+            final_state.write(self._run, event, self._replicas.values())
+        self._record_replicas()
+        if replica is None:
+            self._save(lambda: self._store.record(self._run, event))
         self._append(event)
+
+    def _record_replicas(self) -> None:
+        """Record the states of replicas, with those for which there was no space before."""
+        for name, event in list(self._unsaved.items()):
+            if not self._save(lambda event=event: self._store.record(self._run, event)):  # type: ignore[misc]
+                return
+            del self._unsaved[name]
 
     def finding(self, finding: Finding, replica: str | None = None) -> None:
         """A problem or remark for the user."""
@@ -79,7 +99,7 @@ class Recorder:
 
         Of a regex that was reported before, it is known why it has found nothing.
         """
-        self.flush()
+        self._flush_finally()
         try:
             last = self._store.latest(self._run, "")
         except sqlite3.Error:  # nothing is known of them then
@@ -107,7 +127,7 @@ class Recorder:
     def metrics(self, metrics: Iterable[MetricEvent]) -> None:
         """Values to be stored soon."""
         self._metrics.extend(metrics)
-        if len(self._metrics) >= _FLUSH_COUNT:
+        if len(self._metrics) >= _FLUSH_COUNT and not self._is_waiting:
             self.flush()
 
     def flush_if_due(self) -> None:
@@ -116,11 +136,34 @@ class Recorder:
             self.flush()
 
     def flush(self) -> None:
-        """Store all metrics that wait."""
+        """Store all metrics that wait; those for which there is no space go on waiting."""
         waiting, self._metrics = self._metrics, []
+        self._is_waiting = False
+        if waiting and not self._save(lambda: self._store.add_metrics(self._run, waiting)):
+            self._metrics = waiting[-_MOST_WAITING:]
+            self._metrics_lost += len(waiting) - len(self._metrics)
+            self._is_waiting = True
         self._flushed = monotonic()
-        if waiting:
-            self._save(lambda: self._store.add_metrics(self._run, waiting))
+
+    def _flush_finally(self) -> None:
+        """Store what waits, or the last value of each series alone; report what is lost."""
+        self.flush()
+        effect = ""
+        if self._metrics:
+            waiting = self._metrics
+            self._metrics = list({(each.replica, each.name): each for each in waiting}.values())
+            self._metrics_lost += len(waiting) - len(self._metrics)
+            self.flush()
+            if self._metrics:
+                effect = "; the last values that are shown are not those of the job"
+            self._metrics_lost += len(self._metrics)
+            self._metrics = []
+        if self._metrics_lost:
+            message = (
+                f"{self._metrics_lost} values of metrics are not stored: {self._problem}{effect}"
+            )
+            remedy = "free some space; the log has the values, where it is complete"
+            self.finding(warning("metrics-lost", message, remedy))
 
     def disk_full(self) -> None:
         """Called once, when output can no longer be kept: the reserve is given up for the rest."""
@@ -129,8 +172,8 @@ class Recorder:
         self.finding(
             warning(
                 "disk-full",
-                f"the disk of {folder} is full: logs are incomplete from here on, the job goes on",
-                "free some space, or set RSCTL_HOME to a larger disk",
+                f"{_why_full(folder)}: logs are incomplete from here on, the job goes on",
+                _remedy(),
             )
         )
 
@@ -142,18 +185,29 @@ class Recorder:
 
     def _append(self, event: Event) -> None:
         line = msgspec.json.encode(event) + b"\n"
-        self._save(lambda: os.write(self._file, line))
+        self._save(lambda: self._write_line(line))
 
-    def _save(self, write: Callable[[], object]) -> None:
-        """Try once more with the reserve's space; a job never ends because it cannot be noted."""
+    def _write_line(self, line: bytes) -> None:
+        rest = b"\n" * self._is_torn + line
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+            self._is_torn = bool(rest)
+
+    def _save(self, write: Callable[[], object]) -> bool:
+        """Write, with the reserve's space if need be; whether it was written.
+
+        A job never ends because it cannot be noted.
+        """
         for _ in range(2):
             try:
                 write()
-                return
+                return True
             except (sqlite3.Error, OSError) as problem:
+                self._problem = str(problem)
                 self._reserve.unlink(missing_ok=True)
                 with suppress(OSError):  # standard error may be a file on the same disk
                     print(f"{now()} cannot write: {problem}", file=sys.stderr, flush=True)
+        return False
 
 
 def _reserve_space(path: Path) -> None:
@@ -161,3 +215,19 @@ def _reserve_space(path: Path) -> None:
         path.write_bytes(bytes(_RESERVE_BYTES))
     except OSError:
         path.unlink(missing_ok=True)
+
+
+def _is_limited() -> bool:
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+
+
+def _why_full(folder: Path) -> str:
+    if _is_limited():
+        return f"the disk of {folder} is full, or a file as large as this process may make it"
+    return f"the disk of {folder} is full"
+
+
+def _remedy() -> str:
+    if _is_limited():
+        return "raise the limit, `ulimit -f unlimited`, or free some space"
+    return "free some space, or set RSCTL_HOME to a larger disk"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import resource
 import sqlite3
 from pathlib import Path
 
+from rsctl.atomic_file import FULL
 from rsctl.findings import Finding, RsctlError, Severity, error
 
 _HARDLY_ANY = 64 << 10
@@ -21,17 +22,31 @@ class DiskFull(StoreError):
 
 
 def is_full(problem: Exception, path: Path) -> bool:
-    """Whether a file cannot be used for want of space, or for a quota of it."""
+    """Whether a file cannot be used for want of space, for a quota or for a limit of it."""
     if isinstance(problem, DiskFull):
         return True
     if isinstance(problem, OSError):
-        return problem.errno in (errno.ENOSPC, errno.EDQUOT)
+        return problem.errno in FULL
     # Python 3.10 has no codes of SQLite's errors.
     if not isinstance(problem, sqlite3.OperationalError):
         return False
     return "disk is full" in str(problem) or (
-        "disk I/O error" in str(problem) and _space(path.parent) < _HARDLY_ANY
+        "disk I/O error" in str(problem)
+        and (_space(path.parent) < _HARDLY_ANY or is_at_limit(path))
     )
+
+
+def is_at_limit(path: Path) -> bool:
+    """Whether a database or its log is about as large as this process may make a file.
+
+    SQLite reports a write beyond that limit as an error of the disk.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+    sizes = [file.stat().st_size for file in files if file.exists()]
+    return limit < 2 * _HARDLY_ANY or max(sizes, default=0) > limit - _HARDLY_ANY
 
 
 def damaged(run: str, why: str, severity: Severity) -> Finding:

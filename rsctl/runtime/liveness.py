@@ -78,7 +78,7 @@ def read_line(sock: socket.socket) -> str:
         sock.settimeout(max(0.001, until - time.monotonic()))
         byte = sock.recv(1)
         if not byte or len(line) >= MAX_LINE_BYTES:
-            raise OSError("no whole line came")
+            raise ConnectionError("no whole line came")
         line += byte
     return line.decode(errors="replace").strip()
 

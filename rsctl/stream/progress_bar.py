@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 
+from rsctl.atomic_file import open_regular
 from rsctl.stream.rank_marks import without_marks
 from rsctl.stream.sanitize import sanitize_line
 
@@ -43,7 +44,8 @@ class ProgressBarFile:
 def read_progress_bar(log: Path) -> str:
     """The latest state of a replica's progress bar, fit for a terminal; empty if there is none."""
     try:
-        state = log.with_name("unfinished").read_bytes().decode(errors="replace")
+        with open_regular(log.with_name("unfinished")) as file:
+            state = file.read(_MAX_BYTES).decode(errors="replace")
         return sanitize_line(without_marks(state))
     except OSError:
         return ""

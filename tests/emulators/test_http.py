@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
+import threading
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,6 +14,7 @@ from rsctl.emulators.http import Emulator, Reply, route
 from rsctl.emulators.request import LONGEST_BODY, Request
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
+from tests.kit.polling import wait_until
 
 BUILDS = "/v1/projects/rehearsal/locations/us-central1/builds"
 
@@ -114,6 +117,30 @@ def test_a_fault_of_the_emulator_itself_is_told_in_the_vendors_form(
     assert (status, b"<Code>InternalFailure</Code>" in body) == (500, True)
     assert b"secret" not in body
     assert "ZeroDivisionError: secret" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["head", "body", "answer"])
+def test_a_client_that_hangs_up_leaves_no_traceback(
+    google: CloudBuildEmulator, capfd: pytest.CaptureFixture[str], part: str
+) -> None:
+    """By a reset of the connection, in the middle of its request or of the answer to it."""
+    google.routes.insert(
+        0, route("large", "GET", "/large", lambda _: Reply(200, bytes(32 << 20)), is_open=True)
+    )
+    threads = set(threading.enumerate())
+    sent = {
+        "head": b"GET /large HTTP/1.1\r\nHost: he",
+        "body": head("Content-Length: 100", method="GET", path="/large") + b"half",
+        "answer": head(method="GET", path="/large"),
+    }[part]
+    with socket.create_connection(address(google), timeout=20) as sock:
+        sock.sendall(sent)
+        if part == "answer":
+            assert sock.recv(100).startswith(b"HTTP/1.1 200")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert say(google, head("Connection: close", method="HEAD", path="/none"))[0] in (404, 501)
+    wait_until(lambda: set(threading.enumerate()) <= threads, "the end of the connections")
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.image.context import Context, Entry, source_entries
+from rsctl.spec.secret_names import has_secret
 
 
 @pytest.fixture
@@ -215,6 +216,35 @@ def test_a_token_alone_in_a_file_is_left_out(source: Path, token: str) -> None:
     (source / "words.txt").write_text(f"the form is {token}\n")
     (source / "tokens" / "train.bin").write_bytes(b"hf_\x00\x01")
     assert context(source).left_out == [("tokens/hub", "a token")]
+
+
+# Each as a rule of gitleaks has it: see `_CONTENTS` in rsctl/image/exclusions.py.
+ISSUED = [
+    *(f"{kind}_" + "xY7z" * 9 for kind in ("ghp", "gho", "ghu", "ghs", "ghr")),
+    "github_pat_" + "a1_B" * 20 + "cd",
+    "glpat-" + "a1-B_" * 4,
+    "glpat-" + "a1-B_" * 6 + ".a1b2c3d4e",
+    "hf_" + "aB" * 17,
+    "api_org_" + "aB" * 17,
+    "npm_" + "a1" * 18,
+    "pypi-AgEIcHlwaS5vcmc" + "a1-B_" * 10,
+    "sk-" + "a1" * 10 + "T3BlbkFJ" + "b2" * 10,
+    "sk-proj-" + "a1" * 37 + "T3BlbkFJ" + "b2" * 37,
+    "AIza" + "a1-B_" * 7,
+    "xoxb-123456789012-123456789012-" + "a1" * 12,
+    "xoxp-123456789012-123456789012-123456789012-" + "a1" * 14,
+    "xoxo-1234567890-1234567890-1234567890-abcdef",
+    "xoxe.xoxp-1-" + "A1" * 82,
+    "xapp-1-A1B2C3-123456-" + "a1" * 10,
+]
+
+
+@pytest.mark.parametrize("token", ISSUED)
+def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> None:
+    (source / "alone").write_text(f"{token}\n")
+    (source / "settings").write_text(f"KEY={token}\n")
+    assert context(source).left_out == [("alone", "a token"), ("settings", "a token")]
+    assert has_secret(f"train.py --key {token}")
 
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
@@ -10,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.findings import ExitCode, JobState
+from rsctl.findings import ExitCode, JobState, error
 from rsctl.runs import database
-from rsctl.runs.final_state import final_state
+from rsctl.runs.final_state import final_state, with_final_state
+from rsctl.runs.final_state import write as write_final_state
 from rsctl.runs.findings import findings_of
-from rsctl.runs.folder import RunFolder
+from rsctl.runs.folder import RunDescription, RunFolder
+from rsctl.runs.reader import StateReader
+from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store, StoreError
-from rsctl.stream.events import StateEvent
+from rsctl.runs.store_errors import DiskFull
+from rsctl.stream.events import MetricEvent, StateEvent
 
 from .conftest import a_run, at
 
@@ -179,3 +184,96 @@ def test_a_pipe_in_the_folder_of_a_run_is_not_waited_for(store: Store, name: str
             capture_output=True,
         )
         assert (done.returncode, b"Traceback" in done.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("name", ["outcome.json", "emulator.json", "supervisor.lock"])
+def test_a_pipe_stops_nothing_that_brings_a_run_up_to_date(store: Store, name: str) -> None:
+    """Of a run that has started and whose supervisor was killed."""
+    folder = RunFolder("job-1")
+    folder.create(RunDescription(run="job-1", target="process", request={}, replicas=["worker-0"]))
+    store.add(a_run("job-1"))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING))
+    store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica="worker-0"))
+    os.mkfifo(folder.path / name)
+    for command in ("list", "prune --keep 0 --dry-run", "status job-1", "cancel job-1"):
+        done = subprocess.run(
+            [sys.executable, "-m", "rsctl", *command.split()],
+            env={**os.environ, "RSCTL_HOME": str(store.path.parent)},
+            timeout=60,
+            capture_output=True,
+        )
+        assert (done.returncode, b"broke down" in done.stderr) == (0, False), done
+
+
+def test_the_end_of_a_run_is_known_with_those_of_its_replicas(store: Store) -> None:
+    """Though the store had no space for them."""
+    store.add(a_run("job-1"))
+    RunFolder("job-1").path.mkdir(parents=True)
+    for replica in ("worker-0", "worker-1"):
+        store.record("job-1", StateEvent(time=at(1), state=JobState.RUNNING, replica=replica))
+    ended = [
+        StateEvent(time=at(3), state=JobState.SUCCEEDED, replica="worker-0", exit_code=0),
+        StateEvent(time=at(4), state=JobState.FAILED, replica="worker-1", exit_code=2),
+    ]
+    end = StateEvent(time=at(5), state=JobState.FAILED, exit_code=1, reason="worker-1")
+    write_final_state("job-1", end, ended)
+    assert final_state("job-1") == end
+    known = with_final_state(store.find("job-1"))
+    assert (known.state, known.exit_code, known.ended) == (JobState.FAILED, 1, at(5))
+    states = [(replica.replica, replica.state, replica.exit_code) for replica in known.replicas]
+    assert states == [("worker-0", JobState.SUCCEEDED, 0), ("worker-1", JobState.FAILED, 2)]
+    store.record("job-1", end)  # of the job alone
+    assert with_final_state(store.find("job-1")).replicas == known.replicas
+
+
+def test_what_found_no_space_is_recorded_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(a_run("job-1"))
+    RunFolder("job-1").path.mkdir(parents=True)
+    recorder = Recorder(RunFolder("job-1"), store)
+
+    def refuse(*_: object) -> None:
+        raise DiskFull(ExitCode.ENVIRONMENT, error("store", "its disk is full"))
+
+    values = [
+        MetricEvent(time=at(2), replica="worker-0", name="loss", step=n, value=float(n))
+        for n in range(3)
+    ]
+    with monkeypatch.context() as full:
+        full.setattr(Store, "record", refuse)
+        full.setattr(Store, "add_metrics", refuse)
+        recorder.state(JobState.SUCCEEDED, "worker-0", exit_code=0)
+        recorder.metrics(values)
+        recorder.flush()
+    recorder.state(JobState.SUCCEEDED, "worker-1", exit_code=0)
+    recorder.metrics_ended({}, is_success=True)
+    recorder.close()
+    replicas = store.find("job-1").replicas
+    assert [replica.state for replica in replicas] == [JobState.SUCCEEDED] * 2
+    assert [event for _, event in store.metrics("job-1")] == values
+    assert findings_of("job-1") == []
+
+
+def test_a_line_of_states_that_was_cut_short_damages_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add(a_run("job-1"))
+    RunFolder("job-1").path.mkdir(parents=True)
+    recorder = Recorder(RunFolder("job-1"), store)
+    real, calls = os.write, []
+
+    def write_half(file: int, data: bytes) -> int:
+        calls.append(file)
+        if len(calls) == 1:
+            return real(file, data[: len(data) // 2])
+        if len(calls) in (2, 3, 4):
+            raise OSError(errno.EFBIG, "File too large")
+        return real(file, data)
+
+    monkeypatch.setattr("rsctl.runs.recorder.os.write", write_half)
+    recorder.state(JobState.STARTING)
+    recorder.state(JobState.RUNNING)
+    recorder.close()
+    events = StateReader(RunFolder("job-1").states).read()
+    assert [event.state for event in events if isinstance(event, StateEvent)] == [JobState.RUNNING]

@@ -183,8 +183,11 @@ class FolderObjects(BucketFolders):
 
     def take(self, bucket: str, key: str, source: BinaryIO) -> bool:
         """Have an object of a file's content, at once or not at all; whether that is possible."""
-        file = self._file(bucket, key)
-        if file is None or file.is_dir():
+        try:
+            file = self._file(bucket, key)
+            if file is None or file.is_dir():
+                return False
+        except OSError:  # a key that is too long for a file
             return False
         handle, new = tempfile.mkstemp(dir=self.folder, prefix=".")
         try:

@@ -12,7 +12,7 @@ import msgspec
 
 from rsctl.findings import JobState
 from rsctl.image.events import Show
-from rsctl.runs.final_state import final_state
+from rsctl.runs.final_state import final_state, final_states
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
 from rsctl.runs.reader import RunReader, cursor_before_last
@@ -126,8 +126,9 @@ class LocalTarget:
         from rsctl.runs.recorder import Recorder
         from rsctl.targets.local.supervisor_process import make_backend
 
-        if ended := final_state(known.run):
-            store.record(known.run, ended)
+        if ended := final_states(known.run):
+            for event in ended:
+                store.record(known.run, event)
             return
         reason = "its supervisor was killed; what was left of it has been cleared away"
         try:

@@ -147,6 +147,23 @@ def test_a_peer_that_sends_anything_else_gets_no_answer(
         assert sock.recv(100) == b""
 
 
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"[]", b"\xff"])
+def test_a_request_that_is_proven_and_cannot_be_read_ends_no_thread(
+    node: tuple[str, int, Starter], body: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Such as JSON that is nested too deeply; the chief is answered afterwards."""
+    with ask(node):
+        with socket.create_connection(node[:2], timeout=60) as sock:
+            nonce = sock.makefile("rb").readline().decode().split()[1]
+            identity = protocol.Identity(TOKEN.encode(), "run", 1)
+            proof = protocol._proof(identity, "chief", nonce, body)
+            sock.sendall(f"{proof} {len(body)}\n".encode() + body)
+            assert sock.recv(100) == b""
+        with ask(node, daemon=["orted"]) as daemon:
+            assert frames(daemon)[protocol.EXIT] == b"5"
+    assert "Traceback" not in capfd.readouterr().err
+
+
 def test_a_chief_that_never_comes(node: tuple[str, int, Starter]) -> None:
     with pytest.raises(LaunchError, match=r"after 0.01 s the chief has not asked this node"):
         node[2].wait(0.01)
