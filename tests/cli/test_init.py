@@ -163,6 +163,8 @@ PYPROJECTS = {
     "setuptools": '[tool.setuptools.packages.find]\nwhere = ["code"]\n',
     "package-dir": '[tool.setuptools]\npackage-dir = {"" = "code"}\n',
     "hatch": '[tool.hatch.build.targets.wheel]\npackages = ["code/mine"]\n',
+    "hatch-sources": '[tool.hatch.build]\nsources = ["code"]\n',
+    "hatch-rename": '[tool.hatch.build.targets.wheel.sources]\n"code" = ""\n',
     "poetry": '[[tool.poetry.packages]]\ninclude = "mine"\nfrom = "code"\n',
     "pdm": '[tool.pdm.build]\npackage-dir = "code"\n',
     "uv": '[tool.uv.build-backend]\nmodule-root = "code"\n',
@@ -184,6 +186,24 @@ def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pypr
     assert "  module: mine.train\n" in (rsctl.folder / "job.yaml").read_text()
     done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
     assert (done.code, done.out) == (0, "worker-0 | from the package\n"), done.err
+
+
+def test_settings_of_tools_do_not_put_folder_src_before_other_packages(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "colorsys").mkdir(parents=True)
+    (rsctl.folder / "src" / "colorsys" / "__init__.py").touch()
+    (rsctl.folder / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    (rsctl.folder / "train.py").write_text("from colorsys import hsv_to_rgb\nimport src.colorsys\n")
+    done = rsctl.process("submit", "train.py", "--set", "run.launcher=once")
+    assert done.code == 0, done.err
+
+
+def test_a_missing_module_without_init_is_named_where_it_lies(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "mine").mkdir(parents=True)
+    (rsctl.folder / "src" / "mine" / "parts.py").touch()
+    (rsctl.folder / "train.py").write_text("import mine.parts\n")
+    done = rsctl.process("submit", "train.py", "--set", "run.launcher=once")
+    assert done.code == 1
+    assert "mine lies in the source itself, in folder src" in done.err
 
 
 def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> None:
