@@ -39,7 +39,7 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
 def register_exit_handler(comm: CommSettings) -> None:
     """Arrange that this process ends in order when its script has ended."""
     atexit.register(_shut_down, comm)
-    os._exit = _wrap_exit(os._exit)
+    os._exit = _wrap_exit(os._exit)  # type: ignore[assignment]
 
 
 def _wrap_exit(real: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
