@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rsctl.bench.records import Cell
 from rsctl.runs.store import Run
 from rsctl.spec import overrides
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.file_text import YamlError
+from rsctl.spec.secret_names import is_secret_name
 from rsctl.spec.yaml_parser import parse
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 

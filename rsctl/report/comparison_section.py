@@ -125,7 +125,7 @@ def _charts(metrics: Sequence[Compared]) -> list[Chart]:
         bars = [
             Bar(
                 _cell(m) if _cell(m) != NONE else name,
-                100 * m.effect,
+                100 * (m.effect or 0.0),
                 *((100 * m.interval[0], 100 * m.interval[1]) if m.interval else ()),
             )
             for m in known

@@ -73,7 +73,8 @@ def test_a_job_as_events(rsctl: Cli) -> None:
     logs = sorted(
         (e["replica"], e["stream"], e["text"])
         for e in done.events
-        if e["type"] == "log" and not e["text"].startswith('{"rsctl": "versions"')
+        if e["type"] == "log"
+        and not e["text"].startswith(('{"rsctl": "versions"', '{"rsctl": "exits"'))
     )
     assert logs == [
         ("worker-0", "stdout", "loss=nan"),
