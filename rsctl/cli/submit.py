@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
@@ -13,7 +13,7 @@ from rsctl.api import PreparedRun, Rehearsal, Run, known_run, load, prepare
 from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.build_view import QuietBuildView, make_build_view
-from rsctl.cli.command import make_command
+from rsctl.cli.command import Command, make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
@@ -29,7 +29,23 @@ _REHEARSAL = "Rehearsal"
 _SCRIPT = "A script without a job file"
 
 
-@make_command("submit")
+class _Submit(Command):
+    """Like other commands; an option that it does not know may be the script's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Say where a script's own options stand, if one is taken for ours."""
+        has_script = any(word.endswith(".py") for word in args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter:
+            raise
+        except Exception as problem:
+            if has_script and hasattr(problem, "option_name") and hasattr(problem, "message"):
+                problem.message += ". Arguments of the script stand behind --, as in -- --lr 0.1."
+            raise
+
+
+@make_command("submit", cls=_Submit)
 def command(
     context: typer.Context,
     job: Annotated[
@@ -160,6 +176,8 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
     """The job file for a script in this folder, or below it. Raises RsctlError."""
     from rsctl.spec.from_command import job_text, read_command
 
+    with suppress(ValueError):
+        script = str(Path(script).resolve().relative_to(Path.cwd()))
     return job_text(read_command([script, *arguments])._replace(nodes=workers), Path())
 
 

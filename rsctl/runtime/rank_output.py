@@ -23,8 +23,8 @@ from rsctl.runtime.threads import stop_signals_blocked
 
 _STDOUT, _STDERR = 1, 2
 _READ_BYTES = 65536
-_MOST_HELD = 65536
-"""Bytes of a line without an end that wait for it."""
+_MOST_HELD = 256 * 1024
+"""Bytes of a line without an end that wait for it: what rsctl's logs keep as one line."""
 
 
 _REPORT = b'{"rsctl": "exit"'

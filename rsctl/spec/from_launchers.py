@@ -8,8 +8,12 @@ counterpart is an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
 
 from rsctl.findings import ExitCode, RsctlError, error
 
@@ -19,7 +23,7 @@ _ACCELERATE = {
     **dict.fromkeys(("cpu", "multi_gpu", "module", "quiet", "same_network"), False),
     **dict.fromkeys(("machine_rank", "main_process_ip", "main_process_port", "gpu_ids"), True),
     **dict.fromkeys(("rdzv_backend", "rdzv_conf", "monitor_interval", "role", "tee"), True),
-    **dict.fromkeys(("log_dir", "max_restarts"), True),
+    **dict.fromkeys(("log_dir", "max_restarts", "config_file"), True),
 }
 _ACCELERATE_SHORT = {"m": "module", "q": "quiet", "t": "tee"}
 _DEEPSPEED = {
@@ -32,6 +36,12 @@ _DEEPSPEED = {
 }
 """The options that can be read, and whether a value follows them."""
 
+_FROM_CONFIG = ("num_processes", "num_machines", "mixed_precision")
+_AS_TORCHRUN = ("NO", "MULTI_GPU", "MULTI_CPU", "None")
+"""The `distributed_type` of accelerate's configuration whose ranks are started without more."""
+
+_LARGEST = 1 << 20
+_HOST = re.compile(r"(?m)^[ \t]*[\w.:-]+[ \t]+slots=([0-9]{1,4})[ \t]*(?:#.*)?$")
 _DEEPSPEED_SHORT = {"H": "hostfile", "i": "include", "e": "exclude"}
 
 
@@ -53,6 +63,8 @@ class Launched(NamedTuple):
 def accelerate(arguments: list[str]) -> Launched:
     """The arguments of `accelerate launch`. Raises RsctlError for an option that cannot be said."""
     options, words = _options("accelerate launch", arguments, _ACCELERATE, _ACCELERATE_SHORT)
+    if path := options.get("config_file"):
+        options = {**_accelerate_config(path), **options}
     nodes = _number(options, "num_machines") or 1
     ranks = _number(options, "num_processes")
     if ranks % nodes:
@@ -80,11 +92,53 @@ def deepspeed(arguments: list[str]) -> Launched:
     remarks = []
     if "no_local_rank" not in options:
         remarks.append("deepspeed gives the script --local_rank=N; here LOCAL_RANK has it instead")
-    for name in ("include", "exclude", "hostfile"):
-        if name in options:
+    nodes = _number(options, "num_nodes")
+    named = [name for name in ("include", "exclude", "hostfile") if options.get(name)]
+    slots = _slots(options["hostfile"]) if named == ["hostfile"] else []
+    if len(set(slots)) == 1:
+        nodes, ranks = nodes or len(slots), ranks or slots[0]
+    for name in named:
+        if not slots or len(set(slots)) > 1:
             remarks.append(f"--{name} {options[name]}: set workers.count and processes accordingly")
     is_module = "module" in options
-    return Launched(words, is_module, _number(options, "num_nodes") or 1, ranks, {}, tuple(remarks))
+    return Launched(words, is_module, nodes or 1, ranks, {}, tuple(remarks))
+
+
+def _accelerate_config(path: str) -> dict[str, str]:
+    """What `accelerate config` has written of nodes, ranks and precision. Raises RsctlError."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            found: Any = yaml.safe_load(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as problem:
+        message = f"accelerate launch: cannot read {path}: {getattr(problem, 'strerror', '')}"
+        raise _error(message.rstrip(": "), "correct --config_file") from None
+    found = found if isinstance(found, dict) else {}
+    kind = found.get("distributed_type", "NO")
+    kind = "NO" if kind is False else str(kind)  # what YAML reads of a plain `NO`
+    if kind not in _AS_TORCHRUN:
+        message = f"accelerate launch: distributed_type: {kind} in {path} has no key in a job file"
+        remedy = (
+            "give Accelerator() its plugin in the script, and --num_machines and --num_processes "
+            "here in place of --config_file"
+        )
+        raise _error(message, remedy)
+    options = {name: str(found[name]) for name in _FROM_CONFIG if found.get(name) is not None}
+    if found.get("mixed_precision") is False:
+        options["mixed_precision"] = "no"
+    if found.get("use_cpu") is True:
+        options["cpu"] = ""
+    if kind.startswith("MULTI"):
+        options["multi_gpu"] = ""
+    return options
+
+
+def _slots(path: str) -> list[int]:
+    """The ranks of each node that a hostfile names; none if there is no such file."""
+    try:
+        with Path(path).open(encoding="utf-8", errors="replace") as file:
+            return [int(slots) for slots in _HOST.findall(file.read(_LARGEST))]
+    except OSError:
+        return []
 
 
 def _options(

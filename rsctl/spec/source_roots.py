@@ -1,7 +1,9 @@
 """The folders below a source folder from which Python imports a project's packages.
 
 A project with a `src` layout is imported from `src/`, which is not where its programs are started.
-`pyproject.toml` says so in the words of its build backend; without a word, `src` is looked at.
+`pyproject.toml` says so in the words of its build backend; without a word, `src` is looked at,
+unless the file has only settings of tools: a folder `src` that is no project's may have packages
+whose names are those of others.
 """
 
 from __future__ import annotations
@@ -13,18 +15,20 @@ from pathlib import Path
 from typing import Any
 
 _LARGEST = 1 << 20
-_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+_SETUP_FILES = ("setup.py", "setup.cfg")
+_PROJECT_TABLE = re.compile(r"^\s*\[\s*(?:project|build-system|tool\.poetry)\s*\]", re.M)
 _SETUP_CFG = re.compile(r"^\s*(?:where\s*=|package_dir\s*=\s*\n?\s*=)\s*([\w./-]+)\s*$", re.M)
 _PROGRAMS = ("train", "main", "__main__")
 
 
 def source_roots(folder: Path) -> list[str]:
     """Paths relative to a project's folder, such as `src`; none for packages that lie in it."""
-    if not any((folder / name).is_file() for name in _PROJECT_FILES):
-        return []
-    named = [*_in_pyproject(_text(folder / "pyproject.toml"))]
-    named += _SETUP_CFG.findall(_text(folder / "setup.cfg"))
-    roots = dict.fromkeys(_normal(str(each)) for each in [*named, "src"])
+    pyproject = _text(folder / "pyproject.toml")
+    named = [*_in_pyproject(pyproject), *_SETUP_CFG.findall(_text(folder / "setup.cfg"))]
+    is_project = _PROJECT_TABLE.search(pyproject) is not None  # and not settings of tools alone
+    if is_project or any((folder / name).is_file() for name in _SETUP_FILES):
+        named.append("src")
+    roots = dict.fromkeys(_normal(str(each)) for each in named)
     return [root for root in roots if root and _is_root(folder, root)]
 
 
@@ -45,12 +49,14 @@ def find_module(folder: Path, name: str) -> str | None:
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         return None
-    candidates = [*source_roots(folder), ".", "src", *_subfolders(folder, 3)]
+    roots = [*source_roots(folder), "src"]
+    near, candidates = len(roots), [*roots, ".", *_subfolders(folder, 3)]
     for root in candidates:
         place = folder / root
         if (place / f"{name}.py").is_file() or (place / name / "__init__.py").is_file():
             return root
-    return None
+    # Far from where projects keep packages, a folder of that name may be anything.
+    return next((root for root in candidates[:near] if _is_namespace(folder / root / name)), None)
 
 
 def _subfolders(folder: Path, depth: int, prefix: str = "") -> Iterator[str]:
@@ -70,9 +76,16 @@ def _may_have_modules(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink() and path.name[0] not in "._" and not is_venv
 
 
+def _is_namespace(place: Path) -> bool:
+    """Whether a folder without `__init__.py` has modules, which Python imports likewise."""
+    return next(place.glob("*.py"), None) is not None
+
+
 def _is_root(folder: Path, root: str) -> bool:
     place = folder / root
-    return place.is_dir() and not (place / "__init__.py").exists() and bool(_packages(place))
+    if not place.is_dir() or (place / "__init__.py").exists():
+        return False
+    return bool(_packages(place)) or any(map(_is_namespace, place.iterdir()))
 
 
 def _packages(place: Path) -> list[str]:
@@ -104,10 +117,12 @@ def _in_pyproject(text: str) -> Iterator[object]:
     yield _table(setuptools, "package-dir").get("", "")
     for package in _list(_table(tool, "poetry").get("packages")):
         yield package.get("from", "") if isinstance(package, dict) else ""
-    wheel = _table(_table(_table(_table(tool, "hatch"), "build"), "targets"), "wheel")
-    yield from _list(wheel.get("sources"))
-    for package in _list(wheel.get("packages")):
-        yield str(package).rpartition("/")[0]
+    build = _table(_table(tool, "hatch"), "build")
+    for part in (build, _table(_table(build, "targets"), "wheel")):
+        yield from _list(part.get("sources"))
+        yield from (old for old, new in _table(part, "sources").items() if new == "")
+        for package in _list(part.get("packages")):
+            yield str(package).rpartition("/")[0]
     yield _table(_table(tool, "pdm"), "build").get("package-dir", "")
     yield _table(_table(tool, "uv"), "build-backend").get("module-root", "")
     yield _table(tool, "maturin").get("python-source", "")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rsctl.atomic_file import open_regular
 from rsctl.stream.events import TIME_LENGTH, LogEvent, Stream, now
-from rsctl.stream.rank_marks import take_mark
+from rsctl.stream.rank_marks import leading_mark, take_mark
 
 MAX_LINE = 256 * 1024
 BLOCK = 64 * 1024
@@ -84,15 +84,18 @@ class JournalWriter:
 
 
 def _with_breaks(lines: bytes) -> bytes:
-    """Break lines that are longer than MAX_LINE."""
+    """Break lines that are longer than MAX_LINE; a rank's mark stands before each piece."""
     if len(lines) <= MAX_LINE or all(len(line) <= MAX_LINE for line in lines.split(b"\n")):
         return lines
-    pieces = (
-        line[i : i + MAX_LINE]
-        for line in lines.split(b"\n")
-        for i in range(0, max(len(line), 1), MAX_LINE)
-    )
-    return b"\n".join(pieces)
+    return b"\n".join(piece for line in lines.split(b"\n") for piece in _pieces(line))
+
+
+def _pieces(line: bytes) -> Iterator[bytes]:
+    mark = leading_mark(line)
+    yield line[:MAX_LINE]
+    step = MAX_LINE - len(mark)
+    for begin in range(MAX_LINE, len(line), step):
+        yield mark + line[begin : begin + step]
 
 
 class JournalCopy:

@@ -8,6 +8,7 @@ from rsctl.runtime.rank_marks import JSON_KEY
 
 _BEGINS = "["
 _MARK = re.compile(r"\[(worker-[0-9]{1,5}/[0-9]{1,4})\](?: |$)")
+_LEADING = re.compile(rb"\[worker-[0-9]{1,5}/[0-9]{1,4}\] ")
 _KEY = f', "{JSON_KEY}": "'
 _JSON_MARK = re.compile(_KEY + r'(worker-[0-9]{1,5}/[0-9]{1,4})"\}$')
 
@@ -29,6 +30,12 @@ def take_mark(replica: str, text: str) -> tuple[str | None, str]:
     if found is None or (replica != "worker-0" and found[1].partition("/")[0] != replica):
         return None, text
     return found[1], line
+
+
+def leading_mark(line: bytes) -> bytes:
+    """The mark that a line of a log begins with, and the space behind it; empty without one."""
+    found = _LEADING.match(line)
+    return found[0] if found else b""
 
 
 def with_mark(rank: str, text: str) -> str:

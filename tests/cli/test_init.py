@@ -159,10 +159,57 @@ def test_a_command_that_starts_no_script(rsctl: Cli, line: str) -> None:
     assert not (rsctl.folder / "job.yaml").exists()
 
 
+ACCELERATE_CONFIG = """\
+compute_environment: LOCAL_MACHINE
+distributed_type: MULTI_GPU
+downcast_bf16: 'no'
+machine_rank: 0
+main_training_function: main
+mixed_precision: bf16
+num_machines: 2
+num_processes: 16
+use_cpu: false
+"""
+
+
+def test_nodes_and_ranks_of_accelerates_configuration(rsctl: Cli) -> None:
+    (rsctl.folder / "train.py").touch()
+    (rsctl.folder / "default.yaml").write_text(ACCELERATE_CONFIG)
+    line = "accelerate launch --config_file=default.yaml --mixed_precision fp16 train.py --seed 1"
+    assert rsctl("init", *line.split()).code == 0
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["workers"] == {"count": 2, "processes": 8}
+    assert job["run"] == {
+        "script": "train.py",
+        "args": {"seed": 1},
+        "env": {"ACCELERATE_MIXED_PRECISION": "fp16"},
+    }
+
+
+def test_accelerates_configuration_of_fsdp_is_refused(rsctl: Cli) -> None:
+    (rsctl.folder / "train.py").touch()
+    text = ACCELERATE_CONFIG.replace("MULTI_GPU", "FSDP")
+    (rsctl.folder / "fsdp.yaml").write_text(text)
+    done = rsctl("init", "accelerate", "launch", "--config_file", "fsdp.yaml", "train.py")
+    assert done.code == 2
+    assert "distributed_type: FSDP in fsdp.yaml has no key in a job file" in done.err
+    assert not (rsctl.folder / "job.yaml").exists()
+
+
+def test_nodes_and_ranks_of_deepspeeds_hostfile(rsctl: Cli) -> None:
+    (rsctl.folder / "train.py").touch()
+    (rsctl.folder / "hosts").write_text("worker-1 slots=4\n# none\nworker-2 slots=4  # here\n")
+    assert rsctl("init", "deepspeed", "--hostfile", "hosts", "train.py").code == 0
+    job = yaml.safe_load((rsctl.folder / "job.yaml").read_text())
+    assert job["workers"] == {"count": 2, "processes": 4}
+
+
 PYPROJECTS = {
     "setuptools": '[tool.setuptools.packages.find]\nwhere = ["code"]\n',
     "package-dir": '[tool.setuptools]\npackage-dir = {"" = "code"}\n',
     "hatch": '[tool.hatch.build.targets.wheel]\npackages = ["code/mine"]\n',
+    "hatch-sources": '[tool.hatch.build]\nsources = ["code"]\n',
+    "hatch-rename": '[tool.hatch.build.targets.wheel.sources]\n"code" = ""\n',
     "poetry": '[[tool.poetry.packages]]\ninclude = "mine"\nfrom = "code"\n',
     "pdm": '[tool.pdm.build]\npackage-dir = "code"\n',
     "uv": '[tool.uv.build-backend]\nmodule-root = "code"\n',
@@ -184,6 +231,24 @@ def test_a_package_in_a_src_layout_is_found_and_runs(rsctl: Cli, root: str, pypr
     assert "  module: mine.train\n" in (rsctl.folder / "job.yaml").read_text()
     done = rsctl.process("submit", "job.yaml", "--set", "run.launcher=once")
     assert (done.code, done.out) == (0, "worker-0 | from the package\n"), done.err
+
+
+def test_settings_of_tools_do_not_put_folder_src_before_other_packages(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "colorsys").mkdir(parents=True)
+    (rsctl.folder / "src" / "colorsys" / "__init__.py").touch()
+    (rsctl.folder / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    (rsctl.folder / "train.py").write_text("from colorsys import hsv_to_rgb\nimport src.colorsys\n")
+    done = rsctl.process("submit", "train.py", "--set", "run.launcher=once")
+    assert done.code == 0, done.err
+
+
+def test_a_missing_module_without_init_is_named_where_it_lies(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "mine").mkdir(parents=True)
+    (rsctl.folder / "src" / "mine" / "parts.py").touch()
+    (rsctl.folder / "train.py").write_text("import mine.parts\n")
+    done = rsctl.process("submit", "train.py", "--set", "run.launcher=once")
+    assert done.code == 1
+    assert "mine lies in the source itself, in folder src" in done.err
 
 
 def test_a_missing_module_that_lies_in_the_source_is_named_there(rsctl: Cli) -> None:
@@ -235,7 +300,8 @@ def test_commands_of_other_launchers(
     ("words", "message"),
     [
         ("accelerate launch --use_fsdp train.py", "accelerate launch: --use_fsdp has no key"),
-        ("accelerate launch --config_file x.yaml train.py", "--config_file has no key"),
+        ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
+        ("accelerate launch --dynamo_backend inductor train.py", "--dynamo_backend has no key"),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
         ("accelerate launch --cpu", "accelerate launch starts no script"),
         ("accelerate config", "starts no script that rsctl knows"),

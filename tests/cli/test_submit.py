@@ -73,7 +73,8 @@ def test_a_job_as_events(rsctl: Cli) -> None:
     logs = sorted(
         (e["replica"], e["stream"], e["text"])
         for e in done.events
-        if e["type"] == "log" and not e["text"].startswith('{"rsctl": "versions"')
+        if e["type"] == "log"
+        and not e["text"].startswith(('{"rsctl": "versions"', '{"rsctl": "exits"'))
     )
     assert logs == [
         ("worker-0", "stdout", "loss=nan"),
@@ -306,6 +307,13 @@ def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
     assert planned["request"]["commands"][0]["argv"][-3:] == ["train.py", "--lr", "0.1"]
 
 
+def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
+    (rsctl.folder / "train.py").write_text("print('ran')\n")
+    whole = str(rsctl.folder / "train.py")
+    done = rsctl.process("submit", whole, "--set", "run.launcher=once")
+    assert (done.code, done.out) == (0, "worker-0 | ran\n"), done.err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -313,6 +321,7 @@ def test_a_script_is_submitted_without_a_job_file(rsctl: Cli) -> None:
         (["job.yaml", "--print-job"], "--print-job is for a script"),
         (["job.yaml", "--", "x"], "x is for a script"),
         (["missing.py"], "no script 'missing.py'"),
+        (["train.py", "--lr", "0.1"], "Arguments of the script stand behind --"),
     ],
 )
 def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -> None:

@@ -106,11 +106,11 @@ def test_a_progress_bar_is_passed_on_at_once_and_lines_of_others_are_not_part_of
 
 
 def test_a_line_of_any_length_goes_through_before_its_end(ranks: Ranks) -> None:
-    ranks.write(1, "x" * 60000)
+    ranks.write(1, "x" * 260000)
     ranks.write(1, "x" * 10000)
-    ranks.wait_for("[worker-0/1] " + "x" * 70000)
+    ranks.wait_for("[worker-0/1] " + "x" * 270000)
     ranks.write(1, "y")
-    ranks.wait_for("[worker-0/1] " + "x" * 70000 + "y")
+    ranks.wait_for("[worker-0/1] " + "x" * 270000 + "y")
     ranks.output.end()
 
 

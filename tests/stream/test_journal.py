@@ -119,6 +119,19 @@ def test_a_line_that_is_too_long_is_broken_and_none_of_it_lost(path: Path, extra
     assert max(map(len, lines)) <= MAX_LINE
 
 
+def test_every_piece_of_a_long_line_names_its_rank(path: Path) -> None:
+    mark = b"[worker-1/2] "
+    text = b"0123456789abcdef" * (MAX_LINE // 8)
+    writer = JournalWriter(path)
+    for chunk in (mark, text[:MAX_LINE], text[MAX_LINE:], b"\n[worker-1/0] next\n"):
+        writer.feed("stdout", chunk)
+    writer.close()
+    reader = JournalReader(path, "worker-1")
+    lines = list(itertools.chain.from_iterable(iter(reader.read, [])))
+    assert [line.rank for line in lines] == ["worker-1/2"] * 3 + ["worker-1/0"]
+    assert "".join(line.text for line in lines[:3]) == text.decode()
+
+
 def test_a_stream_that_never_ends_a_line_is_seen_before_it_ends(path: Path) -> None:
     writer = JournalWriter(path)
     for _ in range(20):

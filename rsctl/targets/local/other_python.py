@@ -88,7 +88,10 @@ def probe(job: Job) -> list[Finding]:
             check=True,
         ).stdout.split()
         version, has_torch = (int(said[0]), int(said[1])), said[2] == "True"
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as problem:
+    except (ValueError, IndexError):
+        message = f"{python} is not an interpreter of Python"
+        return [error("python", message, "name an interpreter, such as .venv/bin/python", _KEY)]
+    except (OSError, subprocess.SubprocessError) as problem:
         message = f"{python} does not run as a Python: {str(problem)[:200]}"
         return [error("python", message, "name an interpreter, such as .venv/bin/python", _KEY)]
     if version < _OLDEST:

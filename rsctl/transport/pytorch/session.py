@@ -80,7 +80,7 @@ def open_session(device: torch.device, comm: CommSettings) -> ReducerSession:
 
 def failure() -> RuntimeError | None:
     """Why a collective of this process has failed by the reducers; None if none has."""
-    return _failure if _session is None else _session.pipeline.failure
+    return _failure or (None if _session is None else _session.pipeline.failure)
 
 
 def operations() -> int:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 
@@ -39,6 +39,23 @@ def wrap_destroy_process_group(real: Callable[..., Any]) -> Callable[..., Any]:
 def register_exit_handler(comm: CommSettings) -> None:
     """Arrange that this process ends in order when its script has ended."""
     atexit.register(_shut_down, comm)
+    os._exit = _wrap_exit(os._exit)  # type: ignore[assignment]
+
+
+def _wrap_exit(real: Callable[[int], NoReturn]) -> Callable[[int], NoReturn]:
+    """An `os._exit` that gives no 0 after a failed collective: it runs no exit handlers.
+
+    Children that were forked, such as those of a DataLoader, end by it too and mean themselves.
+    """
+    owner = os.getpid()
+
+    def _exit(status: int) -> NoReturn:
+        failure = _failure() if status == 0 and os.getpid() == owner else None
+        if failure is not None:
+            _say_failure(failure)
+        real(status if failure is None else 1)
+
+    return _exit
 
 
 def _shut_down(comm: CommSettings) -> None:
@@ -62,15 +79,23 @@ def _fail_after_failure() -> None:
     What it computed since then is not what its ranks would have computed together. An exception
     that the script did not catch ends it with 1 by itself.
     """
-    session = sys.modules.get("rsctl.transport.pytorch.session")
-    failure = session.failure() if session is not None else None
+    failure = _failure()
     if failure is None or getattr(sys, "last_value", None) is not None:
         return
-    write_line(f"rank {rank()} ends with exit code 1, since a collective has failed: {failure}")
+    _say_failure(failure)
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
     os._exit(1)
+
+
+def _failure() -> RuntimeError | None:
+    session = sys.modules.get("rsctl.transport.pytorch.session")
+    return session.failure() if session is not None else None
+
+
+def _say_failure(failure: RuntimeError) -> None:
+    write_line(f"rank {rank()} ends with exit code 1, since a collective has failed: {failure}")
 
 
 def _warn_idle(comm: CommSettings) -> None:

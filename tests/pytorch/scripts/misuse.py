@@ -224,5 +224,12 @@ def case_subgroup():
 globals()[f"case_{case}"]()
 sys.stdout.write(json.dumps({"rank": rank, "found": found}) + "\n")
 sys.stdout.flush()
+if os.environ.get("LEAVE"):
+    if os.fork() == 0:
+        os._exit(0)
+    found_child = os.waitstatus_to_exitcode(os.wait()[1])
+    sys.stdout.write(json.dumps({"child": found_child}) + "\n")
+    sys.stdout.flush()
+    os._exit(0)
 if os.environ.get("DESTROY"):
     dist.destroy_process_group()
