@@ -310,7 +310,7 @@ def test_a_message_tells_more_than_the_signal_and_the_first_cause_most() -> None
 
 def test_nccl_names_what_its_own_error_is_an_effect_of() -> None:
     lines = [
-        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1727, invalid usage",
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275, invalid usage",
         "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
         "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000",
     ]
