@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from rsctl.bench.records import Cell
 from rsctl.runs.store import Run
 from rsctl.spec import overrides
-from rsctl.spec.env_checks import is_secret_name
 from rsctl.spec.file_text import YamlError
-from rsctl.spec.secret_names import HIDDEN
+from rsctl.spec.secret_names import HIDDEN, is_secret_name
 from rsctl.spec.yaml_parser import parse
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 
@@ -40,7 +39,7 @@ def arguments_of(run: Run, cell: Cell) -> dict[str, Argument]:
     return {ARGUMENT + name: value for name, value in found.items() if not is_secret_name(name)}
 
 
-def _parsed(text: str) -> Node:
+def _parsed(text: str) -> Node | None:
     """A kept job file. What hides a secret that had no quotes would be an alias in YAML."""
     try:
         return parse(text, "", [])
