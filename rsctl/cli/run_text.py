@@ -88,6 +88,8 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
     lines += [f"  attempt {each.attempt}: {format_attempt(each)}" for each in run.attempts]
     for name, figures in list(result.metrics.items())[:_MAX_METRICS]:
         lines.append(f"  {name} {format_metric(figures)}")
+    if (more := len(result.metrics) - _MAX_METRICS) > 0:
+        lines.append(f"  and {more} more: rsctl metrics {run.run}")
     kept = [(name, at) for name, at in result.results.items() if not is_empty(at)]
     lines += [f"  {name}: {sanitize_line(at)}" for name, at in kept]
     if cost := found.cost():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from rsctl.bench.records import Cell
 from rsctl.runs.store import Run
 from rsctl.spec import overrides
 from rsctl.spec.file_text import YamlError
-from rsctl.spec.secret_names import is_secret_name
+from rsctl.spec.secret_names import HIDDEN, is_secret_name
 from rsctl.spec.yaml_parser import parse
 from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 
@@ -25,7 +26,7 @@ def arguments_of(run: Run, cell: Cell) -> dict[str, Argument]:
     are left out; so are all of a run whose job file is not known.
     """
     try:
-        root = parse(run.spec or "", "", [])
+        root = _parsed(run.spec or "")
         if not isinstance(root, Mapping):
             return {}
         root = overrides.apply(root, list(run.settings), [])
@@ -36,6 +37,15 @@ def arguments_of(run: Run, cell: Cell) -> dict[str, Argument]:
         if key.startswith(ARGUMENT):
             found[key.removeprefix(ARGUMENT)] = value
     return {ARGUMENT + name: value for name, value in found.items() if not is_secret_name(name)}
+
+
+def _parsed(text: str) -> Node | None:
+    """A kept job file. What hides a secret that had no quotes would be an alias in YAML."""
+    try:
+        return parse(text, "", [])
+    except YamlError:
+        hidden = rf"(?<=[\s\[{{,]){re.escape(HIDDEN)}(?=[\s\]}},]|$)"
+        return parse(re.sub(hidden, f'"{HIDDEN}"', text), "", [])
 
 
 def _child(node: Node | None, key: str) -> Node | None:

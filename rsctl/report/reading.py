@@ -23,42 +23,49 @@ _STEPS = 256  # of a metric, whose times are compared between replicas
 _COMPARED = 4  # metrics
 
 
+_Numbered = tuple[int, MetricEvent]
+"""A value, after its number in the order of arrival."""
+
+
 class Curve:
     """One series in little memory: the values of one metric of one replica."""
 
     def __init__(self) -> None:
         self.count = 0
         self.sum = 0.0
-        self.first: MetricEvent | None = None
-        self.last: MetricEvent | None = None
+        self.first: _Numbered | None = None
+        self.last: _Numbered | None = None
         self.strange: list[MetricEvent] = []
         self.strange_count = 0
         self._width = 1
         self._filled = 0
-        self._stretches: list[tuple[MetricEvent, MetricEvent]] = []
+        self._stretches: list[tuple[_Numbered, _Numbered]] = []
+        self._strange: _Numbered | None = None
 
     def add(self, event: MetricEvent, most: int) -> None:
         """Take a value; `most` is how many stretches there may be."""
         value = event.value
+        numbered = self.count, event
         if self.first is None:
-            self.first = event
-        self.last = event
+            self.first = numbered
+        self.last = numbered
         self.count += 1
         if not isfinite(value):
             self.strange_count += 1
             if not self.strange:
                 self.strange.append(event)
+                self._strange = numbered
             return
         self.sum += value
         if 0 < self._filled < self._width:
             low, high = self._stretches[-1]
-            if value < low.value:
-                self._stretches[-1] = event, high
-            elif value > high.value:
-                self._stretches[-1] = low, event
+            if value < low[1].value:
+                self._stretches[-1] = numbered, high
+            elif value > high[1].value:
+                self._stretches[-1] = low, numbered
             self._filled += 1
             return
-        self._stretches.append((event, event))
+        self._stretches.append((numbered, numbered))
         self._filled = 1
         if len(self._stretches) > 2 * most:
             self._halve()
@@ -69,7 +76,7 @@ class Curve:
         if not self._stretches:
             return None
         lows, highs = zip(*self._stretches, strict=True)
-        return min(low.value for low in lows), max(high.value for high in highs)
+        return min(low.value for _, low in lows), max(high.value for _, high in highs)
 
     @property
     def mean(self) -> float | None:
@@ -79,11 +86,10 @@ class Curve:
 
     def events(self) -> list[MetricEvent]:
         """The values that are kept, in the order of their times; those of one time as they came."""
-        kept = {id(event): event for pair in self._stretches for event in pair}
-        for event in (self.first, self.last, *self.strange):
-            if event is not None:
-                kept[id(event)] = event
-        return sorted(kept.values(), key=lambda event: event.time)
+        kept = dict(numbered for pair in self._stretches for numbered in pair)
+        kept |= dict(n for n in (self.first, self.last, self._strange) if n is not None)
+        ordered = sorted(kept.items(), key=lambda item: (item[1].time, item[0]))
+        return [event for _, event in ordered]
 
     def _halve(self) -> None:
         """Make one stretch of two; the last one stays open if it has no partner."""
@@ -92,8 +98,8 @@ class Curve:
             (low, high), (other_low, other_high) = pairs[index], pairs[index + 1]
             merged.append(
                 (
-                    other_low if other_low.value < low.value else low,
-                    other_high if other_high.value > high.value else high,
+                    other_low if other_low[1].value < low[1].value else low,
+                    other_high if other_high[1].value > high[1].value else high,
                 )
             )
         if len(pairs) % 2:

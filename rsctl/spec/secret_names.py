@@ -15,7 +15,7 @@ HIDDEN = "***"
 
 # Compiled when they are first used: most jobs need them not.
 _NAME = (
-    r"(?:(?:^|_)(?:TOKEN|SECRETS?|CREDENTIAL|PAT)|_PWD|PASSWORD|PASSWD|PASSPHRASE"
+    r"(?:(?:^|_)(?:TOKEN|SECRETS?|CREDENTIAL|PAT)|_PWD|PASSWORD|PASSWD|PASS_?PHRASE"
     r"|(?:API|ACCESS|SECRET|PRIVATE|ACCOUNT|ENCRYPTION|SIGNING)_?KEY)$"
 )
 # Tokens of a text or of a model, such as --eos-token.
@@ -27,21 +27,24 @@ _OF_A_TEXT = (
 # lower bounds, shorter than there: a text that is not shown costs less than a file that is missed.
 _FORMS = (
     r"(?:\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"
-    r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe\.)?xox[abeoprs]-[\w-]{10}"
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.)"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/@\s:]*:[^/@\s]+@)"
+    r"|npm_[A-Za-z0-9]{30}|api_org_[A-Za-z]{30}|xapp-\d-[\w-]{10}|pypi-[\w-]{30}"
+    r"|dckr_pat_[\w-]{20}|sk-[\w-]{20}|(?:xoxe\.)?xox[abeoprs]-[\w-]{10}"
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}|AIza[\w-]{30}|ya29\.[\w-]{10}"
+    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bAuthorization: ?(?:Bearer|Basic|Token) +(?=[^\s$])"
+    r"|://[^/@\s:]*:[^/@\s]+@)"
 )
 _REST_OF_TOKEN = r"[^\s'\",}\]]*"  # noqa: S105 - a pattern
 _CAMEL = r"(?<=[a-z0-9])(?=[A-Z])"
 _SHORTEST_FORM = 6
 _FLAG = r"--?[A-Za-z][\w.-]*"
-_ASSIGNED = r"(?P<name>-{0,2}[A-Za-z][\w.-]*)="
+_ASSIGNED = r"(?P<name>[-+]{0,2}[A-Za-z][\w.-]*)="  # + and ++ are Hydra's
 _VALUE = r"""(?P<value>"[^"]*"|'[^']*'|[^\s"']+)"""
 
 
 def is_secret_name(name: str) -> bool:
     """Whether what has this name is taken for a secret, so that its value is never shown."""
-    plain = re.sub(r"[-.]", "_", re.sub(_CAMEL, "_", name).lstrip("-")).upper()
+    plain = re.sub(r"[-.]", "_", re.sub(_CAMEL, "_", name).lstrip("-+")).upper()
     return re.search(_NAME, plain) is not None and re.search(_OF_A_TEXT, plain) is None
 
 
@@ -58,7 +61,8 @@ def without_known_secrets(text: str) -> str:
 def secret_arguments(arguments: Sequence[str]) -> Iterator[tuple[int, str, int]]:
     """The arguments that hold a secret by its name: index, the name, and where its value begins.
 
-    They have the form `--NAME=VALUE`, `NAME=VALUE`, or `--NAME` with its value as the next one.
+    They have the form `--NAME=VALUE`, `NAME=VALUE`, Hydra's `+NAME=VALUE`, or `--NAME` with its
+    value as the next one.
     """
     before = None
     for index, text in enumerate(arguments):

@@ -15,6 +15,11 @@ from rsctl.stream.service_causes import SERVICE_CAUSES, cause
 LOST_PEER = "peer"
 """The code of the cause that is an effect: another replica had failed before."""
 
+_CUDA_LIBRARY = (
+    r"lib(?:cudart|cublas(?:Lt)?|cudnn|cufft|curand|cusolver|cusparse(?:Lt)?|cupti|nvrtc|nvJitLink"
+    r"|nvToolsExt|nccl)(?:[_-]\w{1,40})?\.so[\w.]{0,20}"
+)
+
 LESS_MEMORY = "use a smaller batch or fewer data loader workers"
 """What helps a node without memory; how it gets more of it depends on its target."""
 
@@ -106,7 +111,8 @@ CAUSES = (
     cause(
         "rendezvous",
         r"DistStoreError|Timed out after \d+ seconds waiting for clients"
-        r"|client socket has timed out after \d+",
+        r"|client socket has timed out after \d+"
+        r"|Timed out initializing process group in store based barrier",
         "not all ranks came together at the start",
         "see the logs of the replicas that are missing",
     ),
@@ -144,6 +150,13 @@ CAUSES = (
         "aws-ofi-nccl found no EFA device",
         "take a machine type with EFA and security groups that allow all traffic among the nodes, "
         "or leave the EFA transport out of the image",
+    ),
+    cause(
+        "processes",
+        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
+        r"|Duplicate GPU detected",
+        "there are more ranks on a node than it has GPUs, or two ranks use the same GPU",
+        "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
     ),
     cause(
         "nccl",
@@ -187,11 +200,45 @@ CAUSES = (
         "image.python: without a way to the internet pip finds nothing",
     ),
     cause(
+        "cuda-library",
+        rf"Could not load library ({_CUDA_LIBRARY})"
+        rf"|({_CUDA_LIBRARY}): cannot open shared object file",
+        "a package was built for a CUDA library that the image does not have: {names}",
+        "install a build of the package for the CUDA of the image, or take an image.base with the "
+        "CUDA version that it needs",
+    ),
+    cause(
         "library",
-        r"Could not load library (lib[\w.+-]{1,80})"
-        r"|(lib[\w.+-]{1,80}): cannot open shared object file",
+        rf"Could not load library (?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}})"
+        rf"|(?<![\w.+-])(?!{_CUDA_LIBRARY})(lib[\w.+-]{{1,80}}): cannot open shared object file",
         "a system library is missing: {names}",
         "add its package to image.apt",
+    ),
+    cause(
+        "numpy",
+        r"numpy\.\w{1,20} size changed, may indicate binary incompatibility\. Expected \d+ from C",
+        "a package was built for another version of NumPy than the one in the image",
+        "install a newer version of the package, or the older NumPy: numpy<2 in image.python",
+    ),
+    cause(
+        "weights-only",
+        r"Weights only load failed",
+        "torch.load does not load a checkpoint that has more than tensors, by default since 2.6",
+        "if you trust the checkpoint, load it with torch.load(..., weights_only=False), or allow "
+        "its classes by torch.serialization.add_safe_globals",
+    ),
+    cause(
+        "neuron-device",
+        r"No neuron device available|TDRV:tdrv_init_mla_phase1\s{1,80}Could not open the nd\d",
+        "a process found no Neuron device that is free",
+        "start one process for each NeuronCore and no other one that uses them; see that "
+        "workers.machine has them",
+    ),
+    cause(
+        "tpu-device",
+        r"TPU initialization failed: open\(/dev/\w{1,40}\)|Couldn't open device: /dev/accel\d",
+        "a process could not open the TPU, which another process may have open",
+        "set run.launcher: once, and let JAX or PyTorch/XLA start the processes of a host's TPUs",
     ),
     cause(
         "script",
@@ -219,13 +266,6 @@ CAUSES = (
         "build it for the machine's: amd64, or arm64 for Grace and Graviton",
     ),
     *SERVICE_CAUSES,
-    cause(
-        "processes",
-        r"cannot be larger than the device count|CUDA error: invalid device ordinal"
-        r"|Duplicate GPU detected",
-        "there are more ranks on a node than it has GPUs, or two ranks use the same GPU",
-        "start one rank for each GPU, and let each use the GPU of its LOCAL_RANK",
-    ),
     cause(
         "neuron-cores",
         r"Unsupported topology\. Supported number of Neuron Cores",

@@ -63,6 +63,18 @@ def test_a_job_is_watched_to_its_end(rsctl: Cli) -> None:
     assert [value.value for _, value in Store().metrics(run.run)] == [0.5, 0.4]
 
 
+def test_at_the_end_the_metrics_that_are_left_out_are_counted(rsctl: Cli) -> None:
+    values = ", ".join(f'"m{number}": {number}' for number in range(11))
+    script = f'echo \'{{"rsctl": "metrics", {values}}}\''
+    done = rsctl.process("submit", job(rsctl, script))
+    [run] = Store().runs()
+    assert done.err.splitlines()[4:] == [
+        *(f"  m{number} {number}" for number in range(8)),
+        f"  and 3 more: rsctl metrics {run.run}",
+        f"report: rsctl report {run.run}   charts: rsctl metrics --plot {run.run}",
+    ]
+
+
 def test_a_job_as_events(rsctl: Cli) -> None:
     script = "echo loss=nan; [ $RANK = 1 ] && echo err >&2; true"
     name = job(rsctl, script, metrics=METRICS, workers={"count": 2})
@@ -73,8 +85,7 @@ def test_a_job_as_events(rsctl: Cli) -> None:
     logs = sorted(
         (e["replica"], e["stream"], e["text"])
         for e in done.events
-        if e["type"] == "log"
-        and not e["text"].startswith(('{"rsctl": "versions"', '{"rsctl": "exits"'))
+        if e["type"] == "log" and not e["text"].startswith('{"rsctl": "versions"')
     )
     assert logs == [
         ("worker-0", "stdout", "loss=nan"),

@@ -285,6 +285,19 @@ def test_arguments_are_columns() -> None:
     assert set(metrics["run.args.lr"]) == {1}
 
 
+@pytest.mark.parametrize("spec", [SPEC, "run: {args: [--lr, '0.1', --api-key, hidden]}"])
+def test_a_hidden_secret_leaves_the_other_arguments(spec: str) -> None:
+    """The kept job file has *** in its place, which alone would be an alias in YAML."""
+    from rsctl.spec.kept_text import kept_text
+
+    kept = kept_text(spec)
+    assert kept is not None
+    assert "hidden" not in kept
+    add_run("job-a")
+    add_spec("job-a", kept)
+    assert set(frame("job-a")["run.args.lr"]) == {0.1}
+
+
 def test_the_arguments_of_a_cell_are_its_own() -> None:
     from rsctl.export.arguments import arguments_of
 

@@ -247,3 +247,25 @@ def test_figures_of_thinned_values_are_those_of_all(rsctl: Cli, make_run: Make) 
     row = next(row for row in rows if row[0] == "loss" and len(row) == 7)
     assert row[1:3] == ["-0.6639", "-5"]
     assert row[5] == "5,000 of 5,000"
+
+
+def test_the_last_of_values_of_one_time_is_the_one_that_came_last(
+    rsctl: Cli, make_run: Make
+) -> None:
+    made = make_run()
+    declare(made, {"loss": MetricSpec(goal="min")})
+    for step, value in enumerate([1.0, math.nan, 0.25, 0.75, 0.5]):
+        made.metric(3, "loss", value, step=step)
+    made.succeed(30)
+    assert cards(text_of(rsctl, "@last"))["loss"] == [
+        "0.5",
+        "last value, at step 4; best 0.25 at step 2",
+    ]
+    events = [
+        MetricEvent(time=at(1), replica="worker-0", name="loss", value=(-1.0) ** n * n, step=n)
+        for n in range(5000)
+    ]
+    run = made.store.get(made.run)
+    assert run is not None
+    kept = readings_of(run, events).headline_series()["loss"]
+    assert [event.step for event in kept] == sorted(event.step or 0 for event in kept)

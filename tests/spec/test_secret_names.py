@@ -137,6 +137,8 @@ SEEN = "whoever sees the plan, the job or its command line can read it"
         ("{api-key: s1}", "run.args.api-key", "api-key looks like a secret written in the file"),
         ("{hfToken: [s1]}", "run.args.hfToken", "hfToken looks like a secret written in the file"),
         ("[--password=s1]", "run.args[0]", "--password looks like a secret written in the file"),
+        ("[++a.apiKey=s1]", "run.args[0]", "++a.apiKey looks like a secret written in the file"),
+        ("[-H, 'Authorization: Bearer s1']", "run.args", "this argument has the form of a secret"),
         ("[--pass, x, --token, s1]", "run.args[3]", "--token looks like a secret written in the"),
         ("[x, hf_abcdefghijklmnopqrstuv]", "run.args", "this argument has the form of a secret"),
     ],

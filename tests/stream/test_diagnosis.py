@@ -308,6 +308,15 @@ def test_a_message_tells_more_than_the_signal_and_the_first_cause_most() -> None
     assert [c.code for c in known_causes(lines, 137, "SIGKILL")] == ["gpu-memory", "peer"]
 
 
+def test_nccl_names_what_its_own_error_is_an_effect_of() -> None:
+    lines = [
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275, invalid usage",
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+        "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000",
+    ]
+    assert [c.code for c in known_causes(lines, 1, None)] == ["processes", "nccl"]
+
+
 @pytest.mark.parametrize("one", real("log_lines"), ids=lambda one: one["text"][:50])
 def test_real_lines_have_a_cause(one: dict[str, str]) -> None:
     (cause,) = known_causes([one["text"]], 1, None)

@@ -33,8 +33,8 @@ def request_findings(job: Job, body: dict[str, Any]) -> Iterator[Finding]:
     spec = spec if isinstance(spec, dict) else {}
     pools = [(number, pool) for number, pool in enumerate(specs_of(body)) if pool]
     yield from _disks(pools, roles)
-    for _, pool in pools:
-        yield from _reservation(pool, spec)
+    if any(_is_reserved(pool) for _, pool in pools):
+        yield from _reservation(spec)
     if any(pool.get("nfsMounts") for _, pool in pools):
         yield from _nfs(spec)
     yield from _tpus(pools)
@@ -68,10 +68,12 @@ def _disks(pools: list[tuple[int, dict[str, Any]]], roles: Roles) -> Iterator[Fi
         yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
 
 
-def _reservation(pool: dict[str, Any], spec: dict[str, Any]) -> Iterator[Finding]:
+def _is_reserved(pool: dict[str, Any]) -> bool:
     affinity = _mapping(_mapping(pool, "machineSpec"), "reservationAffinity")
-    if affinity.get("reservationAffinityType") not in _RESERVED:
-        return
+    return affinity.get("reservationAffinityType") in _RESERVED
+
+
+def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
     path = f"{_OPTIONS}.reservation"
     if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
         message = "flex start takes no machines of a reservation"

@@ -120,6 +120,12 @@ def test_what_is_refused(changes: Any, expected: list[str], tmp_path: Path) -> N
     assert mismatches([finding for finding in found if finding.is_error], expected) == []
 
 
+def test_a_reservation_that_several_pools_have_is_refused_once(tmp_path: Path) -> None:
+    both_pools = both(workers(3, "l4"), vertex(reservation="any", capacity="flex-start"))
+    found = findings_of(tmp_path, both_pools)
+    assert [one.path for one in found if one.is_error] == ["targets.vertex.reservation"]
+
+
 ACCEPTED = {
     "no reservation with flex start": both(
         workers(1, "l4"), vertex(reservation="none", capacity="flex-start")
