@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -54,6 +53,8 @@ def _write(path: Path, content: Content) -> None:
             _fill(file, content)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile  # a plan writes nothing, and should not wait for it
+
     beside = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it becomes the file
         dir=path.parent, prefix=f".{path.name[:80]}.", delete=False
     )

@@ -15,11 +15,9 @@ import re
 import signal
 from typing import NamedTuple, Optional
 
-import msgspec
-
 from rsctl.runs.folder import RunFolder
 from rsctl.stream.diagnosis import failure_lines
-from rsctl.stream.events import Failure, LogEvent
+from rsctl.stream.events import Failure, LogEvent, UnnamedFailure
 from rsctl.stream.journal import JournalReader, tail_offset
 
 _TAIL = 400  # lines
@@ -28,14 +26,6 @@ _REPORTED = re.compile(r"Reporting training FAILURE|\bExecuteUserScriptError:")
 _CODE = re.compile(r"\bEncountered exit_code (\d{1,3})\b|^ ?ExitCode (-?\d{1,3})\b")
 _TRACEBACK = "Traceback (most recent call last)"
 _TELLING = 16  # characters: a shorter line may stand in any log
-
-
-class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):
-    """A replica that has failed, and the platform does not say which; `text` is what it says."""
-
-    exit_code: int
-    signal: Optional[str] = None
-    text: str = ""
 
 
 class _Sign(NamedTuple):

@@ -103,6 +103,8 @@ def _normal(path: str) -> str:
 
 def _in_pyproject(text: str) -> Iterator[object]:
     """The roots that build backends are told: setuptools, Poetry, Hatch, PDM, uv and Maturin."""
+    if not text:
+        return
     try:
         tomllib: Any = import_module("tomllib")  # from Python 3.11 on
     except ImportError:

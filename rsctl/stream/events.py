@@ -93,6 +93,14 @@ class Failure(msgspec.Struct, kw_only=True, frozen=True):
     causes: list[Finding] = []
 
 
+class UnnamedFailure(msgspec.Struct, kw_only=True, frozen=True):
+    """A replica that has failed, and the platform does not say which; `text` is what it says."""
+
+    exit_code: int
+    signal: Optional[str] = None
+    text: str = ""
+
+
 class Attempt(msgspec.Struct, kw_only=True):
     """A start of the job that ended and was followed by another one; `attempt` counts from 1.
 

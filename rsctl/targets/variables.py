@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.runtime.environment import SOURCE_ROOTS
 from rsctl.spec.job import Job
 from rsctl.spec.secret_names import HIDDEN, is_secret_name
 from rsctl.spec.source_roots import source_roots
@@ -29,12 +28,20 @@ def user_env(job: Job) -> dict[str, Optional[str]]:
     """
     roots = source_roots(Path(job.image.source)) if job.image.source and is_python(job) else []
     return {
-        **({SOURCE_ROOTS: ":".join(roots)} if roots else {}),
+        **_roots_env(roots),
         **{
             name: None if value.secret or is_secret_name(name) else str(value)
             for name, value in job.run.env.items()
         },
     }
+
+
+def _roots_env(roots: list[str]) -> dict[str, Optional[str]]:
+    if not roots:
+        return {}
+    from rsctl.runtime.environment import SOURCE_ROOTS
+
+    return {SOURCE_ROOTS: ":".join(roots)}
 
 
 def is_python(job: Job) -> bool:

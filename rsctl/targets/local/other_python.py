@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Optional
 
 from rsctl.findings import Finding, error
-from rsctl.image.runtime_files import runtime_entries
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
@@ -53,6 +52,8 @@ def write_runtime(job: Job, run: str) -> None:
     if job.targets.process.python is None or not job.run.is_launched:
         return
     folder = run_directory(run) / _FOLDER
+    from rsctl.image.runtime_files import runtime_entries
+
     for entry in runtime_entries(""):
         path = folder / entry.name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-from rsctl.image.context import source_entries
 from rsctl.runs.home import run_directory
 from rsctl.spec.job import Job
 
@@ -26,6 +25,8 @@ def copy_source(job: Job, run: str) -> None:
     """Copy what an image would get of the source, where the job asks for it. Raises OSError."""
     if not job.image.source or job.targets.process.workdir != "copy":
         return
+    from rsctl.image.context import source_entries
+
     folder = run_directory(run) / _FOLDER
     entries, _ = source_entries(Path(job.image.source), "")
     for entry in entries:

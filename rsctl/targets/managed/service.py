@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Optional, Protocol, TypeVar
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.runs.log_failures import UnnamedFailure
 from rsctl.runs.records import Fact as Fact
-from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream
+from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream, UnnamedFailure
 from rsctl.targets.base import Pool
 
 T = TypeVar("T")

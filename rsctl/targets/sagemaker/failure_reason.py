@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error
-from rsctl.runs.log_failures import UnnamedFailure, signal_name
-from rsctl.stream.events import Failure
+from rsctl.runs.log_failures import signal_name
+from rsctl.stream.events import Failure, UnnamedFailure
 from rsctl.stream.origins import find_origin
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
