@@ -140,7 +140,7 @@ def _judge(compared: Compared, cells: list[CellSides]) -> None:
         compared.interval = interval(cells) if compared.effect is not None else None
         compared.p = p_two_sided(combine(cells, by_both))
     if compared.effect is None:
-        compared.remark = "the first side's median is zero: there is no percentage of it"
+        compared.remark = "the first side's median is zero, so that a percentage has no meaning"
 
 
 def _across(like: Compared, cells: list[CellSides]) -> Compared:

@@ -97,7 +97,7 @@ def _parts(location: str) -> tuple[str, str]:
     parts = path.lower().split("/")
     is_inside = path and path[0] not in "/-" and not {"", ".", "..", ".git"} & {*parts}
     if not _REF.fullmatch(ref) or not is_inside or "\0" in path:
-        message = f"{location!r} is no git:REF:PATH"
+        message = f"{location!r} is not of the form git:REF:PATH"
         remedy = "such as git:origin/main:bench/baseline.json; PATH begins at the repository's root"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
     return ref, path

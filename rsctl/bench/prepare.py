@@ -170,7 +170,7 @@ def _source_of(submission: Submission) -> Path | None:
 
 
 def _inputs_of(submission: Submission, document: Document) -> str:
-    """A digest of all that runs without an image read, whoever may have changed it since."""
+    """A digest of all that runs without an image read, as it is on disk now."""
     source, job = _source_of(submission), submission.job
     if source is None:
         return ""

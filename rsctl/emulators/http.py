@@ -194,7 +194,7 @@ def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
 
         def handle(self) -> None:
-            """Serve a connection to its end; a client that hangs up is no error of ours."""
+            """Serve a connection to its end; a client that hangs up is not an error."""
             with suppress(ConnectionError, TimeoutError):
                 super().handle()
 

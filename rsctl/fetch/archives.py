@@ -262,7 +262,7 @@ class _Metered:
         block = self._source.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise _too_big(self._name, "a description of a member that is no description", None)
+            raise _too_big(self._name, "a description of a member that cannot be read", None)
         return block
 
     def grant(self, content: int) -> None:

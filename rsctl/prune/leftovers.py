@@ -46,7 +46,9 @@ def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:
     folders = [
         (f"{scheme}://{path.name}", path)
         for scheme in _SCHEMES
-        for path in sorted((home() / "rehearsal" / scheme).glob("[!.]*"))  # others are no buckets
+        for path in sorted(
+            (home() / "rehearsal" / scheme).glob("[!.]*")
+        )  # other files are not buckets
     ]
     old = [(name, path) for name, path in folders if limits.is_past(last_change(path))]
     active = next((run for run in sorted(store.ids()) if emulator.is_alive(run)), None)

@@ -77,7 +77,7 @@ def _is_key(key: object) -> TypeGuard[str]:
 
 
 def exit_report(line: LogEvent) -> Failure | None:
-    """The failure that an `exit` line reports, whoever has printed it: see `ExitReports`."""
+    """The failure that an `exit` line reports, whichever program printed it: see `ExitReports`."""
     record = structured(line.text)
     if not record or record["rsctl"] != "exit":
         return None

@@ -1,7 +1,7 @@
 """The headlines of a run's metrics, kept beside the metrics themselves.
 
 They are folded from the rows of the store in the order of arrival, so that all readers see the
-same. What has been folded is kept with the number of the last row: whoever reads takes only the
+same. What has been folded is kept with the number of the last row: a reader takes only the
 rows after it.
 """
 

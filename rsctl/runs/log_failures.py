@@ -57,7 +57,7 @@ def log_failures(folder: RunFolder, replicas: list[str], reported: UnnamedFailur
 
 
 def signal_name(number: int) -> str | None:
-    """`SIGKILL` for 9; None for what is no signal here."""
+    """`SIGKILL` for 9; None for a number that is not a signal here."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -146,7 +146,7 @@ def _devices(name: re.Pattern[str]) -> int:
 
 def _cores(instance_type: str) -> int:
     """NeuronCores of a chip, as its runtime shows them: 4 make up the 64 that the toolkit has for
-    trn2.48xlarge (environment.py, `num_neurons`), which asks neuron-ls for those of others."""
+    trn2.48xlarge (environment.py, `num_neurons`), which asks neuron-ls on other machines."""
     return 4 if ".trn2" in instance_type else 2
 
 

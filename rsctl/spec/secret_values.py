@@ -101,5 +101,5 @@ def _literals(node: Node, path: str) -> Iterator[Finding]:
         else:
             continue
         remedy = "put it into run.env as ${VAR}, and let the script read it from its environment"
-        message = f"{what}; whoever sees the plan, the job or its command line can read it"
+        message = f"{what}; anyone who sees the plan, the job or its command line can read it"
         yield value.mark.warning("secret", message, remedy, where)

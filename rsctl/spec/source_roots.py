@@ -102,7 +102,7 @@ def _normal(path: str) -> str:
 
 
 def _in_pyproject(text: str) -> Iterator[object]:
-    """The roots that build backends are told: setuptools, Poetry, Hatch, PDM, uv and Maturin."""
+    """Roots in the settings of build backends: setuptools, Poetry, Hatch, PDM, uv and Maturin."""
     if not text:
         return
     try:

@@ -22,7 +22,7 @@ class MachineUse:
         self._rates: dict[str, dict[str, float]] = {}
 
     def add(self, events: Iterable[Event]) -> None:
-        """Take events; those that are no telemetry of a worker are left out."""
+        """Take events; it leaves out what is not telemetry of a worker."""
         for event in events:
             if isinstance(event, MetricEvent) and _SHOWN.fullmatch(event.name):
                 self._take(event)

@@ -105,7 +105,7 @@ SERVICE_CAUSES = (
         r"|Connect timeout on endpoint URL|Could not connect to the endpoint URL",
         "a server on the network is not reached",
         "check the job's network: subnets need a NAT device or an endpoint of the service; with "
-        "network isolation there is no network at all",
+        "network isolation a job has no network at all",
     ),
 )
 """In the order in which they are shown."""

@@ -152,10 +152,10 @@ def test_an_updated_one_is_written_to_the_working_tree(repository: Path) -> None
     [
         ("git:nobranch:bench/baseline.json", "cannot read git:nobranch:bench/baseline.json: "),
         ("git:main:bench/none.json", "cannot read git:main:bench/none.json: "),
-        ("git:--output=x:bench/baseline.json", "is no git:REF:PATH"),
-        ("git:main:../outside.json", "is no git:REF:PATH"),
-        ("git:main", "is no git:REF:PATH"),
-        ("git::x", "is no git:REF:PATH"),
+        ("git:--output=x:bench/baseline.json", "is not of the form git:REF:PATH"),
+        ("git:main:../outside.json", "is not of the form git:REF:PATH"),
+        ("git:main", "is not of the form git:REF:PATH"),
+        ("git::x", "is not of the form git:REF:PATH"),
     ],
 )
 def test_what_git_does_not_have(repository: Path, place: str, message: str) -> None:

@@ -165,7 +165,7 @@ def test_a_description_that_is_a_bomb(unpacked: Unpack, tmp_path: Path) -> None:
         file.write(entry.tobuf(tarfile.GNU_FORMAT))
         for _ in range(40):
             file.write(bytes(1 << 20))
-    with pytest.raises(RsctlError, match="a description of a member that is no description"):
+    with pytest.raises(RsctlError, match="a description of a member that cannot be read"):
         unpacked(tmp_path / "a")
 
 

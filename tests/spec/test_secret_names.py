@@ -128,7 +128,7 @@ def findings(tmp_path: Path, arguments: str) -> list[str]:
     ]
 
 
-SEEN = "whoever sees the plan, the job or its command line can read it"
+SEEN = "anyone who sees the plan, the job or its command line can read it"
 
 
 @pytest.mark.parametrize(

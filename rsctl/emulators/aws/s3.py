@@ -122,7 +122,7 @@ class S3:
         try:
             return _xml("ListBucketResult", listing(self._objects, bucket, request.query))
         except ValueError:
-            raise refused(400, "InvalidArgument", "max-keys is no number") from None
+            raise refused(400, "InvalidArgument", "max-keys is not a number") from None
 
     def _get(self, request: Request) -> Reply:
         bucket, key = self._bucket(request), request.parts["key"]

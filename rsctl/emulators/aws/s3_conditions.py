@@ -100,4 +100,4 @@ def _is_later(facts: Facts, wanted: str | None) -> bool | None:
     try:
         return int(facts.modified) > parsedate_to_datetime(wanted).timestamp()
     except (TypeError, ValueError):
-        return None  # what is no date is ignored
+        return None  # a text that is not a date is ignored

@@ -75,7 +75,7 @@ def receive(sock: socket.socket, identity: Identity) -> tuple[dict[str, Any], by
     proof, _, length = read_line(sock).partition(" ")
     is_number = length.isascii() and length.isdigit() and len(length) < 9
     if not is_number or int(length) > _MAX_BODY_BYTES:
-        raise OSError("this is no request")
+        raise OSError("this is not a request")
     sock.settimeout(HANDSHAKE_SECONDS)
     body = _exactly(sock, int(length))
     _check(proof, _proof(identity, "chief", nonce, body))
@@ -86,7 +86,7 @@ def receive(sock: socket.socket, identity: Identity) -> tuple[dict[str, Any], by
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise OSError("this is no request")
+        raise OSError("this is not a request")
     return fields, f"ok {_proof(identity, 'node', nonce, body)}\n".encode()
 
 

@@ -151,7 +151,7 @@ def _flex_start(job: Job) -> Iterator[Finding]:
     flex, accelerator = rules().flex_start, job.workers.accelerator
     if job.limits.queue is None:
         message = "flex start waits a day for machines, its default; after that the job fails"
-        yield note("queue", message, "set limits.queue; 0 is no limit", "limits.queue")
+        yield note("queue", message, "set limits.queue; 0 means no limit", "limits.queue")
     if accelerator is None or accelerator.type not in flex.gpus:
         message = f"flex start is for these GPUs: {', '.join(flex.gpus)}"
         yield error("capacity", message, "set capacity: standard or spot", _CAPACITY)
