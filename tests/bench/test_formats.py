@@ -198,3 +198,13 @@ def test_bencher() -> None:
     [(measure, metric)] = report["run.args.mode=a"].items()
     assert len(measure) == 64
     assert metric["lower_value"] < metric["value"] == 100.0 < metric["upper_value"]
+
+
+def test_values_whose_sum_no_float_holds() -> None:
+    results = measured({"a": 1e306})
+    assert 'rsctl_throughput{run_args_mode="a"} 1e+308' in openmetrics(results)
+    bigger = github_benchmark(results, "max")
+    assert bigger is not None
+    assert [entry["range"] for entry in json.loads(bigger)] == ["± 7.906e+305"]
+    [[metric]] = [list(of.values()) for of in json.loads(bencher(results)).values()]
+    assert metric["value"] == pytest.approx(1e308)

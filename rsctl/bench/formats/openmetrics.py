@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from statistics import fmean
 
 from rsctl.bench.results import Results, Series
+from rsctl.bench.stats import mean
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 _RESERVED = ("total", "created", "bucket", "count", "sum", "info", "gsum", "gcount")
@@ -27,7 +27,7 @@ def openmetrics(results: Results, names: Sequence[str] = ()) -> str:
         family = _family(name, used)
         lines.append(f"# TYPE {family} gauge")
         lines.append(f"# HELP {family} {_escaped(_help(name, known[0]))}")
-        lines += [f"{family}{_labels(series)} {fmean(series.known):.6g}" for series in known]
+        lines += [f"{family}{_labels(series)} {mean(series.known):.6g}" for series in known]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 

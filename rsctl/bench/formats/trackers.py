@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import fmean, stdev
 from typing import Any
 
 import msgspec
 
 from rsctl.bench.results import Results, Series, cell_label
-from rsctl.bench.stats import LEVEL, student_t
+from rsctl.bench.stats import LEVEL, mean, stdev, student_t
 
 _LONGEST_BENCHMARK = 1024
 _LONGEST_MEASURE = 64
@@ -24,7 +23,7 @@ def github_benchmark(results: Results, goal: str, names: Sequence[str] = ()) -> 
         {
             "name": f"{s.name} ({cell_label(s.cell)})" if s.cell else s.name,
             "unit": s.unit or "",
-            "value": fmean(s.known),
+            "value": mean(s.known),
             **({"range": f"± {stdev(s.known):.4g}"} if s.known[1:] else {}),
             "extra": f"{len(s.known)} runs of {results.label}: {_list(s.known)}",
         }
@@ -39,7 +38,7 @@ def bencher(results: Results, names: Sequence[str] = ()) -> bytes:
     benchmarks: dict[str, dict[str, Any]] = {}
     for series in _wanted(results, names):
         name = (cell_label(series.cell) or "job")[:_LONGEST_BENCHMARK].removesuffix(_IGNORED)
-        measure: dict[str, Any] = {"value": fmean(series.known)}
+        measure: dict[str, Any] = {"value": mean(series.known)}
         if series.known[1:]:
             wide = student_t(1 - (1 - LEVEL) / 2, len(series.known) - 1)
             error = wide * stdev(series.known) / len(series.known) ** 0.5
