@@ -249,4 +249,10 @@ def test_flex_start_waits_as_long_as_the_job_says(
     scheduling = render(tmp_path, changes)["request"]["body"]["jobSpec"]["scheduling"]
     assert scheduling.get("maxWaitDuration") == wait
     notes = [f for f in findings_of(tmp_path, changes) if f.path == "limits.queue"]
-    assert mismatches(notes, ["note limits.queue: a day -> 0 is"] if queue is None else []) == []
+    assert (
+        mismatches(
+            notes,
+            ["note limits.queue: a day -> set limits.queue; 0 means"] if queue is None else [],
+        )
+        == []
+    )
