@@ -152,7 +152,8 @@ def configure_socket(sock: socket.socket, silence: float, congestion: str | None
     """
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        timeout = max(1, round(silence * 1000))
+        # Longer than the silence that the peers allow: they name it, the kernel would say "lost".
+        timeout = max(1, round(2 * silence * 1000))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout)
     if hasattr(socket, "TCP_CONGESTION") and congestion != "system":
         _control_congestion(sock, (congestion,) if congestion else ("cubic", "reno"))
