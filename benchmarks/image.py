@@ -12,8 +12,8 @@ from benchmarks.measure import Command, Failed, measure, rsctl
 from benchmarks.report import Report
 from rsctl.image.builder import select_builder
 from rsctl.image.recipe import make_recipe
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
+from rsctl.job.document import read
+from rsctl.job.job import Job
 
 RUNS = 7
 _BASE = os.environ.get("RSCTL_BASE", "rsctl-test-base:1")

@@ -28,13 +28,13 @@ from rsctl.costs.run_cost import RunCost
 from rsctl.doctor import Check
 from rsctl.fetch.fetch import FetchedFile
 from rsctl.findings import ExitCode, Finding
+from rsctl.job.job import Job
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
+from rsctl.job.type_descriptions import describe_type
+from rsctl.job.types import Field, SpecType, fields_of
+from rsctl.job.yaml_tree import join_path
 from rsctl.prune.items import Item
 from rsctl.runs.records import Replica
-from rsctl.spec.job import Job
-from rsctl.spec.tracking import PlannedTracker, TrackingPlan
-from rsctl.spec.type_descriptions import describe_type
-from rsctl.spec.types import Field, SpecType, fields_of
-from rsctl.spec.yaml_tree import join_path
 from rsctl.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
 

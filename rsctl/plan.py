@@ -13,12 +13,12 @@ from msgspec.structs import replace as with_fields
 
 from rsctl.catalog.images import check_python
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job.document import Document
+from rsctl.job.job import Job
+from rsctl.job.parameters import parameters_of
+from rsctl.job.tracking import TrackingPlan
+from rsctl.job.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.runs.ids import placeholder
-from rsctl.spec.document import Document
-from rsctl.spec.job import Job
-from rsctl.spec.parameters import parameters_of
-from rsctl.spec.tracking import TrackingPlan
-from rsctl.spec.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target
 from rsctl.targets.capabilities import capability_findings

@@ -8,8 +8,8 @@ from typing import get_args
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.spec.job import TARGETS, PerTarget, TargetName, Targets
-from rsctl.spec.types import fields_of
+from rsctl.job.job import TARGETS, PerTarget, TargetName, Targets
+from rsctl.job.types import fields_of
 from rsctl.target_info import (
     BUILT_IN,
     TargetInfo,

@@ -16,7 +16,7 @@ from rsctl.advise.options import with_reducers, without_reducers
 from rsctl.advise.profile import Profile, profile_of_model
 from rsctl.advise.situation import ReducerMachine, Situation
 from rsctl.catalog import Machine
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 
 class Automatic(NamedTuple):

@@ -6,8 +6,8 @@ from rsctl.advise.interconnect import INTERCONNECTS, OTHER, Interconnect
 from rsctl.advise.profile import DTYPE_BYTES
 from rsctl.advise.step import Settings
 from rsctl.catalog.prices import Price, price_of
-from rsctl.spec.job import Job
-from rsctl.spec.units import Accelerator
+from rsctl.job.job import Job
+from rsctl.job.units import Accelerator
 
 _COMPRESSED_BYTES = {"fp16": 2, "bf16": 2}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, error
-from rsctl.spec.job import Comm, Job, Limits, Reducers
-from rsctl.spec.units import Duration, EnvValue
+from rsctl.job.job import Comm, Job, Limits, Reducers
+from rsctl.job.units import Duration, EnvValue
 
 STEPS = 20
 """How many steps are measured where nobody asks for another number."""

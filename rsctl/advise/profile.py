@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rsctl.spec.job import Model
+from rsctl.job.job import Model
 
 MIB = 2**20
 FIRST_BUCKET_BYTES = MIB

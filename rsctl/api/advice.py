@@ -16,12 +16,12 @@ from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job.document import Document
+from rsctl.job.edit import write_values
+from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of
 from rsctl.rehearsal.job import complete_job
 from rsctl.runs.ids import placeholder
-from rsctl.spec.document import Document
-from rsctl.spec.edit import write_values
-from rsctl.spec.job import Job
 from rsctl.targets.base import Target
 
 _MODEL = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.4}"

@@ -13,8 +13,8 @@ from rsctl.advise.facts import dollars_of, interconnect_of, settings_of
 from rsctl.advise.situation import ReducerMachine, Situation
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.job import Job
 from rsctl.plan import make_plan
-from rsctl.spec.job import Job
 from rsctl.target_info import TargetInfo, target_info
 from rsctl.targets.base import Plan, Pool, Submission, Target, count_of_role
 

@@ -17,7 +17,7 @@ from rsctl.bench.results import Results, Series
 from rsctl.bench.rules import Rules, rules_of
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.suggestions import close_match
+from rsctl.job.suggestions import close_match
 
 REPEAT = 5
 """How often a cell of a job file is run for a gate, unless somebody sets it."""

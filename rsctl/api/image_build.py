@@ -12,9 +12,9 @@ from rsctl.image.ensure import ImageResult, ensure_image, ensure_image_remotely
 from rsctl.image.events import BuildEvent
 from rsctl.image.findings import image_findings, recipe_of
 from rsctl.image.recipe import Recipe
-from rsctl.spec.document import Document
-from rsctl.spec.job import Job
-from rsctl.spec.places import places_of
+from rsctl.job.document import Document
+from rsctl.job.job import Job
+from rsctl.job.placements import places_of
 from rsctl.target_info import target_info
 
 BuilderName = Literal["auto", "buildx", "buildkit", "classic", "podman", "cloud"]

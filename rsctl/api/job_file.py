@@ -12,11 +12,11 @@ from typing import Any, Union
 from msgspec.structs import replace
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job import matrix
+from rsctl.job.document import Document, cells_of, read
+from rsctl.job.job import Job
 from rsctl.plan import choose_target, make_plan, name_of, plan_findings, require_no_matrix
 from rsctl.runs.ids import new_run_id, placeholder, require_run_id
-from rsctl.spec import matrix
-from rsctl.spec.document import Document, cells_of, read
-from rsctl.spec.job import Job
 from rsctl.target_info import import_object, target_info
 from rsctl.targets import get
 from rsctl.targets.base import Plan, Submission, Target

@@ -14,11 +14,11 @@ from rsctl.api.job_file import AnyJob, JobFile, source_of
 from rsctl.api.run_handle import Run
 from rsctl.api.submission import prepare
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.job.document import Document
+from rsctl.job.job import Job
 from rsctl.runs.calibrations import save_profile
 from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
-from rsctl.spec.document import Document
-from rsctl.spec.job import Job
 
 SECONDS = 900.0
 """How long a script may take for its steps, its start included."""

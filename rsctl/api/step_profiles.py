@@ -7,10 +7,10 @@ from contextlib import closing
 from rsctl.advise.measured import profile_of_record
 from rsctl.advise.profile import Profile, profile_of_model
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.job import Job
 from rsctl.runs.calibrations import saved_profile
 from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
-from rsctl.spec.job import Job
 
 
 def profile_of_job(job: Job) -> Profile | None:

@@ -16,6 +16,8 @@ from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.image.events import BuildEvent
+from rsctl.job.document import Document
+from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of
 from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 from rsctl.runs.folder import RunFolder
@@ -23,8 +25,6 @@ from rsctl.runs.ids import new_run_id, require_run_id
 from rsctl.runs.places import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.document import Document
-from rsctl.spec.job import Job
 from rsctl.stream.events import StateEvent, now
 from rsctl.targets.base import (
     Plan,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.stream.training_progress import Goal, goal_of
 
 

@@ -11,9 +11,9 @@ from typing import Any, Optional
 
 import msgspec
 
+from rsctl.job.secret_names import public_arguments
 from rsctl.runs.store import Run, Store
 from rsctl.runs.versions import versions_of
-from rsctl.spec.secret_names import public_arguments
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Pool
 

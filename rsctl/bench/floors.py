@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from rsctl.atomic_file import write_file
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.document import Document, read
-from rsctl.spec.yaml_tree import Mapping
+from rsctl.job.document import Document, read
+from rsctl.job.yaml_tree import Mapping
 
 
 def write_floors(path: str, floors: Map[str, str]) -> None:

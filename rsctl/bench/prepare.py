@@ -14,11 +14,11 @@ import msgspec
 from rsctl.bench.inputs import code_digest, packages_digest, source_digest
 from rsctl.bench.records import Bench, Cell, new_bench_id
 from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.job.document import Document, cells_of, read
+from rsctl.job.job import Job
+from rsctl.job.matrix import plain
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
-from rsctl.spec.document import Document, cells_of, read
-from rsctl.spec.job import Job
-from rsctl.spec.matrix import plain
 from rsctl.stream.events import now
 from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission, Target, metric_specs

@@ -9,7 +9,7 @@ import msgspec
 
 from rsctl.bench.verdict import Floor
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.units import Regression
+from rsctl.job.units import Regression
 
 
 class Rules(msgspec.Struct, kw_only=True):

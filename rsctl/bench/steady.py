@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Sequence
 
-from rsctl.spec.units import Warmup
+from rsctl.job.units import Warmup
 
 _LEAST = 5
 """A series must have so many values for `auto` to search for a transient; else none is cut off."""

@@ -14,7 +14,7 @@ from typing import Any, Literal, Optional, TypeVar
 
 import msgspec
 
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 T = TypeVar("T")
 

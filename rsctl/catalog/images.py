@@ -11,7 +11,7 @@ import msgspec
 
 from rsctl.catalog import read_data
 from rsctl.findings import Finding, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 _HUB = re.compile(r"(?:docker\.io/)?(?:library/)?")
 

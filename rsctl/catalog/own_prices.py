@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from rsctl.catalog.price_table import OwnPrices, PriceTable
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.spec.decode import Decoder, TooMany
-from rsctl.spec.file_text import YamlError, read_text
-from rsctl.spec.yaml_parser import parse
-from rsctl.spec.yaml_tree import Mapping, locate
+from rsctl.job.decode import Decoder, TooMany
+from rsctl.job.file_text import YamlError, read_text
+from rsctl.job.yaml_parser import parse
+from rsctl.job.yaml_tree import Mapping, locate
 
 
 def read_own_prices(path: str) -> OwnPrices:

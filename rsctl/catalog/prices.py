@@ -10,7 +10,7 @@ import msgspec
 from rsctl import catalog
 from rsctl.catalog.price_table import ANY, PriceTable, Rates
 from rsctl.catalog.price_tables import price_tables
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 _NONE = Rates()
 

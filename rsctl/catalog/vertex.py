@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from rsctl.catalog import Machine, load, read_data
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 PREEMPTIBLE_CPUS = "custom_model_training_preemptible_cpus"
 """The quota for the vCPUs of spot and flex-start jobs, on machines of any family."""

@@ -13,7 +13,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 from rsctl.stream.sanitize import sanitize_line
 
 _Sort = Literal["price", "spot", "price-per-gbps", "gbps", "vcpus", "memory"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rsctl.api import PlanCost, PoolPrice, RunCost, dollars
-from rsctl.spec.units import Duration
+from rsctl.job.units import Duration
 from rsctl.stream.formatting import format_duration
 
 

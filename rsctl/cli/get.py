@@ -13,7 +13,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.fetching import fetch_and_show
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json
-from rsctl.spec.units import Size
+from rsctl.job.units import Size
 
 
 def _parse_kind(name: str) -> str:

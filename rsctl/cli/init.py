@@ -57,7 +57,7 @@ def command(
         verb = "bench run" if b"\nmatrix:" in files["job.yaml"] else "submit"
         _write(directory, files, f"{verb} {directory}/job.yaml")
     elif arguments[0].endswith(".py") or Path(arguments[0]).name.startswith(_STARTERS):
-        from rsctl.spec.from_command import job_text, read_command
+        from rsctl.job.from_command import job_text, read_command
 
         text = job_text(read_command(arguments), Path())
         _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
@@ -73,7 +73,7 @@ def _found_program() -> list[str]:
     for name in _SCRIPTS:
         if Path(name).is_file():
             return [name]
-    from rsctl.spec.source_roots import programs
+    from rsctl.job.source_roots import programs
 
     module = next((module for module, _ in programs(Path())), None)
     return ["python", "-m", module] if module else []

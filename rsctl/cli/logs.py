@@ -18,7 +18,7 @@ from rsctl.cli.output import in_color
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.findings import ExitCode
-from rsctl.spec.units import Duration
+from rsctl.job.units import Duration
 from rsctl.stream.events import TIME_LENGTH, LogEvent
 from rsctl.stream.formatting import LineFormat, format_line
 from rsctl.stream.headline import CHIEF

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 import typer
 
 from rsctl.cli.command import OUTPUT
-from rsctl.spec.job import TARGETS
+from rsctl.job.job import TARGETS
 from rsctl.target_info import has_target, target_names
 
 
@@ -39,7 +39,7 @@ def _parse_target(name: str) -> str:
     """A target, whose name in other tools is pointed to ours. Raises typer.BadParameter."""
     if has_target(name):
         return name
-    from rsctl.spec.other_launchers import VALUES
+    from rsctl.job.other_launchers import VALUES
 
     ours = VALUES.get(name.lower())
     if ours in TARGETS:

@@ -13,10 +13,10 @@ from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
+from rsctl.job.units import Duration
 from rsctl.prune.items import Item, Limits
 from rsctl.prune.prune import Prune, find_engine
 from rsctl.prune.removal import one_at_a_time
-from rsctl.spec.units import Duration
 from rsctl.stream.formatting import format_bytes
 
 if TYPE_CHECKING:

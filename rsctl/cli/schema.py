@@ -10,7 +10,7 @@ from rsctl.findings import ExitCode
 @make_command("schema")
 def command() -> int:
     """Print the JSON Schema of the job file."""
-    from rsctl.spec.schema import json_schema
+    from rsctl.job.schema import json_schema
 
     print_json(json_schema())
     return int(ExitCode.SUCCEEDED)

@@ -14,7 +14,7 @@ import typer
 
 from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
-from rsctl.spec.file_text import lines_of
+from rsctl.job.file_text import lines_of
 from rsctl.stream.sanitize import sanitize
 
 if TYPE_CHECKING:

@@ -174,7 +174,7 @@ def command(
 
 def script_job(script: str, arguments: list[str], workers: int) -> str:
     """The job file for a script in this folder, or below it. Raises RsctlError."""
-    from rsctl.spec.from_command import job_text, read_command
+    from rsctl.job.from_command import job_text, read_command
 
     with suppress(ValueError):
         script = str(Path(script).resolve().relative_to(Path.cwd()))

@@ -9,8 +9,8 @@ import msgspec
 
 from rsctl.catalog.prices import NoPrice, price_of
 from rsctl.findings import RsctlError
-from rsctl.spec.job import Limits
-from rsctl.spec.units import Accelerator
+from rsctl.job.job import Limits
+from rsctl.job.units import Accelerator
 from rsctl.target_info import TargetInfo, import_object
 
 HOUR = 3600.0

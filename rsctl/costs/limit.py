@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from rsctl.costs.billing import HOUR, Billing, Nodes, PlanCost, plan_cost
 from rsctl.findings import Finding, error, note
-from rsctl.spec.job import Job
-from rsctl.spec.units import Duration
+from rsctl.job.job import Job
+from rsctl.job.units import Duration
 
 _KEY = "limits.cost"
 _CHEAPER = "take fewer or smaller machines, or raise limits.cost"

@@ -11,7 +11,7 @@ import msgspec
 from rsctl import catalog
 from rsctl.catalog import Machine
 from rsctl.catalog.prices import NoPrice, Price, price_of
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 
 class Offer(msgspec.Struct, kw_only=True, frozen=True):

@@ -8,9 +8,9 @@ import msgspec
 
 from rsctl.costs.billing import HOUR, PlanCost, PoolPrice, billing_of, plan_cost
 from rsctl.findings import RsctlError
+from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
-from rsctl.spec.job import Limits
 from rsctl.stream.events import now, seconds_between
 from rsctl.target_info import target_info
 

@@ -13,8 +13,8 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.job import Job
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 
 _TRUSTED = "sagemaker.amazonaws.com"

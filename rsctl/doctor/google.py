@@ -15,9 +15,9 @@ from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.doctor.google_setup import bucket_region, log_writer, missing_scope, scopes_of
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.job import Job
-from rsctl.spec.units import Accelerator, Location
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
+from rsctl.job.units import Accelerator, Location
 from rsctl.targets.base import Plan
 from rsctl.targets.vertex.scheduling import strategy_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rsctl.doctor import Check, run_check, skipped
 from rsctl.image.recipe import repository_of
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 
 _NO_IMAGE = "doctor"  # a tag that nobody has

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 
 from rsctl.bench.records import Cell
+from rsctl.job import overrides
+from rsctl.job.file_text import YamlError
+from rsctl.job.secret_names import HIDDEN, is_secret_name
+from rsctl.job.yaml_parser import parse
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
 from rsctl.runs.store import Run
-from rsctl.spec import overrides
-from rsctl.spec.file_text import YamlError
-from rsctl.spec.secret_names import HIDDEN, is_secret_name
-from rsctl.spec.yaml_parser import parse
-from rsctl.spec.yaml_tree import Mapping, Node, Scalar, Sequence
 
 ARGUMENT = "run.args."
 """What the columns of arguments begin with, before the argument's name."""

@@ -24,7 +24,7 @@ from rsctl.fetch.index import Entry
 from rsctl.fetch.links import FolderLinks
 from rsctl.fetch.names import assign_paths, folder_path
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
-from rsctl.spec.units import Size
+from rsctl.job.units import Size
 
 _BLOCK = 1 << 20
 _HEADERS = 1 << 20  # bytes that may come between the contents of two members

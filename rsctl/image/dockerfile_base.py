@@ -15,7 +15,7 @@ from typing import IO
 
 from rsctl.image.context import Context, Entry, source_entries
 from rsctl.image.dockerignore import Dockerignore
-from rsctl.spec.job import Image
+from rsctl.job.job import Image
 
 DOCKERFILE = ".rsctl-dockerfile"
 """The file's name in its context, where nobody's `.dockerignore` or file of that name is met."""

@@ -16,7 +16,7 @@ from rsctl.image.last_build import ImageChange, changes_since_last_build, save_b
 from rsctl.image.recipe import Recipe
 from rsctl.image.registry.credentials import Login
 from rsctl.image.registry.names import at_digest
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 
 class ImageResult(msgspec.Struct, kw_only=True):

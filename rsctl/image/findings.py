@@ -11,7 +11,7 @@ from rsctl.image.gitignore import NAMED
 from rsctl.image.recipe import Recipe, make_recipe
 from rsctl.image.runtime_files import has_compiled_core
 from rsctl.image.transport import choose_transport
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.stream.formatting import format_bytes
 
 _SHOWN = 5

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.image.git_commit import commit_of
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 LABEL = "dev.rsctl.spec"
 """The label that every image has which rsctl built, and no other."""

@@ -29,7 +29,7 @@ from rsctl.image.context import Context, Entry, LeftOut, source_entries
 from rsctl.image.findings import large_file_notes, left_out_notes
 from rsctl.image.requirements import MAIN
 from rsctl.image.runtime_files import runtime_entries
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.target_info import target_info
 
 FILE = "package.tar.gz"

@@ -16,7 +16,7 @@ from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.image.context import Context, source_entries
 from rsctl.image.package import FILE, Package, package_notes, without_lost_links, write_tar
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.target_info import target_info
 
 PATH = "run.package"

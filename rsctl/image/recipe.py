@@ -17,8 +17,8 @@ from rsctl.image.registry.names import parse_repository
 from rsctl.image.requirements import MAIN, requirement_entries
 from rsctl.image.runtime_files import runtime_entries
 from rsctl.image.transport import FRAGMENTS, choose_transport, fragment
-from rsctl.spec.job import Job
-from rsctl.spec.values import value_on
+from rsctl.job.job import Job
+from rsctl.job.values import value_on
 from rsctl.target_info import target_info
 
 _PYTHON = b"""#!/bin/sh

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.context import Entry
-from rsctl.spec.job import Image
+from rsctl.job.job import Image
 
 MAIN = "requirements.txt"
 """The name of the first file in the image, whatever it is called here."""

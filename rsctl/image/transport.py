@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rsctl.data import containers_folder
 from rsctl.findings import Finding, error, note, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.target_info import TargetInfo, all_targets, target_info
 
 FRAGMENTS: Mapping[str, tuple[str, ...]] = {

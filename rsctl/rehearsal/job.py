@@ -20,14 +20,14 @@ from rsctl.emulators.nodes import Kind
 from rsctl.findings import Finding, error, note
 from rsctl.image.package import is_packaged
 from rsctl.installation import install_command
+from rsctl.job.inputs import inputs_of
+from rsctl.job.installed_targets import per_target, with_others
+from rsctl.job.job import Job
+from rsctl.job.placements import REGION
+from rsctl.job.values import value_on
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import NEEDS_VENDOR, replacement_transport
 from rsctl.rehearsal.settings import PACE, EmulatorSettings
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.installed_targets import per_target, with_others
-from rsctl.spec.job import Job
-from rsctl.spec.places import REGION
-from rsctl.spec.values import value_on
 from rsctl.target_info import target_info
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.local.host import this_host

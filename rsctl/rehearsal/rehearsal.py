@@ -13,8 +13,8 @@ from rsctl.targets.base import Submission
 
 if TYPE_CHECKING:
     from rsctl.emulators.nodes import Kind
+    from rsctl.job.job import Job
     from rsctl.rehearsal.job import RehearsedJob
-    from rsctl.spec.job import Job
 
 BEHAVIOURS = "docs/clouds.md says what each of them does"
 

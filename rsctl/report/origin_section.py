@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from rsctl.job.secret_names import public_document
 from rsctl.report.data import RunData
 from rsctl.report.documents import document, text_document
 from rsctl.report.html import NONE, Child, details, facts, paragraph, table
-from rsctl.spec.secret_names import public_document
 
 REPLICAS = 100
 """Replicas in the table of versions at most."""

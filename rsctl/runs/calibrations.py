@@ -11,8 +11,8 @@ import msgspec
 from rsctl.advise.calibration import Calibration
 from rsctl.advise.profile import Profile
 from rsctl.atomic_file import write_file
+from rsctl.job.job import Job
 from rsctl.runs.home import home, private_folder
-from rsctl.spec.job import Job
 
 T = TypeVar("T")
 

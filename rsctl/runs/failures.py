@@ -13,8 +13,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
+from rsctl.job.source_roots import find_module
 from rsctl.runs.folder import RunFolder
-from rsctl.spec.source_roots import find_module
 from rsctl.stream.causes import LOST_PEER
 from rsctl.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
 from rsctl.stream.events import Failure, LogEvent, parse_time, seconds_between

@@ -8,10 +8,10 @@ from typing import Any
 
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.job import Job
 from rsctl.sdk.calls import execute
 from rsctl.sdk.estimator_arguments import CLASS, estimator_arguments
 from rsctl.sdk.planned import AnyJob, inexpressible, planned
-from rsctl.spec.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.arguments import ranks_of

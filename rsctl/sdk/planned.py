@@ -7,10 +7,10 @@ from typing import Union
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.installation import install_command
+from rsctl.job.document import read
+from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of, require_no_matrix
 from rsctl.runs.ids import new_run_id, require_run_id
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
 from rsctl.targets import get
 from rsctl.targets.base import Submission
 

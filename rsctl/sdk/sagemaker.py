@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rsctl.clients.staging import parse_staging
+from rsctl.job.job import Job
 from rsctl.sdk.calls import (
     Call,
     Code,
@@ -28,7 +29,6 @@ from rsctl.sdk.calls import (
 from rsctl.sdk.estimator import estimator as estimator
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
 from rsctl.sdk.source_code import is_package, source_code
-from rsctl.spec.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.sagemaker.long_arguments import NAME, as_hyperparameters, decode_arguments

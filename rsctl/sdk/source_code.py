@@ -13,9 +13,9 @@ from typing import Any
 
 from rsctl.findings import RsctlError
 from rsctl.image.python_package import is_local
+from rsctl.job.job import Job
 from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible
-from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.chief import has_own_chief
 from rsctl.targets.launch_command import ranks_in, user_command

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.image.package import is_packaged
 from rsctl.image.python_package import is_local
+from rsctl.job.job import Job
 from rsctl.sdk.calls import Call, execute, has_code, python_code, secret, snake_keys
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned
-from rsctl.spec.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
 from rsctl.targets.variables import secret_values

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from rsctl.costs.billing import PlanCost
 from rsctl.findings import Finding, JobState, RsctlError, warning
-from rsctl.spec.env_checks import without_secret
-from rsctl.spec.job import Job
-from rsctl.spec.places import Place
-from rsctl.spec.tracking import TrackingPlan
+from rsctl.job.env_checks import without_secret
+from rsctl.job.job import Job
+from rsctl.job.placements import Place
+from rsctl.job.tracking import TrackingPlan
 from rsctl.stream.events import Cursor, Event, now
 from rsctl.stream.metrics import MetricSpec
 from rsctl.target_info import TargetInfo
@@ -206,8 +206,8 @@ class AdoptingTarget(Target, Protocol):
 
 def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
     """A run as it is recorded before it is sent; the target does not know it yet."""
+    from rsctl.job.kept_text import kept_text
     from rsctl.runs.store import Run  # a plan needs no database
-    from rsctl.spec.kept_text import kept_text
 
     plan, job = submission.plan, submission.job
     return Run(

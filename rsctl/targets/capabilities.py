@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from rsctl.findings import Finding, error, note
-from rsctl.spec.job import Job
-from rsctl.spec.types import fields_of
+from rsctl.job.job import Job
+from rsctl.job.types import fields_of
 from rsctl.target_info import OPTIONAL_KEYS, TargetInfo
 from rsctl.targets.inputs import input_findings, out_of_reach
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.job import Chief, Job, PerTarget
+from rsctl.job.job import Chief, Job, PerTarget
 
 _Args = Union[Mapping[str, Any], list[str]]
 _WORKER_KEY = re.compile(r"\bworkers\.(machine|accelerator|disk)\b")

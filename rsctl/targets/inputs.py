@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Optional, Union
 import msgspec
 
 from rsctl.findings import Finding, error, note, warning
-from rsctl.runtime import shards
-from rsctl.spec.input_checks import missing_files
-from rsctl.spec.inputs import (
+from rsctl.job.input_checks import missing_files
+from rsctl.job.inputs import (
     GivenInput,
     Input,
     InputMode,
@@ -19,8 +18,9 @@ from rsctl.spec.inputs import (
     variable_of,
     without_location,
 )
-from rsctl.spec.job import Job
-from rsctl.spec.units import Location
+from rsctl.job.job import Job
+from rsctl.job.units import Location
+from rsctl.runtime import shards
 from rsctl.target_info import TargetInfo
 from rsctl.targets.launch_command import unlaunched
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rsctl.job.job import Job
 from rsctl.runtime.path_placeholders import placeholder_names
-from rsctl.spec.job import Job
 
 if TYPE_CHECKING:
     from rsctl.targets.inputs import InputPlan

@@ -10,9 +10,9 @@ from msgspec.structs import replace as with_fields
 from rsctl.costs.billing import billing_of, plan_cost
 from rsctl.costs.limit import cost_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.job import Job
-from rsctl.spec.places import MOST_PLACES, PlacedJob, place_findings, places_of
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
+from rsctl.job.placements import MOST_PLACES, PlacedJob, place_findings, places_of
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import Submission, Target
 from rsctl.targets.inputs import planned_input_findings

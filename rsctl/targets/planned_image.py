@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 from rsctl.findings import Finding
 from rsctl.image.findings import recipe_of
 from rsctl.image.recipe import Recipe
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from rsctl.findings import Finding
-from rsctl.spec.job import Chief, Image, Job, Role, Workers
+from rsctl.job.job import Chief, Image, Job, Role, Workers
 from rsctl.targets.chief import laid_over_args
 
 _POOL_KEY = re.compile(r"\bworkers\.(count|machine|accelerator|disk)\b")

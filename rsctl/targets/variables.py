@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
 from rsctl.findings import SECRET, Finding, error, note, warning
-from rsctl.spec.job import Job
-from rsctl.spec.secret_names import HIDDEN, is_secret_name
-from rsctl.spec.source_roots import source_roots
+from rsctl.job.job import Job
+from rsctl.job.secret_names import HIDDEN, is_secret_name
+from rsctl.job.source_roots import source_roots
 from rsctl.targets.chief import chief_job
 from rsctl.targets.roles import role_job
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE, TLS_VARIABLE, is_enabled, make_identity

@@ -24,14 +24,14 @@ import msgspec
 
 from rsctl.findings import Finding, JobState, error
 from rsctl.image.events import Show
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.home import run_directory
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo, Unsupported
 from rsctl.targets.base import ImagePlan, Plan, Pool, Submission, metric_specs, replica_names

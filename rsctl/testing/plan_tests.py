@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from rsctl.job.roles import Role
 from rsctl.runs.ids import new_run_id
-from rsctl.spec.roles import Role
 from rsctl.target_info import TargetInfo, has_target, target_info
 from rsctl.targets.base import Plan, Submission, Target
 from rsctl.targets.capabilities import capability_findings

@@ -14,12 +14,12 @@ import yaml
 
 from rsctl.findings import JobState
 from rsctl.image.events import BuildEvent
+from rsctl.job.document import read
+from rsctl.job.job import Job
 from rsctl.plan import make_plan
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
 from rsctl.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets import get
 from rsctl.targets.base import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rsctl.spec.tracking import PlannedTracker
+from rsctl.job.tracking import PlannedTracker
 from rsctl.tracking.tracker import TrackedRun, Tracker
 
 

@@ -15,10 +15,10 @@ from typing import Any, Optional
 
 import msgspec
 
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.records import RunRecord
-from rsctl.spec.tracking import PlannedTracker, TrackingPlan
 
 
 class Cursor(msgspec.Struct, kw_only=True):

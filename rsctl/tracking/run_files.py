@@ -16,9 +16,9 @@ import msgspec
 
 from rsctl.findings import Finding, note
 from rsctl.installation import install_command
+from rsctl.job.job import Job
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.job import Job
 from rsctl.stream.ndjson import finite
 from rsctl.tracking.cursor import tracking_folder
 

@@ -9,11 +9,11 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.bench.figures import figures
+from rsctl.job.tracking import PlannedTracker
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.tracking import PlannedTracker
 from rsctl.stream.events import MetricEvent, now, parse_time
 from rsctl.stream.headline import CHIEF, headline_series, is_chief
 from rsctl.stream.sanitize import sanitize_line

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.spec.tracking import PlannedTracker
+from rsctl.job.tracking import PlannedTracker
 from rsctl.tracking.cursor import tracking_folder
 from rsctl.tracking.event_file import as_code, as_table, scalar_record, text_record, version_record
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun
@@ -115,7 +115,7 @@ def first_records(run: TrackedRun) -> bytes:
     about = as_table({**run.tags, **run.parameters}.items())
     parts = [version_record(run.created), text_record(run.created, "rsctl/parameters", about)]
     if run.run.spec is not None:
-        parts.append(text_record(run.created, "rsctl/spec", as_code(run.run.spec)))
+        parts.append(text_record(run.created, "rsctl/job", as_code(run.run.spec)))
     return b"".join(parts)
 
 

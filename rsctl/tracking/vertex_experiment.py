@@ -15,7 +15,7 @@ from typing import Any
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google, body_of
 from rsctl.findings import JobState
-from rsctl.spec.tracking import PlannedTracker
+from rsctl.job.tracking import PlannedTracker
 from rsctl.stream.metrics import MACHINES
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError
 from rsctl.tracking.vertex_series import BACKING, VertexSeries

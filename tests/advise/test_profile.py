@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.advise.profile import MIB, Bucket, even_profile, profile_of_model, regroup
-from rsctl.spec.job import Model
+from rsctl.job.job import Model
 
 
 def test_model_of_the_spec_is_bytes_and_an_even_backward_pass() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from rsctl.advise.situation import Situation
 from rsctl.api.advice_situation import make_situation
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets import get
 
 JOB = """\

@@ -13,11 +13,11 @@ from rsctl.advise.profile import Profile, even_profile
 from rsctl.advise.step import Settings
 from rsctl.api import ExitCode, JobState, RsctlError, Store
 from rsctl.api.calibration import calibrate_from, calibration_of
+from rsctl.job.job import Job, Run
 from rsctl.runs.calibrations import save_profile, saved_profile
 from rsctl.runs.predictions import Prediction, keep_prediction, prediction_of
 from rsctl.runs.records import RunRecord
 from rsctl.runs.step_times import StepPart, keep_steps
-from rsctl.spec.job import Job, Run
 
 from .conftest import Write
 

@@ -17,9 +17,9 @@ from rsctl.bench.records import Bench, Benches
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.image.events import Show
+from rsctl.job.job import Job
 from rsctl.plan import make_plan
 from rsctl.runs.store import Store
-from rsctl.spec.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.local.process import ProcessTarget
 from tests.bench.test_run import Recording, ledger, prepared_at, ran

@@ -21,8 +21,8 @@ from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.image.events import Show
+from rsctl.job.document import read
 from rsctl.runs.store import Run, Store
-from rsctl.spec.document import read
 from rsctl.stream.events import Event
 
 SCRIPT = """
@@ -192,7 +192,7 @@ from rsctl.bench.prepare import prepare
 from rsctl.bench.records import Benches
 from rsctl.bench.run import run_bench
 from rsctl.runs.store import Store
-from rsctl.spec.document import read
+from rsctl.job.document import read
 
 prepared = prepare(read(sys.argv[1]), (), None)
 bench = Benches(Store()).claim(prepared.new_bench(3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.catalog.images import check_python, too_old_python
-from rsctl.spec.job import Image, Job, Run
+from rsctl.job.job import Image, Job, Run
 
 VERTEX = "us-docker.pkg.dev/vertex-ai/training/"
 GOOGLE = "gcr.io/deeplearning-platform-release/"

@@ -6,7 +6,7 @@ import pytest
 
 from rsctl.catalog.price_table import PriceTable, Rates
 from rsctl.catalog.prices import NoPrice, Price, price_of
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 LIST = PriceTable(
     source="the list",

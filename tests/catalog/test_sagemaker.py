@@ -6,7 +6,7 @@ import pytest
 
 from rsctl.catalog import load, smallest
 from rsctl.catalog.sagemaker import has_own_disks, reducer_machine
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 from rsctl.targets.sagemaker.api_model import model
 
 

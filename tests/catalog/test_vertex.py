@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.catalog import load, smallest
 from rsctl.catalog.vertex import rules
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 CATALOG = load("vertex")
 

@@ -18,7 +18,7 @@ from rsctl.costs.google_prices import SERVICE, vertex_prices
 from rsctl.emulators.google.emulator import GoogleEmulator
 from rsctl.emulators.http import Reply, Request, route
 from rsctl.findings import RsctlError
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 
 FILTER = {"Type": "TERM_MATCH", "Field": "platoinstancetype", "Value": "Training"}
 QUERY = {"ServiceCode": "AmazonSageMaker", "FormatVersion": "aws_v1", "Filters": [FILTER]}

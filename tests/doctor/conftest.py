@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from rsctl.doctor import Check
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
+from rsctl.job.document import read
+from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from tests.kit.loopback import keep_google_auth_here
 

@@ -288,7 +288,7 @@ def test_arguments_are_columns() -> None:
 @pytest.mark.parametrize("spec", [SPEC, "run: {args: [--lr, '0.1', --api-key, hidden]}"])
 def test_a_hidden_secret_leaves_the_other_arguments(spec: str) -> None:
     """The kept job file has *** in its place, which alone would be an alias in YAML."""
-    from rsctl.spec.kept_text import kept_text
+    from rsctl.job.kept_text import kept_text
 
     kept = kept_text(spec)
     assert kept is not None

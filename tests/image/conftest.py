@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
+from rsctl.job.document import read
+from rsctl.job.job import Job
 
 from .engines import PROGRAM, Install
 

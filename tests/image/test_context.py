@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.image.context import Context, Entry, source_entries
-from rsctl.spec.secret_names import has_secret
+from rsctl.job.secret_names import has_secret
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from rsctl.data import containers_folder
 from rsctl.image.recipe import Contents, make_dockerfile, make_recipe
 from rsctl.image.transport import FRAGMENTS, fragment
-from rsctl.spec.document import read
+from rsctl.job.document import read
 
 WHOLE = Path(__file__).with_name("dockerfiles")
 DEBIAN = Contents("python:3.12-slim-bookworm")

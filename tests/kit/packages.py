@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
+from rsctl.job.document import read
+from rsctl.job.job import Job
 
 SPEC = {
     "name": "job",

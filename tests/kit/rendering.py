@@ -9,8 +9,8 @@ import msgspec
 import yaml
 
 from rsctl.findings import Finding, RsctlError
+from rsctl.job.document import Document, read
 from rsctl.plan import make_plan
-from rsctl.spec.document import Document, read
 from rsctl.targets.base import Target
 
 RUN = "job-7f3k2a"

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from rsctl.findings import RsctlError
 from rsctl.image.findings import recipe_of
+from rsctl.job.document import read
+from rsctl.job.job import Job
 from rsctl.rehearsal.buckets import bucket_folder
 from rsctl.rehearsal.image import rehearsed_submission
 from rsctl.rehearsal.job import complete_job, make_settings, rehearsal_findings
 from rsctl.rehearsal.settings import EmulatorSettings
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Pool, Submission
 from rsctl.targets.managed.image import ensure_planned_image
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from rsctl.job.document import read
 from rsctl.plan import make_plan
 from rsctl.sdk.sagemaker import code, model_trainer
-from rsctl.spec.document import read
 from rsctl.targets import get
 
 

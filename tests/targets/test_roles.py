@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rsctl.findings import error
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
-from rsctl.spec.parameters import parameters_of
+from rsctl.job.document import read
+from rsctl.job.job import Job
+from rsctl.job.parameters import parameters_of
 from rsctl.targets.launch_command import launch_arguments
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.variables import user_env

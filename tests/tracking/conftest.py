@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.tracking import PlannedTracker, TrackingPlan
 from rsctl.stream.events import MetricEvent, StateEvent
 from rsctl.stream.metrics import MetricSpec
 from rsctl.tracking.cursor import make_tracking_folder

@@ -15,10 +15,10 @@ import yaml
 
 from rsctl.cli.app import run as run_command
 from rsctl.findings import ExitCode
+from rsctl.job.tracking import PlannedTracker
 from rsctl.runs.locks import holder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.background import resume, start
 from rsctl.tracking.cursor import CursorFile, lock_path
 from tests.kit.polling import wait_until

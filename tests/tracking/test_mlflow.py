@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.spec.tracking import PlannedTracker
+from rsctl.job.tracking import PlannedTracker
 from rsctl.tracking.cursor import Cursor, CursorFile
 from tests.kit.polling import wait_until
 from tests.kit.preloaded import Preloaded

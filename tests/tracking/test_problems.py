@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from rsctl.findings import JobState
+from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.spec.tracking import PlannedTracker, TrackingPlan
 from rsctl.stream.events import StateEvent
 from rsctl.tracking.cursor import make_tracking_folder
 from rsctl.tracking.sender import Sender

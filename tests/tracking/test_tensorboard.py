@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.job.tracking import PlannedTracker
 from rsctl.runs.records import RunRecord
-from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking import tensorboard
 from rsctl.tracking.event_file import crc32c
 from rsctl.tracking.tracker import Point, Result, TrackedRun
@@ -92,7 +92,7 @@ def test_parameters_and_the_result_are_texts_without_markup(job: TrackedJob, fol
     assert "    run.args.lr: 0.1" in lines
     assert "    run.script: <b>|train.py # x" in lines
     assert all(line.startswith("    ") for line in lines)  # a block of code: nothing has a meaning
-    assert text(found, "rsctl/spec") == "    " + SPEC.rstrip()[:9] + "\n    " + SPEC.rstrip()[10:]
+    assert text(found, "rsctl/job") == "    " + SPEC.rstrip()[:9] + "\n    " + SPEC.rstrip()[10:]
     assert text(found, "rsctl/result").split("\n")[:2] == [
         "    state: failed",
         "    reason: worker-1 failed <script>",

@@ -13,7 +13,7 @@ import pytest
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.vertex import VertexEmulator
 from rsctl.findings import JobState, RsctlError
-from rsctl.spec.tracking import PlannedTracker
+from rsctl.job.tracking import PlannedTracker
 from rsctl.tracking.cursor import CursorFile
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.nodes import MemoryNodes, MemoryRunner

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.job.tracking import PlannedTracker
 from rsctl.runs.home import home
-from rsctl.spec.tracking import PlannedTracker
 from rsctl.tracking.cursor import Cursor, CursorFile
 from tests.kit.preloaded import Preloaded
 from tests.tracking.clients import PYTHON, needs_trackers, send_by

@@ -13,7 +13,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.image.events import BuildEvent
 from rsctl.image.recipe import Recipe, repository_of
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.target_info import import_object, target_info
 
 

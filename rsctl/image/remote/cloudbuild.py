@@ -20,7 +20,7 @@ from rsctl.image.remote.archive import object_name, pack_context
 from rsctl.image.remote.cloudbuild_request import build_request, tag_of
 from rsctl.image.remote.cloudbuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
-from rsctl.spec.options import VertexOptions
+from rsctl.job.options import VertexOptions
 
 Build = dict[str, Any]
 

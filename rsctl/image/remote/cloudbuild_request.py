@@ -7,7 +7,7 @@ from typing import Any
 from rsctl.clients.staging import parse_staging
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.script import SCRIPT, script_arguments
-from rsctl.spec.options import VertexOptions
+from rsctl.job.options import VertexOptions
 
 BUILDER = "gcr.io/cloud-builders/docker"
 """Google's own build step with a docker client; it reaches the machine's engine."""

@@ -21,8 +21,8 @@ from rsctl.image.remote.cloudwatch import LogStream
 from rsctl.image.remote.codebuild_request import build_request, project_request
 from rsctl.image.remote.codebuild_result import build_error, digest_of
 from rsctl.image.remote.log import BuildLog
+from rsctl.job.options import SageMakerOptions
 from rsctl.known_errors import KnownError, find_known_error
-from rsctl.spec.options import SageMakerOptions
 
 Build = dict[str, Any]
 

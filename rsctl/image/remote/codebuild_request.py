@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.image.recipe import Recipe
 from rsctl.image.remote.script import SCRIPT, script_arguments
-from rsctl.spec.options import SageMakerOptions
+from rsctl.job.options import SageMakerOptions
 
 PROJECT = "rsctl-build"
 DIGEST = "RSCTL_DIGEST"

@@ -8,7 +8,7 @@ from typing import Any
 from rsctl.findings import Finding, error
 from rsctl.image.events import Show
 from rsctl.image.findings import image_findings
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job
 from rsctl.targets.inputs import planned

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Optional
 
 from rsctl.findings import Finding, error
+from rsctl.job.job import Job
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import run_directory
-from rsctl.spec.job import Job
 from rsctl.targets.variables import user_env
 
 _FOLDER = "runtime"

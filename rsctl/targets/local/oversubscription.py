@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import Pool, count_of_role
 
 _MOST_PER_CORE = 4

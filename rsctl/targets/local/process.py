@@ -10,9 +10,9 @@ from typing import Any, Optional
 from rsctl.findings import Finding, error, note
 from rsctl.image.events import Show
 from rsctl.installation import install_command
+from rsctl.job.job import Job
 from rsctl.runs.folder import unwritable
 from rsctl.runs.home import run_directory
-from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job, worker_job
 from rsctl.targets.inputs import input_env, planned

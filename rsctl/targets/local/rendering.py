@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Optional
 
 from rsctl.findings import Finding, error, note
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import Pool, merged_pools
 from rsctl.targets.chief import chief_job, has_own_chief, rank_findings
 from rsctl.targets.roles import role_job

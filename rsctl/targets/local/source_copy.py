@@ -6,8 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from rsctl.job.job import Job
 from rsctl.runs.home import run_directory
-from rsctl.spec.job import Job
 
 _FOLDER = "source"
 

@@ -12,12 +12,12 @@ import msgspec
 
 from rsctl.findings import JobState
 from rsctl.image.events import Show
+from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state, final_states
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store_errors import DiskFull
-from rsctl.spec.job import Job
 from rsctl.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host

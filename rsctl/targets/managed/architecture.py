@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 _FOR_ARM = re.compile(r"arm64|aarch64|graviton", re.IGNORECASE)
 _FOR_OTHERS = re.compile(r"amd64|x86[_-]?64", re.IGNORECASE)

@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any, Union
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.spec.yaml_tree import shorten
+from rsctl.job.yaml_tree import shorten
 
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.document import read
 from rsctl.runs.places import PlannedPlace
 from rsctl.runs.records import RunRecord
-from rsctl.spec.document import read
 from rsctl.targets.base import Submission
 from rsctl.targets.variables import values_of_secrets
 

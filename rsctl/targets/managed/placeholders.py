@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple, Union
 
 from rsctl.image.package import Package, digest_in
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import Placeholder, Plan, Submission
 from rsctl.targets.planned_image import PlannedImage
 from rsctl.targets.variables import secret_names

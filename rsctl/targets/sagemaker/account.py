@@ -9,7 +9,7 @@ from rsctl.catalog.regions import unknown_region
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.image.recipe import repository_of
 from rsctl.image.registry.names import Kind, Repository, parse_repository
-from rsctl.spec.job import Job, PerTarget
+from rsctl.job.job import Job, PerTarget
 
 _OPTIONS = "targets.sagemaker"
 _REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.roles import role_job

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from rsctl.clients.staging import parse_staging
 from rsctl.image.package import FILE, Package
-from rsctl.spec.inputs import GivenInput, inputs_of, variable_of
-from rsctl.spec.job import Job
-from rsctl.spec.options_sagemaker import Channel
+from rsctl.job.inputs import GivenInput, inputs_of, variable_of
+from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env as planned_env
 from rsctl.targets.sagemaker.input_modes import INPUT_DIR, channel_mode, channel_uri, input_plans
+from rsctl.targets.sagemaker.options import Channel
 
 CHIEF = "chief"
 """The name of the chief's instance group, where it differs from the other workers."""

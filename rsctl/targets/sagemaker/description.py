@@ -9,7 +9,7 @@ from typing import Any
 from rsctl.clients.aws import Aws
 from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
-from rsctl.spec.secret_names import is_secret_name
+from rsctl.job.secret_names import is_secret_name
 from rsctl.stream.events import now
 from rsctl.targets.managed.service import JobDescription
 from rsctl.targets.sagemaker.pools import pools_of

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, error
-from rsctl.spec.job import Job
-from rsctl.spec.yaml_tree import quoted
+from rsctl.job.job import Job
+from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import script_arguments
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import WORKERS

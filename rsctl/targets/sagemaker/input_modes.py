@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Optional
 
 from rsctl.findings import Finding, error, warning
+from rsctl.job.inputs import GivenInput, InputMode, inputs_of
+from rsctl.job.job import Job
 from rsctl.runtime import shards
-from rsctl.spec.inputs import GivenInput, InputMode, inputs_of
-from rsctl.spec.job import Job
-from rsctl.spec.options_sagemaker import Channel
 from rsctl.targets.inputs import InputPlan, copied_path, last_part, shard_count
+from rsctl.targets.sagemaker.options import Channel
 
 INPUT_DIR = "/opt/ml/input/data"
 

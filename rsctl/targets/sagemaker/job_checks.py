@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.package import is_packaged
-from rsctl.spec.inputs import inputs_of
-from rsctl.spec.job import Job
-from rsctl.spec.options import SageMakerOptions
-from rsctl.spec.secret_names import is_secret_name
-from rsctl.spec.units import Duration
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
+from rsctl.job.options import SageMakerOptions
+from rsctl.job.secret_names import is_secret_name
+from rsctl.job.units import Duration
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.channels import PACKAGE
 from rsctl.targets.sagemaker.input_modes import channel_mode, mode_findings

@@ -13,9 +13,9 @@ from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.transport import NEURON_EXCHANGE
-from rsctl.spec.job import Job, PerTarget
-from rsctl.spec.options_common import first_of
-from rsctl.spec.units import Accelerator
+from rsctl.job.job import Job, PerTarget
+from rsctl.job.options_common import first_of
+from rsctl.job.units import Accelerator
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
 from rsctl.targets.roles import role_findings, role_job
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS

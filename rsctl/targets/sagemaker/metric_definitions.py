@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, note
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 
 _MOST = 40
 _LONGEST = 500

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.units import Accelerator
+from rsctl.job.units import Accelerator
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.channels import CHIEF, WORKERS
 from rsctl.targets.sagemaker.machines import ResolvedPools

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import Problem, problems
 from rsctl.targets.sagemaker.request import RUN_TAG

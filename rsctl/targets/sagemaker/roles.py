@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error
-from rsctl.spec.job import Job
-from rsctl.spec.secret_names import is_secret_name
+from rsctl.job.job import Job
+from rsctl.job.secret_names import is_secret_name
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.machines import ResolvedPools
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE, REDUCERS
 
 OPTIONS = "targets.sagemaker"

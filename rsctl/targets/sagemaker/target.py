@@ -23,7 +23,7 @@ from rsctl.image.python_package import (
     python_package_notes,
     python_package_uri,
 )
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Pool, Submission
 from rsctl.targets.chief import chief_findings, chief_job
 from rsctl.targets.inputs import planned

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rsctl.findings import Finding, warning
-from rsctl.spec.job import Job
-from rsctl.spec.units import Accelerator
+from rsctl.job.job import Job
+from rsctl.job.units import Accelerator
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.arguments import ranks_of
 

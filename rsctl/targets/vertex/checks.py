@@ -14,9 +14,9 @@ from rsctl.image.package import package_findings
 from rsctl.image.python_package import python_package_findings
 from rsctl.image.recipe import repository_of
 from rsctl.image.registry.names import parse_repository
-from rsctl.spec.job import Job
-from rsctl.spec.units import Accelerator, Size
-from rsctl.spec.yaml_tree import quoted
+from rsctl.job.job import Job
+from rsctl.job.units import Accelerator, Size
+from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
 from rsctl.targets.vertex.environment import container_env

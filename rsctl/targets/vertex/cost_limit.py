@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.costs.limit import limit_time
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.chief import chief_job
 from rsctl.targets.vertex.billing import billing_of

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Optional
 
+from rsctl.job.inputs import GivenInput, inputs_of
+from rsctl.job.job import Job
 from rsctl.runtime.pool_roles import POOL_ROLES, write_pool_roles
 from rsctl.runtime.roles import AWAITED_ROLES
-from rsctl.spec.inputs import GivenInput, inputs_of
-from rsctl.spec.job import Job
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 

@@ -9,7 +9,7 @@ from rsctl.clients.errors import NoAnswer
 from rsctl.clients.google import Google, body_of
 from rsctl.clients.google_errors import google_error
 from rsctl.findings import Finding
-from rsctl.spec.secret_names import is_secret_name
+from rsctl.job.secret_names import is_secret_name
 from rsctl.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable

@@ -9,8 +9,8 @@ from typing import Optional
 from rsctl.catalog.regions import unknown_region
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.job import Job, VertexOptions
-from rsctl.spec.yaml_tree import quoted
+from rsctl.job.job import Job, VertexOptions
+from rsctl.job.yaml_tree import quoted
 
 RUN_LABEL = "rsctl-run"
 """The label by which a run's job is found again."""

@@ -16,7 +16,7 @@ from rsctl.catalog.sizing import reducers_for
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, note, warning
 from rsctl.image.transport import choose_transport
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.machines import reducer_machine
 from rsctl.targets.vertex.scheduling import strategy_of

@@ -13,7 +13,7 @@ from typing import Any
 from rsctl.catalog import Machine, load
 from rsctl.catalog.vertex import has_tpus
 from rsctl.findings import Finding, error, note, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.tpus import several_replicas
 from rsctl.targets.vertex.worker_pools import Roles, count_of, key_of_role, roles_of, specs_of

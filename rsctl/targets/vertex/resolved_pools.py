@@ -11,7 +11,7 @@ from typing import Optional
 
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.chief import (
     chief_findings,
     chief_job,

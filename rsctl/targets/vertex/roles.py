@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error, note, warning
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.managed.architecture import architecture_findings
 from rsctl.targets.roles import role_findings, role_job

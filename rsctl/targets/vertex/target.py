@@ -16,8 +16,8 @@ from rsctl.image.python_package import (
     python_package_notes,
     python_package_uri,
 )
+from rsctl.job.job import Job
 from rsctl.runs.folder import RestartLimit
-from rsctl.spec.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.inputs import planned
 from rsctl.targets.managed.endpoints import shared_service

@@ -13,8 +13,8 @@ from typing import Optional
 
 from rsctl.catalog import Machine
 from rsctl.findings import Finding, error, warning
-from rsctl.spec.job import Job
-from rsctl.spec.yaml_tree import quoted
+from rsctl.job.job import Job
+from rsctl.job.yaml_tree import quoted
 
 _TOPOLOGY = "targets.vertex.tpu_topology"
 _FORM = re.compile(r"[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}", re.ASCII)

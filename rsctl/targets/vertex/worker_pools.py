@@ -12,8 +12,8 @@ import re
 from typing import Any
 
 from rsctl.catalog import load
+from rsctl.job.units import Accelerator
 from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
-from rsctl.spec.units import Accelerator
 from rsctl.targets.base import Pool, merged_pools
 
 GOOGLES_REDUCER = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/.*")

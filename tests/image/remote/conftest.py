@@ -22,7 +22,7 @@ from rsctl.image.dockerfile_base import DockerfileBase
 from rsctl.image.events import BuildEvent, Output
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
-from rsctl.spec.options import SageMakerOptions, VertexOptions
+from rsctl.job.options import SageMakerOptions, VertexOptions
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 from tests.kit.builders.codebuild import CodeBuildEmulator
 from tests.kit.loopback import keep_google_auth_here

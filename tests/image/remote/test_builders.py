@@ -15,9 +15,9 @@ from rsctl.image.remote import cloudbuild_request, codebuild_request
 from rsctl.image.remote.builders import remote_builder
 from rsctl.image.remote.cloudbuild import CloudBuild
 from rsctl.image.remote.codebuild import CodeBuild
-from rsctl.spec.document import read
-from rsctl.spec.job import Job
-from rsctl.spec.options import SageMakerOptions, VertexOptions
+from rsctl.job.document import read
+from rsctl.job.job import Job
+from rsctl.job.options import SageMakerOptions, VertexOptions
 
 from .conftest import ROLE, Tiny
 

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from rsctl.job.document import Document, read
 from rsctl.plan import make_plan
-from rsctl.spec.document import Document, read
 from rsctl.targets.base import Target
 from rsctl.targets.local.host import Host
 from rsctl.targets.local.process import ProcessTarget

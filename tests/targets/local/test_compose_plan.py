@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from rsctl.findings import RsctlError
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.host import Host
 

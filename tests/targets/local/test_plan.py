@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.findings import ExitCode, RsctlError
+from rsctl.job.document import Document
 from rsctl.plan import make_plan
-from rsctl.spec.document import Document
 from rsctl.targets.base import Target
 from rsctl.targets.local.compose import ComposeTarget
 from rsctl.targets.local.process import ProcessTarget

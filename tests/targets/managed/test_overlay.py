@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsctl.findings import RsctlError
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets.managed.image import ensure_planned_image
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.target import TARGET

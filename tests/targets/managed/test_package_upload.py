@@ -17,7 +17,7 @@ from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
 from rsctl.image.events import BuildEvent
 from rsctl.image.package import make_package
-from rsctl.spec.job import Job
+from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.managed.package_upload import upload_package
 from rsctl.targets.managed.placeholders import make_submission

@@ -11,12 +11,12 @@ import pytest
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.job.job import Job
+from rsctl.job.job import Run as RunBlock
+from rsctl.job.placements import Place
+from rsctl.job.units import EnvValue
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.spec.job import Job
-from rsctl.spec.job import Run as RunBlock
-from rsctl.spec.places import Place
-from rsctl.spec.units import EnvValue
 from rsctl.stream.events import now
 from rsctl.targets.base import (
     ImagePlan,

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.job.job import Image, Job
+from rsctl.job.job import Run as Command
 from rsctl.runs.store import Run, Store
-from rsctl.spec.job import Image, Job
-from rsctl.spec.job import Run as Command
 from rsctl.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
 from rsctl.targets.managed.placeholders import resolve_placeholders

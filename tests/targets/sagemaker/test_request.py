@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import RUN, merged
 

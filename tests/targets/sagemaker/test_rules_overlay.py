@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsctl.spec.job import Job, Run
+from rsctl.job.job import Job, Run
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import model, problems
 from rsctl.targets.sagemaker.request_checks import body_findings

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rsctl.findings import RsctlError
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import RUN
 

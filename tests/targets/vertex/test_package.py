@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rsctl.image.package import LOADER, make_package
-from rsctl.spec.document import read
+from rsctl.job.document import read
 from tests.kit.rendering import RUN, merged
 
 from .rendering import GOOGLE_REDUCERS, URI, findings_of, render, reported, vertex

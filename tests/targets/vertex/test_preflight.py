@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rsctl.job.document import read
 from rsctl.plan import make_plan
-from rsctl.spec.document import read
 from rsctl.targets.base import Submission
 from rsctl.targets.vertex.target import TARGET
 

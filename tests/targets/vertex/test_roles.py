@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from rsctl.doctor.google import needed_quotas
+from rsctl.job.document import cells_of, read
 from rsctl.plan import make_plan
 from rsctl.sdk.vertex import code
-from rsctl.spec.document import cells_of, read
 from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import RUN, merged, read_job
 

@@ -1,0 +1,78 @@
+"""Checks of the environment variables of a spec: whose they are, and which are secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from rsctl.findings import SECRET, Finding, error, warning
+from rsctl.job.secret_names import HIDDEN, is_secret_name, public_text
+from rsctl.job.units import EnvValue
+
+TUNING_ENV = ("RSCTL_TRANSPORT_", "RSCTL_POWERSGD_", "RSCTL_RECORD_STEPS")
+"""The prefixes of rsctl's variables that the user may set."""
+
+RESERVED_ENV = frozenset(
+    [
+        "RANK",
+        "WORLD_SIZE",
+        "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE",
+        "GROUP_RANK",
+        "MASTER_ADDR",
+        "MASTER_PORT",
+    ]
+)
+
+
+def without_secret(setting: str) -> str:
+    """The text of a `--set` without the secrets in it, by the key's name or within its value."""
+    key, separator, value = setting.partition("=")
+    if is_secret_name(re.sub(r"\[\d*\]$", "", key).rpartition(".")[2]):
+        return key + separator + HIDDEN
+    from rsctl.job.kept_text import kept_text
+
+    shown = kept_text(value) if value.startswith(("[", "{")) else public_text(value)
+    return key + separator + (HIDDEN if shown is None else shown)
+
+
+def check_env(env: Mapping[str, EnvValue], key: str) -> Iterator[Finding]:
+    """Findings on variables that are kept as secrets if they come from the environment.
+
+    `key` is that of the mapping, such as `run.env`.
+    """
+    for name, value in env.items():
+        path = f"{key}.{name}"
+        if is_reserved(name):
+            yield reserved_name(name, path)
+        elif is_secret_name(name) and value and not value.secret:
+            yield warning(
+                SECRET,
+                f"{name} looks like a secret written in the file",
+                f'keep it out of the file: {name}: "${{{name}}}"',
+                path,
+            )
+
+
+def check_visible_env(env: Mapping[str, EnvValue], key: str, where: str) -> Iterator[Finding]:
+    """Findings on variables that anybody can read `where` they go; `key` is that of the mapping."""
+    for name, value in env.items():
+        path = f"{key}.{name}"
+        if is_reserved(name):
+            yield reserved_name(name, path)
+        elif value.secret or (value and is_secret_name(name)):
+            comes = "comes from your environment" if value.secret else "looks like a secret"
+            message = f"{name} {comes}, and {where} anybody can read it"
+            remedy = "put a secret into run.env, and what is none into the file as it is"
+            yield error(SECRET, message, remedy, path)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether rsctl itself sets a variable of this name."""
+    is_own = name.startswith("RSCTL_") and not name.startswith(TUNING_ENV)
+    return name in RESERVED_ENV or is_own
+
+
+def reserved_name(name: str, path: str) -> Finding:
+    """The error for a variable that rsctl sets."""
+    return error("env", f"{name} is set by rsctl", "choose another name", path)

@@ -1,0 +1,41 @@
+"""The spec's `gate:` block: by what a benchmark job is judged."""
+
+from typing import Annotated, Optional
+
+import msgspec
+from msgspec import Meta, field
+
+from rsctl.job.units import Regression
+
+BaselineLocation = Annotated[str, Meta(pattern=r"^\S+$")]
+MetricName = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$")]
+
+
+class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `rsctl gate` compares this job with, and how much worse it may be."""
+
+    baseline: Annotated[
+        Optional[BaselineLocation],
+        Meta(
+            description="The baseline: a file, gs://…, s3://…, git:REF:PATH, or a bench. "
+            "git:origin/main:bench/baseline.json reads it from where the change cannot edit it."
+        ),
+    ] = None
+    max_regression: Annotated[
+        dict[MetricName, Regression],
+        Meta(
+            description="By metric, the largest regression that is allowed: `5%` of the "
+            "baseline, or an amount in the metric's unit."
+        ),
+    ] = field(default_factory=dict)
+    repeat: Annotated[
+        Optional[Annotated[int, Meta(ge=1, le=1000)]],
+        Meta(description="How often each cell is run. 5 is a good beginning; 3 is the least."),
+    ] = None
+    confirm: Annotated[
+        Optional[Annotated[int, Meta(ge=0, le=1000)]],
+        Meta(
+            description="A suspected regression is run this often again, on fresh machines, "
+            "before the gate fails. 0 or absent: it is not."
+        ),
+    ] = None

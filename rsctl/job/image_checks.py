@@ -1,0 +1,86 @@
+"""Checks of the block `image` of a spec that do not depend on the target.
+
+What is written into a Dockerfile is one line of one instruction, whoever wrote the job file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rsctl.findings import Finding, error
+from rsctl.job.env_checks import check_visible_env
+from rsctl.job.job import Image, Job
+
+_OF_BUILDS = ("base", "dockerfile", "env", "run", "python", "apt", "repository", "platform")
+_OWN_FILE = "put it into a Dockerfile of your own: image.dockerfile"
+
+
+def check_image(job: Job) -> Iterator[Finding]:
+    """Findings on `image`, `source` beside `uri` among them."""
+    image = job.image
+    if image.uri:
+        yield from _check_uri(image)
+        yield from _check_source_of_own_image(job)
+        return
+    if image.base and image.dockerfile:
+        message = "base and dockerfile are given, but only one image can be built on"
+        yield error("image", message, "remove one of the two", "image.dockerfile")
+    yield from check_visible_env(image.env, "image.env", "in the image")
+    yield from _check_env_values(image)
+    for index, command in enumerate(image.run):
+        yield from _check_command(command, f"image.run[{index}]")
+
+
+def _check_uri(image: Image) -> Iterator[Finding]:
+    for name in _OF_BUILDS:
+        if getattr(image, name):
+            message = f"image.uri is used as it is, so image.{name} has no effect"
+            yield error("image", message, "remove one of the two", f"image.{name}")
+    if image.transport not in ("auto", "none"):
+        yield error(
+            "image",
+            "image.uri is used as it is; no transport is added to it",
+            "build with image.base, or remove image.transport",
+            "image.transport",
+        )
+
+
+def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
+    """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
+    if job.image.source and job.run.launcher == "none" and job.run.package is None:
+        message = (
+            "launcher none starts nothing of ours, so nothing brings image.source into the image"
+        )
+        remedy = "use launcher once or torchrun, or remove image.source"
+        yield error("image", message, remedy, "image.source")
+
+
+def _check_env_values(image: Image) -> Iterator[Finding]:
+    for name, value in image.env.items():
+        path = f"image.env.{name}"
+        if not value.isprintable():
+            message = f"{name} has a line break or another control character"
+            remedy = "write it on one line, or set it in run.env"
+            yield error("env", message, remedy, path)
+        elif re.search(rf"\$\{{?{name}\b", value):
+            message = f"values are taken literally, and {name} would contain its own name"
+            yield error("env", message, f"write the whole value, or {_OWN_FILE}", path)
+
+
+def _check_command(command: str, path: str) -> Iterator[Finding]:
+    """What would not end with its line, or would be no command at all."""
+    if not command.strip():
+        yield error("command", "there is no command in it", "write one, or remove the item", path)
+    elif not command.replace("\t", " ").isprintable():
+        message = "expected a command on one line, without control characters"
+        yield error("command", message, "write each command as an item of its own", path)
+    elif command.rstrip().endswith("\\"):
+        message = "a backslash at its end would take the next instruction into the command"
+        yield error("command", message, "remove it, or write the command on one line", path)
+    elif re.search(r"(?<!<)<<(?!<)", command):
+        message = "a here-document (<<) would take the next instructions for its text"
+        yield error("command", message, f"use printf, or {_OWN_FILE}", path)
+    elif command.lstrip().startswith("--"):
+        message = "options of RUN are not for every builder, and this is no command"
+        yield error("command", message, f"begin with the command, or {_OWN_FILE}", path)

@@ -1,0 +1,256 @@
+"""The types of the job spec. The decoder, the checks and the JSON Schema are made from them.
+
+Descriptions are for the person who writes the file: they become the schema's, and so the editor's.
+Larger blocks are in modules of their own, and can be had from here too.
+"""
+
+from typing import Annotated, Any, Literal, Optional, Union
+
+import msgspec
+from msgspec import Meta, field
+
+from rsctl.job.comm import Comm as Comm
+from rsctl.job.comm import Model as Model
+from rsctl.job.gate import Gate as Gate
+from rsctl.job.image import Image as Image
+from rsctl.job.inputs import Input as Input
+from rsctl.job.metric import Metric as Metric
+from rsctl.job.metric import MetricName as MetricName
+from rsctl.job.options import ComposeOptions as ComposeOptions
+from rsctl.job.options import Network as Network
+from rsctl.job.options import ProcessOptions as ProcessOptions
+from rsctl.job.options import SageMakerOptions as SageMakerOptions
+from rsctl.job.options import Targets as Targets
+from rsctl.job.options import VertexOptions as VertexOptions
+from rsctl.job.roles import Chief as Chief
+from rsctl.job.roles import Role as Role
+from rsctl.job.roles import RoleName as RoleName
+from rsctl.job.tracking import Tracking as Tracking
+from rsctl.job.units import Accelerator, Duration, EnvValue, Location, Money, RelativePath, Size
+from rsctl.job.values import ArgName as ArgName
+from rsctl.job.values import ArgValue as ArgValue
+from rsctl.job.values import MachinesPerTarget as MachinesPerTarget
+from rsctl.job.values import Module as Module
+from rsctl.job.values import Name as Name
+from rsctl.job.values import PerTarget as PerTarget
+from rsctl.job.values import Word as Word
+
+TARGETS = ("vertex", "sagemaker", "compose", "process")
+JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
+TargetName = Literal["vertex", "sagemaker", "compose", "process"]
+
+
+class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What runs: exactly one of script, module and command."""
+
+    script: Annotated[
+        Optional[RelativePath],
+        Meta(description="A Python script inside image.source, or inside run.package."),
+    ] = None
+    module: Annotated[
+        Optional[Module], Meta(description="A Python module, run like `python -m`.")
+    ] = None
+    command: Annotated[
+        Optional[Annotated[list[str], Meta(min_length=1)]],
+        Meta(description="A command as a list of arguments; no shell is involved."),
+    ] = None
+    package: Annotated[
+        Optional[Location],
+        Meta(
+            description="A Python package for a vendor's prebuilt container (image.uri), which "
+            "installs it and runs the module once on each node; nothing of rsctl is in there. A "
+            "folder with pyproject.toml or setup.py, or gs://BUCKET/PATH.tar.gz, "
+            "s3://BUCKET/PATH.tar.gz. On SageMaker it may be a folder with a script, too."
+        ),
+    ] = None
+    args: Annotated[
+        Union[dict[ArgName, ArgValue], list[str]],
+        Meta(
+            description="Arguments: a list, or a mapping in which `epochs: 3` becomes "
+            "`--epochs 3`, `flag: true` becomes `--flag` and `flag: false` is left out. {outputs}, "
+            "{checkpoints} and {inputs.NAME} stand for the run's own folders."
+        ),
+    ] = field(default_factory=list)
+    env: Annotated[
+        dict[Name, EnvValue],
+        Meta(
+            description="Environment variables. A value that takes ${VAR} from your environment "
+            "is treated as a secret: passed on, never saved."
+        ),
+    ] = field(default_factory=dict)
+    launcher: Annotated[
+        Literal["torchrun", "mpi", "once", "none"],
+        Meta(
+            description="torchrun: one process for each rank. mpi: the same by Open MPI's mpirun, "
+            "which the image must have (image.apt: [openmpi-bin]). once: the command once a node. "
+            "none: nothing of rsctl in the container; command and args are passed as they are. "
+            "With `package` it is none, or the container's own torchrun or mpirun on SageMaker."
+        ),
+    ] = "torchrun"
+
+    @property
+    def is_launched(self) -> bool:
+        """Whether rsctl-launch starts it."""
+        return self.launcher != "none" and self.package is None
+
+
+class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The nodes that train. The first is the chief."""
+
+    count: Annotated[int, Meta(description="Number of nodes.", ge=1, le=10_000)] = 1
+    accelerator: Annotated[
+        Optional[Accelerator],
+        Meta(description="NAME:COUNT on each node, such as a100-40gb:8. Absent: CPU."),
+    ] = None
+    machine: Annotated[
+        Union[Word, Annotated[list[Word], Meta(min_length=1)], MachinesPerTarget, None],
+        Meta(
+            description="Machine type, one each target, or several for a cloud: they are tried in "
+            "order where there are none. Absent: the smallest that fits."
+        ),
+    ] = None
+    processes: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=1, le=1024)]],
+        Meta(description="Ranks on each node. auto: its accelerators, else 1."),
+    ] = "auto"
+    disk: Annotated[Optional[Size], Meta(description="Boot disk of each node, such as 200GB.")] = (
+        None
+    )
+
+
+class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The CPU nodes that each sum one block of the gradient."""
+
+    count: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=0, le=10_000)]],
+        Meta(description="Number of reducers. 0: none. auto: by the bandwidth of the machines."),
+    ] = 0
+    machine: Annotated[
+        Union[Word, PerTarget],
+        Meta(description="Machine type, one each target. auto: the catalogue's choice."),
+    ] = "auto"
+    disk: Annotated[
+        Optional[Size], Meta(description="Boot disk of each reducer. Absent: the target's default.")
+    ] = None
+    env: Annotated[
+        dict[Name, EnvValue],
+        Meta(description="Variables of the reducers, which have none of run.env's own."),
+    ] = field(default_factory=dict)
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When to give up, and how often to try."""
+
+    timeout: Annotated[
+        Optional[Annotated[Duration, Meta(gt=0)]],
+        Meta(description="Longest running time, such as 2h; then it is ended."),
+    ] = None
+    queue: Annotated[
+        Union[Literal[0], Duration, None],
+        Meta(description="Longest wait for capacity, such as 30m. 0: no limit."),
+    ] = None
+    retries: Annotated[
+        int, Meta(description="Restarts of the whole job after a failure.", ge=0, le=100)
+    ] = 0
+    restarts: Annotated[
+        Union[Literal["platform", "never"], Annotated[int, Meta(ge=0, le=100)], None],
+        Meta(
+            description="Who restarts what failed. platform: the target's own default, however "
+            "often that is; never; or at most so many restarts of the whole job. Absent: as "
+            "`retries` says."
+        ),
+    ] = None
+    spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
+    cost: Annotated[
+        Optional[Money],
+        Meta(
+            description="The most that the job may cost, such as 50 USD, by the prices of its "
+            "machines. A plan that can cost more by its limits.timeout is refused; without one the "
+            "job is ended when it has cost that."
+        ),
+    ] = None
+
+    @property
+    def most_restarts(self) -> Optional[int]:
+        """How often the job may be restarted after failures; None leaves it to the platform."""
+        if self.restarts is None:
+            return self.retries
+        if self.restarts == "platform":
+            return None
+        return 0 if self.restarts == "never" else self.restarts
+
+
+class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One training job, for every target."""
+
+    name: Annotated[
+        str,
+        Meta(
+            description="Name of the job: a-z, 0-9 and '-', at most 40, beginning with a letter.",
+            pattern=JOB_NAME,
+        ),
+    ]
+    run: Annotated[Run, Meta(description="What runs on every worker.")]
+    target: Annotated[TargetName, Meta(description="Where it runs, unless --target says so.")] = (
+        "process"
+    )
+    image: Annotated[Image, Meta(description="The training container.")] = field(
+        default_factory=Image
+    )
+    workers: Annotated[Workers, Meta(description="The nodes that train.")] = field(
+        default_factory=Workers
+    )
+    chief: Annotated[
+        Chief, Meta(description="How the first worker differs from the others; it is rank 0's.")
+    ] = field(default_factory=Chief)
+    reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
+        default_factory=Reducers
+    )
+    roles: Annotated[
+        dict[RoleName, Role],
+        Meta(
+            description="Further nodes by the name of what they are for, such as `ps` or "
+            "`evaluator`. RSCTL_ROLE_HOSTS has the addresses of all in every replica."
+        ),
+    ] = field(default_factory=dict)
+    comm: Annotated[Comm, Meta(description="How gradients travel.")] = field(default_factory=Comm)
+    inputs: Annotated[
+        dict[Name, Union[Location, Input]],
+        Meta(
+            description="Data to read: where it is, or {uri, mode}; `train` reaches the script as "
+            "RSCTL_INPUT_TRAIN, and a rank's part of its shards as RSCTL_INPUT_TRAIN_SHARDS."
+        ),
+    ] = field(default_factory=dict)
+    outputs: Annotated[
+        Optional[Location], Meta(description="Where results go; RSCTL_OUTPUT_DIR in the script.")
+    ] = None
+    checkpoints: Annotated[
+        Optional[Location],
+        Meta(
+            description="Where checkpoints go; RSCTL_CHECKPOINT_DIR in the script. It survives "
+            "retries and preemption."
+        ),
+    ] = None
+    metrics: Annotated[
+        dict[MetricName, Metric],
+        Meta(description="Numbers to read from the log."),
+    ] = field(default_factory=dict)
+    limits: Annotated[Limits, Meta(description="When to give up, and how often to try.")] = field(
+        default_factory=Limits
+    )
+    targets: Annotated[Targets, Meta(description="What each target needs.")] = field(
+        default_factory=Targets
+    )
+    model: Annotated[Optional[Model], Meta(description="Facts for advice on the network.")] = None
+    matrix: Annotated[
+        dict[str, list[Any]],
+        Meta(
+            description="Benchmark cells: the product of these lists of values for key paths "
+            "(`workers.count: [2, 4]`), less `exclude`, plus `include`."
+        ),
+    ] = field(default_factory=dict)
+    gate: Annotated[Optional[Gate], Meta(description="By what `rsctl gate` judges it.")] = None
+    tracking: Annotated[
+        list[Tracking],
+        Meta(description="Services that parameters, metrics and the result are sent to."),
+    ] = field(default_factory=list)

@@ -1,0 +1,75 @@
+"""A job file's text as it is kept with its runs: as written, less what is secret in it.
+
+Variables stay `${VAR}`. Values of keys with the names of secrets, and texts in the form of known
+kinds of secret, become `***`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rsctl.findings import Finding
+from rsctl.job.file_text import YamlError
+from rsctl.job.secret_names import HIDDEN, is_secret_name, secret_arguments, without_known_secrets
+from rsctl.job.yaml_parser import parse
+from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
+
+_VARIABLE = re.compile(r"\$\{\w+\}")
+_SHORTEST_WORD = 4
+_LONGEST = 200_000
+
+
+def kept_text(text: str) -> str | None:
+    """The text without its secrets; None if it is too long, or one cannot be told apart."""
+    findings: list[Finding] = []
+    try:
+        root = parse(text, "", findings)
+    except YamlError:
+        return None
+    secrets = sorted(_secrets(root, False), key=lambda s: (s.mark.line, s.mark.column))
+    lines = text.splitlines(keepends=True)
+    for secret in reversed(dict.fromkeys(secrets)):
+        _hide(lines, secret)
+    shown = without_known_secrets("".join(lines))
+    words = {w for s in secrets for w in s.text.split() if len(w) >= _SHORTEST_WORD}
+    if len(shown) > _LONGEST or any(word in shown for word in words):
+        return None
+    return shown
+
+
+def _secrets(node: Node | None, is_secret: bool) -> Iterator[Scalar]:
+    """Values at and below keys with the names of secrets; variables are none."""
+    if isinstance(node, Scalar):
+        if is_secret and node.text and not _VARIABLE.fullmatch(node.text):
+            yield node
+    elif isinstance(node, Sequence):
+        texts = [item.text if isinstance(item, Scalar) else "" for item in node.items]
+        for index, _, start in secret_arguments(texts):
+            if not _VARIABLE.fullmatch(texts[index][start:]):
+                yield from _secrets(node.items[index], True)
+        for item in node.items:
+            yield from _secrets(item, is_secret)
+    elif isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            last = name.rpartition(".")[2]
+            yield from _secrets(entry.value, is_secret or is_secret_name(last))
+
+
+def _hide(lines: list[str], secret: Scalar) -> None:
+    """Replace a value where it stands; one that goes on over lines with all of these."""
+    first = secret.mark.line - 1
+    line, start = lines[first], secret.mark.column - 1
+    if secret.offset is not None:
+        start += secret.offset
+        lines[first] = line[:start] + HIDDEN + line[start + len(secret.text) :]
+        return
+    indent = len(line) - len(line.lstrip(" -"))
+    end = first + 1
+    while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > indent):
+        end += 1
+    lines[first:end] = [line[:start] + HIDDEN + "\n"]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))

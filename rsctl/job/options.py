@@ -1,0 +1,91 @@
+"""The blocks of the spec below `targets`: what each target needs beyond the common keys."""
+
+from typing import Annotated, Literal, Optional, Union
+
+import msgspec
+from msgspec import Meta, field
+
+from rsctl.job.options_common import Text as Text
+from rsctl.job.units import Duration, LocalPath, Rate, Size
+from rsctl.targets.sagemaker.options import SageMakerOptions as SageMakerOptions
+from rsctl.targets.vertex.options import VertexOptions as VertexOptions
+
+
+class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The network to rehearse."""
+
+    bandwidth: Annotated[
+        Optional[Rate], Meta(description="Of each node, in each direction, such as 1Gbit.")
+    ] = None
+    delay: Annotated[
+        Optional[Duration], Meta(description="One way, from each node, such as 0.5ms.")
+    ] = None
+
+
+class ComposeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The limits of one container."""
+
+    cpus: Annotated[
+        Optional[Annotated[float, Meta(gt=0, le=1024)]], Meta(description="CPU cores.")
+    ] = None
+    memory: Annotated[Optional[Size], Meta(description="Memory, such as 2GB.")] = None
+
+
+class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """docker compose on this machine."""
+
+    network: Annotated[Network, Meta(description="Bandwidth and delay of the rehearsal.")] = field(
+        default_factory=Network
+    )
+    cpus: Annotated[
+        Optional[Annotated[float, Meta(gt=0, le=1024)]],
+        Meta(description="CPU cores of each container."),
+    ] = None
+    memory: Annotated[
+        Optional[Size], Meta(description="Memory of each container, such as 2GB.")
+    ] = None
+    chief: Annotated[
+        ComposeLimits, Meta(description="The first worker's, where they are not as all others'.")
+    ] = field(default_factory=ComposeLimits)
+    gpus: Annotated[
+        Union[Literal["auto"], Annotated[int, Meta(ge=0, le=1024)]],
+        Meta(description="GPUs of this machine to share out. auto: those that are there."),
+    ] = "auto"
+
+
+class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Plain processes on this machine."""
+
+    python: Annotated[
+        Optional[LocalPath],
+        Meta(
+            description="The Python of the job's processes, such as .venv/bin/python, relative to "
+            "this file. rsctl need not be installed there, and changes nothing there. Python 3.10 "
+            "or newer. Default: the Python that runs rsctl."
+        ),
+    ] = None
+    workdir: Annotated[
+        Literal["source", "copy"],
+        Meta(
+            description="Where they run: in `image.source` itself, or in a copy of it in the run's "
+            "folder, so that what a script writes beside itself is not there for the next run. The "
+            "copy has what an image would have."
+        ),
+    ] = "source"
+
+
+class Targets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What each target needs beyond the common keys."""
+
+    vertex: Annotated[VertexOptions, Meta(description="Vertex AI.")] = field(
+        default_factory=VertexOptions
+    )
+    sagemaker: Annotated[SageMakerOptions, Meta(description="SageMaker.")] = field(
+        default_factory=SageMakerOptions
+    )
+    compose: Annotated[ComposeOptions, Meta(description="docker compose on this machine.")] = field(
+        default_factory=ComposeOptions
+    )
+    process: Annotated[ProcessOptions, Meta(description="Plain processes on this machine.")] = (
+        field(default_factory=ProcessOptions)
+    )

@@ -1,0 +1,181 @@
+"""The places where a job may run: a region and a machine type each, in the order of trying.
+
+A target plans a job for one place. So a job with lists of regions or machines becomes one job for
+each place, in which each key has one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Optional, Union
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.findings import Finding, error
+from rsctl.job.inputs import Input, LocationPerTarget
+from rsctl.job.job import Job, PerTarget
+from rsctl.job.units import Location
+from rsctl.job.values import value_on
+from rsctl.target_info import TargetInfo
+
+REGION = "{region}"
+"""What stands for the place's region in the names of images and buckets."""
+
+_MACHINE = "workers.machine"
+MOST_PLACES = 16
+"""More places than this are taken for a mistake: each is planned in full."""
+
+
+class Place(msgspec.Struct, kw_only=True, frozen=True):
+    """A region and a machine type; None where the job leaves it open."""
+
+    region: Optional[str] = None
+    machine: Optional[str] = None
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.region, self.machine)))
+
+
+class PlacedJob(NamedTuple):
+    """The job for one place. `keys` are the spec's keys of which the place is one item, with it."""
+
+    place: Place
+    job: Job
+    keys: dict[str, str]
+
+    def relocated(self, finding: Finding) -> Finding:
+        """A finding about the region or machine as one about that item of the list."""
+        path = finding.path or ""
+        return replace(finding, path=self.keys.get(path, path) or None)
+
+
+class _Choice(NamedTuple):
+    """One of the values of a key; `path` is that of the item, if they are a list."""
+
+    value: Optional[str]
+    path: Optional[str] = None
+
+
+def places_of(job: Job, info: TargetInfo) -> list[PlacedJob]:
+    """The job for each of its places on a target, in order; for most jobs one.
+
+    All machines of a region come before the next region: data, image, quotas and reservations are
+    a region's, and machines of one list have the same accelerators.
+    """
+    if not info.has_places:
+        return [PlacedJob(Place(), job, {})]
+    return [
+        _placed(job, info, region, machine)
+        for region in _regions(job, info)
+        for machine in _machines(job, info)
+    ]
+
+
+def place_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
+    """What is wrong with the lists themselves."""
+    if not info.has_places:
+        yield from _without_places(job, info)
+        return
+    regions, machines = _regions(job, info), _machines(job, info)
+    for choices in (regions, machines):
+        values = [choice.value for choice in choices]
+        for index, choice in enumerate(choices):
+            if choice.value in values[:index]:
+                message = f"{choice.value} is in the list already"
+                yield error("places", message, "remove it", choice.path)
+    if len(regions) * len(machines) > MOST_PLACES:
+        message = (
+            f"{len(regions)} regions and {len(machines)} machine types are "
+            f"{len(regions) * len(machines)} places to try, and {MOST_PLACES} at most are possible"
+        )
+        path = (regions if len(regions) > len(machines) else machines)[0].path
+        yield error("places", message, "name those that you would take", path)
+
+
+def _without_places(job: Job, info: TargetInfo) -> Iterator[Finding]:
+    if isinstance(job.workers.machine, list) and _MACHINE not in info.unused:
+        message = f"target {info.name} tries one machine type, and no others after it"
+        yield error("unsupported", message, "name one", _MACHINE)
+    repository = value_on(job.image.repository, info.name)
+    for path, name in (("image.uri", job.image.uri), ("image.repository", repository)):
+        if name and REGION in name:
+            message = f"target {info.name} has no regions, and the name has {REGION}"
+            yield error("unsupported", message, "give it a name for this target", path)
+
+
+def _regions(job: Job, info: TargetInfo) -> list[_Choice]:
+    return _choices(info.options_of(job).region, f"targets.{info.name}.region")
+
+
+def _machines(job: Job, info: TargetInfo) -> list[_Choice]:
+    given = job.workers.machine
+    if isinstance(given, PerTarget):
+        return _choices(getattr(given, info.name), f"{_MACHINE}.{info.name}")
+    return _choices(given, _MACHINE)
+
+
+def _choices(given: Union[str, list[str], None], path: str) -> list[_Choice]:
+    if isinstance(given, list):
+        return [_Choice(value, f"{path}[{index}]") for index, value in enumerate(given)]
+    return [_Choice(given)]
+
+
+def _placed(job: Job, info: TargetInfo, region: _Choice, machine: _Choice) -> PlacedJob:
+    keys = {}
+    if region.path:
+        keys[f"targets.{info.name}.region"] = region.path
+    if machine.path:
+        keys |= dict.fromkeys((_MACHINE, f"{_MACHINE}.{info.name}"), machine.path)
+        given: Any = job.workers.machine
+        one: Any = machine.value
+        if isinstance(given, PerTarget):
+            one = replace(given, **{info.name: machine.value})
+        job = replace(job, workers=replace(job.workers, machine=one))
+    options = info.options_of(job)
+    if region.path:
+        options = replace(options, region=region.value)
+    job = replace(job, targets=replace(job.targets, **{info.name: options}))
+    place = Place(region=region.value, machine=machine.value)
+    return PlacedJob(place, _with_region(job, info.name, region.value), keys)
+
+
+def _with_region(job: Job, target: str, region: Optional[str]) -> Job:
+    """The job whose image, data and buckets are those of the region."""
+    if region is None:
+        return job
+    image, options = job.image, getattr(job.targets, target)
+    repository: Any = image.repository
+    if isinstance(repository, PerTarget):
+        own = _in_region(getattr(repository, target), region)
+        repository = replace(repository, **{target: own})
+    else:
+        repository = _in_region(repository, region)
+    image = replace(image, uri=_in_region(image.uri, region), repository=repository)
+    options = replace(options, staging=_in_region(options.staging, region))
+    return replace(
+        job,
+        image=image,
+        roles={n: replace(r, image=_in_region(r.image, region)) for n, r in job.roles.items()},
+        inputs={name: _input(each, target, region) for name, each in job.inputs.items()},
+        outputs=_location(job.outputs, region),
+        checkpoints=_location(job.checkpoints, region),
+        targets=replace(job.targets, **{target: options}),
+    )
+
+
+def _input(given: Union[Location, Input], target: str, region: str) -> Union[Location, Input]:
+    if not isinstance(given, Input):
+        return Location(_in_region(given, region))
+    uri = given.uri
+    if isinstance(uri, LocationPerTarget):
+        return replace(given, uri=replace(uri, **{target: _location(uri.on(target), region)}))
+    return replace(given, uri=Location(_in_region(uri, region)))
+
+
+def _location(given: Optional[Location], region: str) -> Optional[Location]:
+    return None if given is None else Location(_in_region(given, region))
+
+
+def _in_region(text: Any, region: str) -> Any:
+    return text.replace(REGION, region) if text else text

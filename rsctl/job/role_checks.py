@@ -1,0 +1,97 @@
+"""Checks of `chief` and `roles` against `run`, `workers` and each other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from rsctl.findings import Finding, error
+from rsctl.job.env_checks import check_env
+from rsctl.job.job import Job, Role
+from rsctl.job.roles import RESERVED_ROLES
+from rsctl.job.secret_names import is_secret_name
+from rsctl.job.units import EnvValue
+
+
+def check_chief(job: Job) -> Iterator[Finding]:
+    """Findings on what the chief has of its own."""
+    yield from _check_args(job, job.chief.args, "chief.args")
+    yield from check_env(job.chief.env, "chief.env")
+    yield from _check_secrets(job.run.env, "all workers", job.chief.env, "chief", "the chief")
+
+
+def check_roles(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
+    """Findings on the job's own roles.
+
+    `is_broken` is whether the value of a key is not the user's, because of an error.
+    """
+    before = {"all workers": job.run.env, "the chief": job.chief.env}
+    for name, role in job.roles.items():
+        path = f"roles.{name}"
+        yield from _check_name(name, path)
+        yield from _check_program(job, role, path, is_broken)
+        if not role.has_program:
+            yield from _check_args(job, role.args, f"{path}.args")
+        yield from check_env(role.env, f"{path}.env")
+        for who, env in before.items():
+            yield from _check_secrets(env, who, role.env, path, f"role {name}")
+        before[f"role {name}"] = role.env
+
+
+def _check_name(name: str, path: str) -> Iterator[Finding]:
+    first = name.partition("-")[0]
+    if first in RESERVED_ROLES:
+        key = first if first == "chief" else f"{first.removesuffix('s')}s"
+        message = f"{first} is what rsctl calls other nodes"
+        remedy = f"use the key {key}, or give the role another name, such as ps or evaluator"
+        yield error("role", message, remedy, path)
+
+
+def _check_program(
+    job: Job, role: Role, path: str, is_broken: Callable[[str], bool]
+) -> Iterator[Finding]:
+    given = [name for name in ("script", "module", "command") if getattr(role, name) is not None]
+    if len(given) > 1:
+        names = ", ".join(given[:-1]) + " and " + given[-1]
+        message = f"{names} are given, but only one can run"
+        yield error("run", message, "keep exactly one of them", f"{path}.{given[1]}")
+    is_python = bool(given) and given[0] != "command"
+    if is_python and role.image is not None:
+        message = f"nothing of rsctl is in an image of its own, so no Python runs a {given[0]}"
+        yield error("run", message, f"use command, or remove {path}.image", f"{path}.{given[0]}")
+    elif is_python and job.run.launcher == "none" and job.run.package is None:
+        message = f"with launcher none there is no Python to run a {given[0]}"
+        remedy = "use command, or run.launcher: once"
+        yield error("run", message, remedy, f"{path}.{given[0]}")
+    elif job.run.package is not None and given and given[0] != "module":
+        message = f"nodes of run.package run a module, and no {given[0]}"
+        yield error("run", message, "use module, or remove run.package", f"{path}.{given[0]}")
+    elif role.script and job.image.source and not is_broken("image.source"):
+        yield from _check_script(role.script, job.image.source, f"{path}.script")
+
+
+def _check_script(script: str, source: str, path: str) -> Iterator[Finding]:
+    if os.path.isdir(source) and not os.path.isfile(os.path.join(source, script)):
+        message = f"no script {script!r} in {source!r}"
+        yield error("file", message, f"correct {path} or image.source", path)
+
+
+def _check_args(job: Job, args: Any, path: str) -> Iterator[Finding]:
+    """A mapping is laid over that of all, which must be one."""
+    if isinstance(args, dict) and isinstance(job.run.args, list) and job.run.args:
+        message = "run.args is a list, which has no names that a mapping could be laid over"
+        yield error("args", message, "write both as mappings, or both as lists", path)
+
+
+def _check_secrets(
+    before: Mapping[str, EnvValue], who: str, env: Mapping[str, EnvValue], key: str, owner: str
+) -> Iterator[Finding]:
+    """A run has one secret of each name, whoever of its nodes gets it."""
+    for name, value in env.items():
+        common = before.get(name)
+        is_secret = value.secret or is_secret_name(name)
+        if common is not None and common != value and is_secret and common.secret:
+            message = f"{name} is a secret of {who} and another of {owner}"
+            remedy = f"give {owner}'s another name: a run has one secret of each name"
+            yield error("secret", message, remedy, f"{key}.env.{name}")

@@ -1,0 +1,105 @@
+"""Finds secrets from the environment in keys of the spec that do not keep them secret.
+
+`run.env`, `chief.env` and `roles.NAME.env` alone keep what comes from the environment out of plans,
+logs and saved runs. Anywhere else it becomes part of the request: seen in `plan`, saved with the
+run, on a command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as Environ
+
+from msgspec.structs import replace
+
+from rsctl.findings import Finding
+from rsctl.job.secret_names import has_secret, is_secret_name, secret_arguments
+from rsctl.job.yaml_tree import Mapping, Node, Scalar
+from rsctl.job.yaml_tree import Sequence as Sequence_
+
+
+def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> Finding | None:
+    """A finding for a value with variables from the environment, in a key that is not kept secret.
+
+    An error where a value has the form of a known kind of secret, a warning where only the name
+    of the variable or of the key suggests it.
+    """
+    remedy = "put it into run.env, which is never saved or shown, and read it there"
+    consequence = "in the plan, in what is saved of the run, and on a command line"
+    for name in node.taken:
+        if has_secret(environ.get(name, "")):
+            message = (
+                f"the value of ${{{name}}} is a secret, and here it would be seen {consequence}"
+            )
+            return node.mark.error("secret", message, remedy, path)
+    for name in node.taken:
+        if is_secret_name(name):
+            message = f"${{{name}}} looks like a secret, and here it is seen {consequence}"
+            return node.mark.warning("secret", message, remedy, path)
+    if is_secret_name(path.rpartition(".")[2]):
+        message = f"{path} looks like a secret, and its value is seen {consequence}"
+        return node.mark.warning("secret", message, remedy, path)
+    return None
+
+
+def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
+    """The note that values from the environment are seen, whatever their variables' names."""
+    names = {name: path for node, path in reversed(taken) for name in node.taken}
+    shown = [f"${{{name}}} ({path})" for name, path in reversed(names.items())]
+    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+    message = (
+        "the plan and what is saved of the run show the values of these environment variables: "
+        f"{', '.join(shown[:5])}{more}"
+    )
+    node, path = taken[0]
+    remedy = "put a secret into run.env, which is never saved or shown, and read it there"
+    return replace(node.mark.warning("secret", message, remedy, path), severity="note")
+
+
+def literal_secrets(root: Mapping) -> Iterator[Finding]:
+    """Warnings for secrets that the file has in the arguments of a command."""
+    blocks = [("run", root), ("chief", root)]
+    roles = root.entries.get("roles")
+    if roles is not None and isinstance(roles.value, Mapping):
+        blocks += [(name, roles.value) for name in roles.value.entries]
+    for name, parent in blocks:
+        block = parent.entries.get(name)
+        path = name if parent is root else f"roles.{name}"
+        for key in ("args", "command"):
+            if block is not None and isinstance(block.value, Mapping):
+                entry = block.value.entries.get(key)
+                if entry is not None:
+                    yield from _literals(entry.value, f"{path}.{key}")
+
+
+def _literals(node: Node, path: str) -> Iterator[Finding]:
+    """Warnings for the scalars of a list or a mapping of arguments; those of variables have their
+    own.
+    """
+    found: dict[int, tuple[str, str]] = {}
+    nodes: list[Scalar] = []
+    if isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            values = entry.value.items if isinstance(entry.value, Sequence_) else (entry.value,)
+            for value in values:
+                if isinstance(value, Scalar):
+                    if is_secret_name(name) and value.value not in (None, True, False, ""):
+                        found[len(nodes)] = name, f"{path}.{name}"
+                    nodes.append(value)
+    elif isinstance(node, Sequence_):
+        nodes = [item if isinstance(item, Scalar) else Scalar(item.mark, "") for item in node.items]
+        for index, name, _ in secret_arguments([item.text for item in nodes]):
+            found[index] = name, f"{path}[{index}]"
+    for index, value in enumerate(nodes):
+        if "${" in value.text:
+            continue
+        if index in found:
+            name, where = found[index]
+            what = f"{name} looks like a secret written in the file"
+        elif has_secret(value.text):
+            what, where = "this argument has the form of a secret", path
+        else:
+            continue
+        remedy = "put it into run.env as ${VAR}, and let the script read it from its environment"
+        message = f"{what}; anyone who sees the plan, the job or its command line can read it"
+        yield value.mark.warning("secret", message, remedy, where)

@@ -1,0 +1,73 @@
+"""Checks of the spec's `tracking:` list, and what it takes to reach each service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rsctl.findings import SECRET, Finding, error
+from rsctl.job.job import Job
+from rsctl.job.tracking import PlannedTracker, Tracking, experiment_of
+
+_CREDENTIALS = {
+    "mlflow": "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD",
+    "wandb": "WANDB_API_KEY",
+}
+"""Keys whose values are addresses, and what their credentials are given by instead."""
+
+
+def check_tracking(job: Job) -> Iterator[Finding]:
+    """Findings about the list of trackers of a job."""
+    seen: dict[str, int] = {}
+    for index, tracking in enumerate(job.tracking):
+        path = f"tracking[{index}]"
+        for key, variables in _CREDENTIALS.items():
+            if urlsplit(getattr(tracking, key) or "").username is not None:
+                message = "the address holds a user or a password, which would be saved and shown"
+                yield error(SECRET, message, f"leave it out, and set {variables}", f"{path}.{key}")
+        given = tracking.given
+        if len(given) != 1:
+            message = "one service each: " + (" and ".join(given) or "none is named")
+            remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
+            yield error("tracking", message, remedy, path)
+            continue
+        options = job.targets.vertex
+        if tracking.vertex and not (options.project and options.first_region):
+            message = "which project and region the experiment is in is not known"
+            remedy = "set targets.vertex.project and targets.vertex.region"
+            yield error("tracking", message, remedy, f"{path}.vertex")
+        if tracking.sagemaker and job.targets.sagemaker.experiment:
+            message = "targets.sagemaker.experiment says already what the job is part of"
+            yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
+        if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
+            message = "a job is part of one experiment of SageMaker"
+            yield error("tracking", message, "remove the others", f"{path}.sagemaker")
+        planned = planned_tracker(tracking, job)
+        key = msgspec.json.encode(planned).decode()
+        if key in seen:
+            message = f"the same as tracking[{seen[key]}]"
+            yield error("tracking", message, "remove one of the two", path)
+        seen.setdefault(key, index)
+
+
+def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
+    """Findings about trackers that only some targets have."""
+    for index, tracking in enumerate(job.tracking):
+        if tracking.sagemaker and target != "sagemaker":
+            message = f"target {target}: only jobs of SageMaker can be part of its experiments"
+            remedy = "remove it, or submit with --target sagemaker"
+            yield error("unsupported", message, remedy, f"tracking[{index}].sagemaker")
+
+
+def planned_tracker(tracking: Tracking, job: Job) -> PlannedTracker:
+    """A tracker with all that it takes to reach it."""
+    kind = tracking.given[0]
+    location = str(getattr(tracking, kind))
+    project = region = None
+    if kind == "vertex":
+        project, region = job.targets.vertex.project, job.targets.vertex.first_region
+    elif location.startswith("s3://"):
+        region = job.targets.sagemaker.first_region
+    return PlannedTracker(kind=kind, location=location, project=project, region=region)

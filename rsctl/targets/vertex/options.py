@@ -1,0 +1,155 @@
+"""The block `targets.vertex` of the spec."""
+
+from typing import Annotated, Literal, Optional, Union
+
+import msgspec
+from msgspec import Meta, field
+
+from rsctl.job.options_common import Overlay, Regions, Text, first_of
+
+BootDisk = Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]
+
+
+class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the names of one domain are resolved."""
+
+    project: Annotated[Text, Meta(description="Project of the network that knows the domain.")]
+    network: Annotated[Text, Meta(description="Name of that network.")]
+
+
+class Psc(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Private Service Connect interface into a network of yours."""
+
+    network_attachment: Annotated[
+        Text,
+        Meta(description="Name of the network attachment, in the job's region."),
+    ]
+    dns: Annotated[
+        dict[Text, DnsPeering],
+        Meta(description="Domains to resolve in your networks, such as `internal.example.`."),
+    ] = field(default_factory=dict)
+
+
+class NfsMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An NFS export."""
+
+    server: Annotated[Text, Meta(description="Address of the NFS server.")]
+    path: Annotated[Text, Meta(description="What it exports, such as /share.")]
+
+
+class LustreMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A Managed Lustre instance."""
+
+    ip: Annotated[Text, Meta(description="IP address of the instance.")]
+    volume: Annotated[Text, Meta(description="Identifier (handle) of the instance's volume.")]
+    filesystem: Annotated[Text, Meta(description="Name of its file system.")]
+
+
+class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Vertex AI."""
+
+    project: Annotated[Optional[Text], Meta(description="Google Cloud project id.")] = None
+    region: Annotated[
+        Optional[Regions],
+        Meta(
+            description="Region, such as us-central1; or several, tried in order where there are "
+            "no machines."
+        ),
+    ] = None
+    staging: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^gs://.+")]],
+        Meta(description="gs:// folder for staged files, and for outputs if the job names none."),
+    ] = None
+    service_account: Annotated[Optional[Text], Meta(description="The job's service account.")] = (
+        None
+    )
+    build_service_account: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^[^/\s]+$")]],
+        Meta(description="The service account that builds images. Absent: Cloud Build's default."),
+    ] = None
+    network: Annotated[
+        Optional[Text],
+        Meta(description="VPC network to peer with: projects/NUMBER/global/networks/NAME."),
+    ] = None
+    reserved_ip_ranges: Annotated[
+        list[Text], Meta(description="Names of the reserved ranges of `network` to stay within.")
+    ] = field(default_factory=list)
+    psc: Annotated[
+        Optional[Psc], Meta(description="Private Service Connect interface into your network.")
+    ] = None
+    tensorboard: Annotated[
+        Optional[Text],
+        Meta(
+            description="TensorBoard to log to: its id, or projects/P/locations/R/tensorboards/ID."
+        ),
+    ] = None
+    experiment: Annotated[Optional[Text], Meta(description="Experiment to attach to.")] = None
+    experiment_run: Annotated[
+        Optional[Text], Meta(description="Run of the experiment to attach to.")
+    ] = None
+    capacity: Annotated[
+        Optional[Literal["standard", "spot", "flex-start"]],
+        Meta(
+            description="How machines are obtained. Absent: spot if limits.spot, else standard. "
+            "flex-start waits up to limits.queue for all of them at once."
+        ),
+    ] = None
+    restart: Annotated[
+        Optional[Literal["job", "worker"]],
+        Meta(
+            description="What is restarted when a worker fails: the whole job, or that worker "
+            "alone. Absent: the job where limits has a number, else as Vertex AI does."
+        ),
+    ] = None
+    reservation: Annotated[
+        Union[Literal["any", "none"], list[Text], None],
+        Meta(
+            description="Reservation to take the workers' GPUs from: any, none, or a list of "
+            "projects/PROJECT/zones/ZONE/reservations/NAME."
+        ),
+    ] = None
+    persistent_resource: Annotated[
+        Optional[Text], Meta(description="Id of a persistent resource to run on.")
+    ] = None
+    boot_disk: Annotated[
+        Union[BootDisk, dict[Text, BootDisk], None],
+        Meta(
+            description="Type of the boot disks of workers and roles; workers.disk is its size. Or "
+            "one for each of chief, workers, reducers and the job's roles, by name. Absent: the "
+            "machine's default."
+        ),
+    ] = None
+    tpu_topology: Annotated[
+        Optional[Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$")]],
+        Meta(
+            description="Slice of TPUs, such as 4x4: one of several hosts, which are one replica. "
+            "Absent: one host."
+        ),
+    ] = None
+    nfs: Annotated[
+        dict[Text, NfsMount],
+        Meta(description="NFS exports to mount; `data` is at /mnt/nfs/data."),
+    ] = field(default_factory=dict)
+    lustre: Annotated[
+        dict[Text, LustreMount],
+        Meta(description="Lustre instances to mount; `data` is at /mnt/lustre/data."),
+    ] = field(default_factory=dict)
+    encryption_key: Annotated[
+        Optional[Text],
+        Meta(description="Key: projects/P/locations/R/keyRings/RING/cryptoKeys/KEY."),
+    ] = None
+    web_access: Annotated[
+        bool, Meta(description="Allow interactive shells in the running containers.")
+    ] = False
+    dashboard_access: Annotated[
+        bool, Meta(description="Allow access to a dashboard in the chief's container.")
+    ] = False
+    labels: Annotated[dict[str, str], Meta(description="Labels of the job.")] = field(
+        default_factory=dict
+    )
+    overlay: Overlay = field(default_factory=dict)
+
+    @property
+    def first_region(self) -> Optional[str]:
+        """The region, or of several the one that is tried first; a plan is for one alone."""
+        return first_of(self.region)

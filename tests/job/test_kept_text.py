@@ -1,0 +1,67 @@
+"""The text of a job file as it is kept with runs: variables as written, secrets not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.job.kept_text import kept_text
+
+GOOD = """\
+# a job
+name: j
+run:
+  script: train.py  # ours
+  args: {lr: 0.1, api-key: 'abcdef'}
+  env:
+    HF_TOKEN: ${HF_TOKEN}
+    PASSWORD: "hunter22"
+    SECRET: ${S:-a default}
+    CREDENTIAL: |
+      line one of it
+      line two of it
+
+    PLAIN: value
+matrix: {run.env.MY_TOKEN: [first, second]}
+x-hub: hf_abcdefghijklmnopqrstuvwxyz
+tracking: [{mlflow: https://me:passw0rd@host}]
+"""
+SHOWN = """\
+# a job
+name: j
+run:
+  script: train.py  # ours
+  args: {lr: 0.1, api-key: '***'}
+  env:
+    HF_TOKEN: ${HF_TOKEN}
+    PASSWORD: "***"
+    SECRET: ***
+    CREDENTIAL: ***
+    PLAIN: value
+matrix: {run.env.MY_TOKEN: [***, ***]}
+x-hub: ***
+tracking: [{mlflow: https***}]
+"""
+
+
+def test_all_but_secrets_is_kept_as_written() -> None:
+    shown = kept_text(GOOD)
+    assert shown == SHOWN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{name: j, run: {env: {TOKEN: "over\nlines\nof text"}}}',
+        "run: {env: {A: same-text, TOKEN: same-text}}",
+        "{",
+        f"name: {'x' * 300_000}",
+    ],
+)
+def test_a_text_whose_secrets_cannot_be_told_apart_is_not_kept(text: str) -> None:
+    assert kept_text(text) is None
+
+
+def test_an_anchor_of_a_secret_is_hidden_where_its_text_stands() -> None:
+    text = "x-t: &t secret-text\nrun: {env: {TOKEN: *t}}\n"
+    shown = kept_text(text)
+    assert shown is None or "secret-text" not in shown

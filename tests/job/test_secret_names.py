@@ -1,0 +1,169 @@
+"""One rule decides which names are those of secrets, and what is shown without them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rsctl.job.document import read
+from rsctl.job.env_checks import without_secret
+from rsctl.job.parameters import parameters_of
+from rsctl.job.secret_names import is_secret_name, public_arguments, public_document, public_text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("HF_TOKEN", "hf-token", "hf.token", "hfToken", "--hf-token", "token", "WANDB_API_KEY"),
+        *("api-key", "apiKey", "apikey", "API-Key", "password", "db-password", "DB_PWD", "Secret"),
+        *("aws-secret-access-key", "secretAccessKey", "private-key", "github-pat", "account_key"),
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("lr", "max-tokens", "eos-token", "pad_token", "image-token", "loss-per-token", "key"),
+        *("primary-key", "tokenizer", "secretary", "pattern", "path", "pwd", "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_other_names(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_a_command_line_without_secrets() -> None:
+    given = [
+        *("train.py", "--api-key", "s1", "--lr=0.1", "--hf-token=s2", "--Password", "s3", "-v"),
+        *("model.api_key=s4", "HF_TOKEN=s5", "--save-password", "--lr", "2"),
+        *("--eos-token", "</s>", "https://me:s6@host/x", "hf_abcdefghijklmnopqrstuvwx"),
+    ]
+    assert public_arguments(given) == [
+        *("train.py", "--api-key", "***", "--lr=0.1", "--hf-token=***", "--Password", "***", "-v"),
+        *("model.api_key=***", "HF_TOKEN=***", "--save-password", "--lr", "2"),
+        *("--eos-token", "</s>", "https***", "***"),
+    ]
+
+
+def test_a_text_without_secrets() -> None:
+    line = "env HF_TOKEN='a b' x --lr 1 --api-key \"s 1\" --password=s2 --pad-token p"
+    assert public_text(line) == (
+        "env HF_TOKEN=*** x --lr 1 --api-key *** --password=*** --pad-token p"
+    )
+
+
+def test_a_request_without_secrets() -> None:
+    request = {
+        "HyperParameters": {"api-key": "s1", "lr": "0.1"},
+        "env": [{"name": "HF_TOKEN", "value": "s2"}, {"name": "A", "value": "b"}],
+        "args": ["--password", "s3"],
+        "secret": True,
+    }
+    assert public_document(request) == {
+        "HyperParameters": {"api-key": "***", "lr": "0.1"},
+        "env": [{"name": "HF_TOKEN", "value": "***"}, {"name": "A", "value": "b"}],
+        "args": ["--password", "***"],
+        "secret": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        ("run.args.api-key=s1", "run.args.api-key=***"),
+        ("run.args.lr=0.1", "run.args.lr=0.1"),
+        ("run.args[0]=--password=s1", "run.args[0]=--password=***"),
+        ("run.args=[--password, s1234, --lr, '2']", "run.args=[--password, ***, --lr, '2']"),
+        ("run.args={hf-token: s1234, lr: 2}", "run.args={hf-token: ***, lr: 2}"),
+        ("run.env.HfToken=s1", "run.env.HfToken=***"),
+        ("run.args.tokens[0]=5", "run.args.tokens[0]=5"),
+        ("run.args.x=hf_abcdefghijklmnopqrstuvwx", "run.args.x=***"),
+    ],
+)
+def test_a_setting_as_it_is_kept(setting: str, shown: str) -> None:
+    assert without_secret(setting) == shown
+
+
+JOB = """\
+name: j
+image: {uri: x}
+run:
+  command: [python, train.py]
+  launcher: none
+  args: ARGS
+"""
+
+
+def parameters(tmp_path: Path, arguments: str) -> str:
+    (tmp_path / "job.yaml").write_text(JOB.replace("ARGS", arguments))
+    job = read(str(tmp_path / "job.yaml"), environ={"V": "s1"}).job
+    assert job is not None
+    return str(parameters_of(job))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "{api-key: s1, hf-token: s1, lr: 0.1}",
+        "[--password=s1, --api-key, s1]",
+        "{url: 'https://me:s1@host'}",
+        "{apiKey: s1}",
+        '{token: ["s1", "s1"]}',
+        '{api-key: "${V}"}',
+    ],
+)
+def test_trackers_get_no_secret(tmp_path: Path, arguments: str) -> None:
+    assert "s1" not in parameters(tmp_path, arguments)
+
+
+def findings(tmp_path: Path, arguments: str) -> list[str]:
+    (tmp_path / "job.yaml").write_text(JOB.replace("ARGS", arguments))
+    environ = {"V": "v", "W": "w", "HF_TOKEN": "t"}
+    return [
+        f"{finding.severity} {finding.path}:{finding.line} {finding.message}"
+        for finding in read(str(tmp_path / "job.yaml"), environ=environ).findings
+    ]
+
+
+SEEN = "anyone who sees the plan, the job or its command line can read it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "message"),
+    [
+        ("{api-key: s1}", "run.args.api-key", "api-key looks like a secret written in the file"),
+        ("{hfToken: [s1]}", "run.args.hfToken", "hfToken looks like a secret written in the file"),
+        ("[--password=s1]", "run.args[0]", "--password looks like a secret written in the file"),
+        ("[++a.apiKey=s1]", "run.args[0]", "++a.apiKey looks like a secret written in the file"),
+        ("[-H, 'Authorization: Bearer s1']", "run.args", "this argument has the form of a secret"),
+        ("[--pass, x, --token, s1]", "run.args[3]", "--token looks like a secret written in the"),
+        ("[x, hf_abcdefghijklmnopqrstuv]", "run.args", "this argument has the form of a secret"),
+    ],
+)
+def test_a_secret_written_among_the_arguments(
+    tmp_path: Path, arguments: str, path: str, message: str
+) -> None:
+    [found] = findings(tmp_path, arguments)
+    assert found.startswith(f"warning {path}:6 {message}")
+    assert found.endswith(SEEN)
+    assert "s1" not in found
+
+
+@pytest.mark.parametrize("arguments", ["{use-token: true}", "{lr: 1}", "[--eos-token, x]", "[]"])
+def test_no_secret_among_the_arguments(tmp_path: Path, arguments: str) -> None:
+    assert findings(tmp_path, arguments) == []
+
+
+def test_what_comes_from_the_environment_is_told_whatever_its_name(tmp_path: Path) -> None:
+    assert findings(tmp_path, '{a: "${V}", b: "x${W}${V}", c: "${NONE:-d}"}') == [
+        "note run.args.a:6 the plan and what is saved of the run show the values of these "
+        "environment variables: ${V} (run.args.a), ${W} (run.args.b)"
+    ]
+
+
+def test_a_secret_by_the_name_of_its_key(tmp_path: Path) -> None:
+    [found] = findings(tmp_path, '{api-key: "${V}"}')
+    assert found.startswith("warning run.args.api-key:6 run.args.api-key looks like a secret, and")
