@@ -58,7 +58,7 @@ def _write_job() -> str:
 
 def _programs(job: str) -> dict[str, Command]:
     place = "RSCTL_CLUSTER=" + cluster_json("worker", 0, ["127.0.0.1"], [], {}, "lo")
-    launch = ["-m", "rsctl.runtime.launch", "--launcher", "once", "--", "true"]
+    launch = ["-m", "rsctl.node.launch", "--launcher", "once", "--", "true"]
     return {
         "python": Command([sys.executable, "-c", "pass"]),
         "rsctl plan": rsctl("plan", job, "--quiet"),

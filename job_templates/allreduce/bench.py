@@ -31,7 +31,7 @@ import torch
 import torch.distributed as dist
 from methods import AllReduce, Method, Ranks
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 DTYPES = {"float32": "float", "bfloat16": "bfloat16", "float16": "half"}
 """PyTorch's names, and those of nccl-tests."""

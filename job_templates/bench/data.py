@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 
 def parse_args() -> argparse.Namespace:

@@ -18,7 +18,7 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 
 def parse_args() -> argparse.Namespace:

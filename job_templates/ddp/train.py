@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 
 def parse_args() -> argparse.Namespace:

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 FOLDERS = ("/usr/local/bin", "/opt/nccl-tests/build", "/opt/amazon/nccl-tests/build")
 _ROW = re.compile(

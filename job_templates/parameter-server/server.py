@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from exchange import LAST, build_model, join, load_checkpoint
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 LOG_SECONDS = 2.0
 

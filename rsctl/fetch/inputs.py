@@ -12,7 +12,7 @@ from rsctl.clients.storage.buckets import open_bucket
 from rsctl.fetch.locations import Location
 from rsctl.fetch.sources import BucketSource, FileSource, FolderSource, Source
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.runtime import shards
+from rsctl.node import shards
 
 _FEW = 16
 """Files that are looked for each by its name: what else is in their folder may be much."""

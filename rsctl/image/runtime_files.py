@@ -29,7 +29,7 @@ def runtime_entries(prefix: str, has_core: bool = True) -> list[Entry]:
     """
     return [
         Entry(f"{prefix}rsctl/__init__.py", path=_PACKAGE / "__init__.py"),
-        *_python(prefix, "runtime"),
+        *_python(prefix, "node"),
         *_python(prefix, "transport"),
         *(_core(prefix) if has_core else ()),
         *_metadata(f"{prefix}{_FOLDER}-{rsctl.__version__}.dist-info/"),

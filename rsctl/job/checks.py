@@ -15,7 +15,7 @@ from rsctl.job.job import Image, Job, Run, Workers
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
 from rsctl.job.tracking_checks import check_tracking
-from rsctl.runtime.path_placeholders import placeholder_names
+from rsctl.node.path_placeholders import placeholder_names
 
 # Patterns are compiled when they are first used: most jobs need none of them.
 _ATOM = r"(?:\\.|\[\^?\]?[^\]]*\]|[^\\()\[\]])"

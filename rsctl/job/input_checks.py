@@ -10,7 +10,7 @@ from rsctl.findings import Finding, error
 from rsctl.job.inputs import Input, LocationPerTarget, locations_of, variable_of
 from rsctl.job.job import Job
 from rsctl.job.units import Location
-from rsctl.runtime import shards
+from rsctl.node import shards
 
 _LONGEST_NAME = 255  # bytes, on the usual file systems
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")

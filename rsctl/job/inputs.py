@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from rsctl.job.units import Location
-from rsctl.runtime import shards
+from rsctl.node import shards
 
 if TYPE_CHECKING:
     from rsctl.job.job import Job

@@ -9,7 +9,7 @@ from rsctl.known_errors import (
     PULL_DENIED,
     WRONG_ARCHITECTURE,
 )
-from rsctl.runtime import stderr_tail
+from rsctl.node import stderr_tail
 from rsctl.stream.service_causes import SERVICE_CAUSES, cause
 
 LOST_PEER = "peer"

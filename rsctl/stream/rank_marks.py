@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rsctl.runtime.rank_marks import JSON_KEY
+from rsctl.node.rank_marks import JSON_KEY
 
 _BEGINS = "["
 _MARK = re.compile(r"\[(worker-[0-9]{1,5}/[0-9]{1,4})\](?: |$)")

@@ -20,7 +20,7 @@ from rsctl.job.inputs import (
 )
 from rsctl.job.job import Job
 from rsctl.job.units import Location
-from rsctl.runtime import shards
+from rsctl.node import shards
 from rsctl.target_info import TargetInfo
 from rsctl.targets.launch_command import unlaunched
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rsctl.job.job import Job
-from rsctl.runtime.path_placeholders import placeholder_names
+from rsctl.node.path_placeholders import placeholder_names
 
 if TYPE_CHECKING:
     from rsctl.targets.inputs import InputPlan

@@ -39,7 +39,7 @@ def user_env(job: Job) -> dict[str, Optional[str]]:
 def _roots_env(roots: list[str]) -> dict[str, Optional[str]]:
     if not roots:
         return {}
-    from rsctl.runtime.environment import SOURCE_ROOTS
+    from rsctl.node.environment import SOURCE_ROOTS
 
     return {SOURCE_ROOTS: ":".join(roots)}
 

@@ -1,6 +1,6 @@
 """Import check for images: an engine can run here, the core or the Python engine with numpy.
 
-Raises ImportError if there is neither. `rsctl.runtime.check` imports it.
+Raises ImportError if there is neither. `rsctl.node.check` imports it.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ commands:
   argv:
   - /py
   - -m
-  - rsctl.runtime.launch
+  - rsctl.node.launch
   - --launcher
   - once
   - --python

@@ -63,7 +63,7 @@ def test_it_has_the_source_and_the_runtime(tmp_path: Path) -> None:
     assert next(iter(found)) == "boot.py"
     assert found["source/latest"].linkname == "lib"
     assert (found["source/run.sh"].mode, found["source/train.py"].mode) == (0o755, 0o644)
-    assert {"runtime/rsctl/runtime/launch.py", "runtime/rsctl/transport/reduce.py"} < set(found)
+    assert {"runtime/rsctl/node/launch.py", "runtime/rsctl/transport/reduce.py"} < set(found)
     assert any(name.endswith("dist-info/entry_points.txt") for name in found)
 
 

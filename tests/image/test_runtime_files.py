@@ -36,7 +36,7 @@ def test_it_is_the_runtime_and_the_transport(unpacked: Path) -> None:
 
 def test_they_need_nothing_else_of_rsctl(unpacked: Path) -> None:
     code = (
-        "import rsctl.runtime.node, rsctl.transport.reduce, rsctl.transport.client, sys\n"
+        "import rsctl.node.node, rsctl.transport.reduce, rsctl.transport.client, sys\n"
         "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('rsctl.')}\n"
         "print(sorted(rooms), rsctl.__file__)"
     )

@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from rsctl.runtime import log_metrics
+from rsctl.node import log_metrics
 
 
 def step(width: int) -> float:

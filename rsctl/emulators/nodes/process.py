@@ -22,8 +22,8 @@ from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.root import Root
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runtime.process_tree import tree
-from rsctl.runtime.telemetry import Meter
+from rsctl.node.process_tree import tree
+from rsctl.node.telemetry import Meter
 from rsctl.targets.local.ports import MOST, ReservedPort
 
 _MARK = "RSCTL_EMULATED_NODE"
@@ -33,7 +33,7 @@ _POLL_SECONDS = 0.01
 _KILL_SECONDS = 10.0
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
 _RSCTL_PROGRAMS = {
-    "rsctl-launch": "rsctl.runtime.launch",
+    "rsctl-launch": "rsctl.node.launch",
     "rsctl-reduce": "rsctl.transport.reduce",
 }
 

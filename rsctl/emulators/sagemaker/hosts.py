@@ -117,7 +117,7 @@ def ports(hosts: list[Host], nodes: Nodes) -> dict[str, str]:
     if rendezvous != _RENDEZVOUS_PORT:
         env["RSCTL_PORT"] = str(rendezvous)
         env |= _role_ports(hosts, workers, nodes)
-    # A reducer's node listens one below its reducer too (rsctl.runtime.liveness).
+    # A reducer's node listens one below its reducer too (rsctl.node.liveness).
     listening = [nodes.port(host.node, _REDUCER_PORT - 1) + 1 for host in reducers]
     if any(port != _REDUCER_PORT for port in listening):
         env["RSCTL_REDUCER_PORTS"] = ",".join(map(str, listening))

@@ -19,7 +19,7 @@ from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.files import make_folder
 from rsctl.emulators.sagemaker.job_record import JobRecord
 from rsctl.job.units import Accelerator
-from rsctl.runtime.sagemaker_hyperparameters import arguments_of, decode, decode_all
+from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode, decode_all
 
 CODE = "/opt/ml/code"
 _BY_MPI = ("mpi", "distributed_dataparallel")

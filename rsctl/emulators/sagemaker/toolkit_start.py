@@ -28,7 +28,7 @@ def main(program: str, ranks: str, *arguments: str) -> None:
     launcher = ["--launcher", "torchrun", "--processes", ranks]
     launch = launcher if int(ranks) else ["--launcher", "once"]
     sys.stdout.flush()
-    start = [sys.executable, "-m", "rsctl.runtime.launch", *launch, "--python", "--"]
+    start = [sys.executable, "-m", "rsctl.node.launch", *launch, "--python", "--"]
     os.execv(sys.executable, [*start, *run, *arguments])  # noqa: S606
 
 

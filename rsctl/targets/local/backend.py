@@ -12,11 +12,11 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import NamedTuple, Optional, Protocol
 
+from rsctl.node.process_tree import tree
+from rsctl.node.rank import oom_kills
+from rsctl.node.roles import ROLE_HOSTS
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runtime.process_tree import tree
-from rsctl.runtime.rank import oom_kills
-from rsctl.runtime.roles import ROLE_HOSTS
 from rsctl.stream.diagnosis import Killer
 from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort

@@ -7,9 +7,9 @@ from typing import Any, Optional
 
 from rsctl.job.job import Job
 from rsctl.job.units import Size
+from rsctl.node.cluster import DEFAULT_PORT, joined
+from rsctl.node.roles import ROLE_HOSTS
 from rsctl.runs.home import run_directory
-from rsctl.runtime.cluster import DEFAULT_PORT, joined
-from rsctl.runtime.roles import ROLE_HOSTS
 from rsctl.targets.chief import worker_job
 from rsctl.targets.inputs import input_env
 from rsctl.targets.launch_command import launch_arguments, script_arguments

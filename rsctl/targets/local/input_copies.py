@@ -12,9 +12,9 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.node.structured_lines import line
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.runtime.structured_lines import line
 from rsctl.stream.events import MetricEvent, now
 from rsctl.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to

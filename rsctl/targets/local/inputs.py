@@ -12,8 +12,8 @@ from typing import Optional
 from rsctl.findings import Finding, error
 from rsctl.job.inputs import GivenInput, inputs_of
 from rsctl.job.job import Job
+from rsctl.node import shards
 from rsctl.runs.home import home, run_directory
-from rsctl.runtime import shards
 from rsctl.targets.inputs import InputPlan, last_part, shard_count
 
 _INSIDE = "/rsctl/inputs"

@@ -131,7 +131,7 @@ class ProcessTarget(LocalTarget):
     def _argv(self, job: Job, run: str, ranks: int) -> list[str]:
         if job.run.launcher == "none":
             return user_command(job)
-        launch = [self._python(job), "-m", "rsctl.runtime.launch"]
+        launch = [self._python(job), "-m", "rsctl.node.launch"]
         inputs = input_plans(job, run, self.info.name)
         return launch + launch_arguments(job, ranks, inputs=inputs)
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager, suppress
 import msgspec
 
 from rsctl.findings import ExitCode, JobState, error
+from rsctl.node.process_tree import adopt_orphans
 from rsctl.runs.environment import own_environment
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.runtime.process_tree import adopt_orphans
 from rsctl.targets.local.backend import Backend, ProcessBackend
 from rsctl.targets.local.input_copies import remove_copies
 from rsctl.targets.local.signals import KEPT_SIGNALS

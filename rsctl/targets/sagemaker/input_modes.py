@@ -13,7 +13,7 @@ from typing import Optional
 from rsctl.findings import Finding, error, warning
 from rsctl.job.inputs import GivenInput, InputMode, inputs_of
 from rsctl.job.job import Job
-from rsctl.runtime import shards
+from rsctl.node import shards
 from rsctl.targets.inputs import InputPlan, copied_path, last_part, shard_count
 from rsctl.targets.sagemaker.options import Channel
 

@@ -15,7 +15,7 @@ from rsctl.findings import Finding
 from rsctl.image.package import Package
 from rsctl.job.job import Job
 from rsctl.job.tracking import experiment_of
-from rsctl.runtime.roles import STOPPED_ROLES
+from rsctl.node.roles import STOPPED_ROLES
 from rsctl.targets.sagemaker.arguments import container_arguments
 from rsctl.targets.sagemaker.channels import PACKAGE_PATH, channels, input_env
 from rsctl.targets.sagemaker.estimator_contract import estimator_hyperparameters

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rsctl.findings import JobState
-from rsctl.runtime.roles import STOPPED_ROLES
+from rsctl.node.roles import STOPPED_ROLES
 from rsctl.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason

@@ -8,8 +8,8 @@ from typing import Optional
 
 from rsctl.job.inputs import GivenInput, inputs_of
 from rsctl.job.job import Job
-from rsctl.runtime.pool_roles import POOL_ROLES, write_pool_roles
-from rsctl.runtime.roles import AWAITED_ROLES
+from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, write_pool_roles
+from rsctl.node.roles import AWAITED_ROLES
 from rsctl.targets.inputs import InputPlan, copied_path, input_env, shard_count
 from rsctl.targets.variables import TOKEN, comm_env, reducers_env, user_env
 

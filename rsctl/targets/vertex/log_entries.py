@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-from rsctl.runtime.rank_marks import JSON_KEY
+from rsctl.node.rank_marks import JSON_KEY
 from rsctl.stream.events import Stream
 from rsctl.stream.rank_marks import with_mark
 from rsctl.targets.managed.service import Line

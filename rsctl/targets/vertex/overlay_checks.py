@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Union
 
 from rsctl.findings import Finding, error, warning
-from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
+from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.placeholders import Image, Variable
 from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, roles_of, specs_of

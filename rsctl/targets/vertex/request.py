@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Optional
 from rsctl.catalog import Machine
 from rsctl.catalog.vertex import rules
 from rsctl.job.job import Job
-from rsctl.runtime.nccl_setup import SETUP
+from rsctl.node.platforms.vertex_nccl import SETUP
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.variables import TOKEN

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, warning
-from rsctl.runtime.roles import AWAITED_ROLES
+from rsctl.node.roles import AWAITED_ROLES
 from rsctl.stream.events import Failure, now
 from rsctl.stream.origins import find_origin
 from rsctl.targets.managed.known_errors import MORE_MEMORY

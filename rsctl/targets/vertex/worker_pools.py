@@ -13,7 +13,7 @@ from typing import Any
 
 from rsctl.catalog import load
 from rsctl.job.units import Accelerator
-from rsctl.runtime.pool_roles import POOL_ROLES, read_pool_roles
+from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.base import Pool, merged_pools
 
 GOOGLES_REDUCER = re.compile(r"(us|europe|asia)-docker\.pkg\.dev/vertex-ai-restricted/.*")

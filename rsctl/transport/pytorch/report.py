@@ -1,6 +1,6 @@
 """Output of the binding: lines for people on stderr, structured lines on stdout.
 
-Structured lines are those of the runtime (`rsctl.runtime.structured_lines`), written here once more
+Structured lines are those of the runtime (`rsctl.node.structured_lines`), written here once more
 because this package is installed without it.
 """
 

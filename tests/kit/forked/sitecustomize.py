@@ -34,6 +34,6 @@ def _be_forked(path: str) -> None:
 
 
 if "TORCH_FORKS" in os.environ and (
-    _WORDS[:2] == ["-m", "rsctl.runtime.torchrun"] or (_WORDS and _WORDS[0].endswith(".py"))
+    _WORDS[:2] == ["-m", "rsctl.node.torchrun"] or (_WORDS and _WORDS[0].endswith(".py"))
 ):
     _be_forked(os.environ["TORCH_FORKS"])

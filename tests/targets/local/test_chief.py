@@ -51,7 +51,7 @@ def launched(ranks: int, flag: str) -> list[str]:
 def test_as_processes(plan: Render) -> None:
     made = plan(JOB, ProcessTarget(a_host(gpus=5)))
     commands = made["request"]["commands"]
-    python = ["/venv/bin/python", "-m", "rsctl.runtime.launch"]
+    python = ["/venv/bin/python", "-m", "rsctl.node.launch"]
     others = [*python, *launched(2, "n")]
     assert [c["argv"] for c in commands] == [[*python, *launched(1, "y")], others, others]
     names = ("CUDA_VISIBLE_DEVICES", "A", "B", "PASS")

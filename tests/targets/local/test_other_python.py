@@ -12,7 +12,7 @@ from ..conftest import Rsctl
 
 SHOW = (
     "import importlib.util as u, os, shutil, sys\n"
-    "from rsctl.runtime import log_metrics\n"
+    "from rsctl.node import log_metrics\n"
     "log_metrics(step=1, loss=0.5)\n"
     "print('prefix', os.path.realpath(sys.prefix), flush=True)\n"
     "print('python', shutil.which('python'), flush=True)\n"

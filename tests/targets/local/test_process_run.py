@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.runtime.structured_lines import lock_of
+from rsctl.node.structured_lines import lock_of
 
 from ..conftest import Rsctl
 

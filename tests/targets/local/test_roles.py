@@ -57,7 +57,7 @@ def test_as_processes(plan: Render) -> None:
     assert list(commands) == [
         *("worker-0", "worker-1", "reducer-0", "ps-0", "ps-1", "evaluator-0", "cache-0")
     ]
-    python = ["/venv/bin/python", "-m", "rsctl.runtime.launch"]
+    python = ["/venv/bin/python", "-m", "rsctl.node.launch"]
     assert commands["ps-1"]["argv"] == [*python, *ONCE, "train.py", "--lr", "0.2"]
     assert commands["evaluator-0"]["argv"] == [*python, *ONCE, "-m", "eval"]
     assert commands["cache-0"]["argv"] == ["redis-server", "--save", ""]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rsctl.findings import JobState
+from rsctl.node.structured_lines import lock_of
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.runtime.structured_lines import lock_of
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
 

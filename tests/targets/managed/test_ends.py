@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.node.structured_lines import lock_of
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runtime.structured_lines import lock_of
 from rsctl.stream.events import Failure, FindingEvent, UnnamedFailure, now
 from rsctl.stream.journal import JournalCopy
 from rsctl.targets.managed.service import JobStatus, Line

@@ -1,0 +1,143 @@
+"""The nodes of a job and which of them this one is, the same on every platform.
+
+`platforms.read_cluster` reads it from the platform's contract.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from rsctl.node.errors import USAGE, LaunchError
+from rsctl.node.settings import number
+
+DEFAULT_PORT = 29500
+"""The rendezvous port of torchrun."""
+
+REDUCER_PORT = 29600
+"""Where a reducer listens, unless the platform says otherwise."""
+
+LOCAL = "local"
+"""The platform of rsctl's own targets, and of containers that were started by hand."""
+
+RESOURCE_CONFIG = "/opt/ml/input/config/resourceconfig.json"
+"""Where SageMaker describes the cluster to a container."""
+
+REMEDY = "rsctl sets it; do not set it in run.env or in the image."
+"""For a variable of rsctl's own that makes no sense."""
+
+_LOCAL_TARGETS = ("process", "compose")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The nodes of a job, and which of them this one is.
+
+    `index` counts within the role. `workers` and `reducers` are host names or addresses.
+    `interface` is the network interface that leads to the others, or None where nobody knows.
+    `port` is where the first worker listens for the rendezvous, `reducer_ports` where each reducer
+    does. `platform` is whose contract this was read from: `local`, `vertex` or `sagemaker`.
+
+    `roles` are the hosts of the job's own roles whose nodes rsctl-launch starts. `role_hosts` has
+    HOST:PORT of all workers and of all nodes of such roles (roles.py); it is empty without any.
+    """
+
+    role: str
+    index: int
+    workers: tuple[str, ...]
+    reducers: tuple[str, ...]
+    interface: str | None
+    port: int
+    reducer_ports: tuple[int, ...] = ()
+    platform: str = LOCAL
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    role_hosts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def replica(self) -> str:
+        """What rsctl calls this node on every platform: `worker-0`, `reducer-3`."""
+        return f"{self.role}-{self.index}"
+
+    @property
+    def chief(self) -> str:
+        """The first worker, where the ranks meet."""
+        return self.workers[0]
+
+    @property
+    def master_address(self) -> str:
+        """What torch calls MASTER_ADDR. A worker that is alone needs no name: its cloud may give
+        it one that does not resolve."""
+        is_alone = len(self.workers) == 1 and self.platform != LOCAL
+        return "127.0.0.1" if is_alone else self.chief
+
+    @property
+    def own_host(self) -> str:
+        """This node's name."""
+        pools = {"worker": self.workers, "reducer": self.reducers, **self.roles}
+        return pools[self.role][self.index]
+
+    @property
+    def reducer_addresses(self) -> str:
+        """`host:port` of each reducer, with commas between: what RSCTL_REDUCERS has."""
+        addresses = zip(self.reducers, self.reducer_ports, strict=True)
+        return ",".join(joined(host, port) for host, port in addresses)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Every node that rsctl-launch starts once, workers first."""
+        return tuple(dict.fromkeys(chain(self.workers, self.reducers, *self.roles.values())))
+
+
+def joined(host: str, port: int) -> str:
+    """HOST:PORT; an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def addresses(pools: Mapping[str, tuple[str, ...]], port: int) -> dict[str, tuple[str, ...]]:
+    """HOST:PORT of nodes by their role, where each has the same port for itself."""
+    return {role: tuple(joined(host, port) for host in pools[role]) for role in pools}
+
+
+def platform_of(environ: Mapping[str, str]) -> str:
+    """The platform of this node: `vertex`, `sagemaker`, or `local` for rsctl's own targets.
+
+    RSCTL_TARGET decides; without it, the first contract that is there.
+    """
+    target = environ.get("RSCTL_TARGET", "")
+    if target in ("vertex", "sagemaker"):
+        return target
+    if target in _LOCAL_TARGETS or "RSCTL_CLUSTER" in environ:
+        return LOCAL
+    if "CLUSTER_SPEC" in environ:
+        return "vertex"
+    return "sagemaker" if os.path.exists(sagemaker_path(environ, RESOURCE_CONFIG)) else LOCAL
+
+
+def sagemaker_path(environ: Mapping[str, str], path: str) -> str:
+    """A path of SageMaker's container contract; rehearsals without containers move its root."""
+    return os.path.join(environ.get("RSCTL_ROOT") or "/", path.lstrip("/"))
+
+
+def rendezvous_port(environ: Mapping[str, str]) -> int:
+    """RSCTL_PORT, where several jobs share a host, else torchrun's own."""
+    return int(number(environ, "RSCTL_PORT", DEFAULT_PORT))
+
+
+def reducer_ports(environ: Mapping[str, str], count: int) -> tuple[int, ...]:
+    """RSCTL_REDUCER_PORTS: numbers with commas between, where reducers share one host.
+
+    Raises LaunchError if they are not one for each reducer.
+    """
+    if not environ.get("RSCTL_REDUCER_PORTS"):
+        return (REDUCER_PORT,) * count
+    texts = environ["RSCTL_REDUCER_PORTS"].split(",")
+    if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
+        raise LaunchError(
+            USAGE,
+            "cluster-invalid",
+            f"the cluster has {count} reducers, and RSCTL_REDUCER_PORTS is {','.join(texts)!r}",
+            REMEDY,
+        )
+    return tuple(map(int, texts))

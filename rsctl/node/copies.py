@@ -1,0 +1,194 @@
+"""Copies of data on a node's own disk: many files at a time, checked, once over restarts.
+
+A file appears under its name when all of it is there, and a marker is written when all files are: a
+copy that was cut short is continued by the next start, and never used as it is. What is copied is
+a mounted file system, whose sizes are checked; checksums it does not have.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from rsctl.node.errors import CONFIGURATION, TEMPORARY, LaunchError
+from rsctl.node.file_parts import NO_SPACE, Changed, File, copy_files
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to copy: a file or folder, or the files `names` below it; and where to.
+
+    `marker` is the path of the file that says that all is there. `name` is the input's.
+    """
+
+    name: str
+    source: str
+    target: str
+    marker: str
+    names: tuple[str, ...] | None = None
+
+
+@dataclass
+class Copied:
+    """What was copied by this start, in bytes and seconds, and what was left out of it."""
+
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    left_out: list[str] = field(default_factory=list)
+
+
+def copy(wanted: Wanted) -> Copied | None:
+    """Have the data on this disk; None if it has been there before. Raises LaunchError."""
+    if _is_complete(wanted):
+        return None
+    began, copied = time.monotonic(), Copied()
+    try:
+        files = list(_files(wanted, copied))
+        missing = [file for file in files if not _is_there(file)]
+        _require_space(wanted, missing)
+        _copy_missing(wanted, missing)
+        copied.files, copied.bytes = len(missing), sum(file.size for file in missing)
+        copied.seconds = time.monotonic() - began
+        _write_marker(wanted, files)
+    except OSError as problem:
+        raise _failed(wanted, problem) from None
+    except Changed as problem:
+        raise _changed(wanted, str(problem)) from None
+    return copied
+
+
+def count(folder: str) -> dict[str, float]:
+    """The files and bytes below a folder that the platform has filled."""
+    sizes = [
+        os.lstat(os.path.join(where, name)).st_size
+        for where, _, names in os.walk(folder)
+        for name in names
+    ]
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
+def _files(wanted: Wanted, copied: Copied) -> Iterator[File]:
+    """All files to have. Raises OSError."""
+    if wanted.names is not None:
+        for name in wanted.names:
+            path = os.path.join(wanted.source, name)
+            yield _file(path, os.path.join(wanted.target, name), os.stat(path))
+        return
+    facts = os.stat(wanted.source)
+    if not stat.S_ISDIR(facts.st_mode):
+        yield _file(wanted.source, wanted.target, facts)
+        return
+    os.makedirs(wanted.target, exist_ok=True)
+    root = os.path.realpath(wanted.source)
+    for folder, folders, names in os.walk(root, onerror=_raise):
+        inside = os.path.join(wanted.target, os.path.relpath(folder, root))
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        for name in [*sorted(names), *links]:
+            path = os.path.join(folder, name)
+            found = _inside(path, root)
+            if found is None:
+                copied.left_out.append(os.path.relpath(path, root))
+            else:
+                yield _file(path, os.path.normpath(os.path.join(inside, name)), found)
+
+
+def _inside(path: str, root: str) -> os.stat_result | None:
+    """The facts of a file; None of a link that leads out of the data, and of what is no file."""
+    try:
+        facts = os.stat(path)
+    except FileNotFoundError:
+        return None
+    real = os.path.realpath(path) if os.path.islink(path) else path
+    is_inside = real.startswith(root.rstrip("/") + "/")
+    return facts if is_inside and stat.S_ISREG(facts.st_mode) else None
+
+
+def _file(path: str, target: str, facts: os.stat_result) -> File:
+    if not stat.S_ISREG(facts.st_mode):
+        raise OSError(errno.EINVAL, "it is no file", path)
+    return File(path, target, facts.st_size, facts.st_mtime_ns)
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _is_there(file: File) -> bool:
+    """Whether an earlier start has copied this version: a file has the time of its source."""
+    try:
+        facts = os.lstat(file.target)
+    except FileNotFoundError:
+        return False
+    known = (facts.st_size, facts.st_mtime_ns)
+    return stat.S_ISREG(facts.st_mode) and known == (file.size, file.modified)
+
+
+def _require_space(wanted: Wanted, missing: list[File]) -> None:
+    folder = os.path.dirname(wanted.marker)
+    os.makedirs(folder, exist_ok=True)
+    free, needed = shutil.disk_usage(folder).free, sum(file.size for file in missing)
+    if needed > free:
+        message = f"{wanted.name} needs {needed:,} bytes on this node's disk, which has {free:,}"
+        raise _too_small(message, wanted)
+
+
+def _copy_missing(wanted: Wanted, missing: list[File]) -> None:
+    """Raises OSError and Changed."""
+    total = sum(file.size for file in missing)
+
+    def show(copied: int) -> None:
+        print(f"rsctl: {wanted.name}: {copied:,} of {total:,} bytes copied", flush=True)
+
+    copy_files(missing, show)
+
+
+def _is_complete(wanted: Wanted) -> bool:
+    try:
+        with open(wanted.marker, encoding="utf-8") as marker:
+            known = json.load(marker)
+    except (OSError, ValueError):
+        return False
+    return isinstance(known, dict) and known.get("of") == _identity(wanted)
+
+
+def _write_marker(wanted: Wanted, files: list[File]) -> None:
+    """Written beside and renamed, when all else is there."""
+    known = {"of": _identity(wanted), "files": len(files), "bytes": sum(f.size for f in files)}
+    new = f"{wanted.marker}.new"
+    with open(new, "w", encoding="utf-8") as marker:
+        json.dump(known, marker)
+        marker.flush()
+        os.fsync(marker.fileno())
+    os.replace(new, wanted.marker)
+
+
+def _identity(wanted: Wanted) -> list[object]:
+    """What a marker is of: another source, or another part of the shards, is another copy."""
+    names = None if wanted.names is None else list(wanted.names)
+    return [wanted.source, wanted.target, names]
+
+
+def _failed(wanted: Wanted, problem: OSError) -> LaunchError:
+    where = problem.filename if isinstance(problem.filename, str) else wanted.target
+    message = f"{wanted.name} cannot be copied: {where[:300]}: {problem.strerror}"
+    if problem.errno in NO_SPACE:
+        return _too_small(message, wanted)
+    remedy = f"See that {wanted.source} is there and can be read."
+    return LaunchError(TEMPORARY, "input", message, remedy)
+
+
+def _changed(wanted: Wanted, path: str) -> LaunchError:
+    message = f"{wanted.name} cannot be copied: {path[:300]} was changed while it was read"
+    return LaunchError(TEMPORARY, "input", message, "Start the job once nobody writes there.")
+
+
+def _too_small(message: str, wanted: Wanted) -> LaunchError:
+    remedy = f"Set a larger workers.disk, or inputs.{wanted.name}.mode: mount."
+    return LaunchError(CONFIGURATION, "disk", message, remedy)

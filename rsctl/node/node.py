@@ -1,0 +1,259 @@
+"""One node's part of a job, from the platform's contract to the exit code of its command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import chain
+from types import FrameType
+from typing import NoReturn
+
+from rsctl.node import (
+    awaited_roles,
+    environment,
+    exit_report,
+    inputs,
+    liveness,
+    liveness_client,
+    liveness_server,
+    lost_files,
+    path_placeholders,
+    process_spec,
+    process_tree,
+    rank,
+)
+from rsctl.node.check.recheck import Recheck, image_transport, start_recheck
+from rsctl.node.cluster import LOCAL, Cluster
+from rsctl.node.errors import ENVIRONMENT, LaunchError
+from rsctl.node.mpi.chief import HeldNodes
+from rsctl.node.mpi.starter import run_for_chief
+from rsctl.node.network import is_loopback, named_interface, with_interface
+from rsctl.node.peers import wait_at_barrier, wait_for_listeners, wait_for_names
+from rsctl.node.platforms import read_cluster
+from rsctl.node.process_spec import ProcessSpec
+from rsctl.node.rank_output import RankOutput
+from rsctl.node.settings import number
+from rsctl.node.stderr_tail import StderrTail
+from rsctl.node.structured_lines import emit
+from rsctl.node.telemetry import start_telemetry
+from rsctl.node.threads import stop_signals_blocked
+from rsctl.node.traffic_control import NetworkLimits, limit_network
+from rsctl.node.versions import VersionReport
+
+_TELEMETRY_SECONDS = 10
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run this node's part of the job and return the exit code of its command.
+
+    Where the job cannot start, it prints a `finding` line; errors.py has the exit codes.
+    """
+    try:
+        return _launch(options, os.environ)
+    except LaunchError as error:
+        emit("finding", error.finding())
+        exit_report.write_failure(os.environ, f"{error.message}. {error.remedy}")
+        return error.exit_code
+
+
+def _launch(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    _end_on_stop_signals()
+    if environ.get("RSCTL_TARGET") == "process":
+        _end_with_supervisor(environ)
+    exit_report.remove_failure(environ)
+    cluster = read_cluster(environ)
+    if key := exit_report.announce_start(cluster, environ):
+        environ = {**environ, rank.EXIT_KEY: key}
+    client = liveness_client.start_client(cluster, environ)
+    to_chief = awaited_roles.start_client(cluster, environ)
+    try:
+        code = _run_checked(cluster, options, environ)
+    finally:
+        if client is not None:
+            client.close()
+    if to_chief is not None and code == 0:
+        to_chief.close()
+    return code
+
+
+def _run_checked(cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run the node's process; the proof of the image's transport runs beside it and may end it."""
+    process_spec.require_modules(cluster, options.launcher, environ)
+    recheck = start_recheck(image_transport(), environ) if cluster.role == "worker" else None
+    try:
+        code = _run(cluster, recheck, options, environ)
+    except SystemExit:
+        if recheck is None or not recheck.must_end():
+            raise
+        code = ENVIRONMENT
+    if recheck is not None and recheck.must_end():
+        code = ENVIRONMENT
+        exit_report.write_failure(
+            environ, f"{cluster.replica}: the image's transport cannot work here"
+        )
+    return code
+
+
+def _run(
+    cluster: Cluster,
+    recheck: Recheck | None,
+    options: argparse.Namespace,
+    environ: Mapping[str, str],
+) -> int:
+    telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
+    limit_network(NetworkLimits.from_env(environ), cluster.interface)
+    environ = inputs.provide(cluster, options, environ)  # nodes start apart: others may be waiting
+    cluster = _wait_for_peers(cluster, environ)
+    job = _process_spec(cluster, options, environment.node_environment(cluster, environ))
+
+    process_tree.adopt_orphans()
+    if not job.argv:
+        with stop_signals_blocked():
+            start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
+        return run_for_chief(cluster, job.environ)
+    nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
+    tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
+    output = _rank_output(cluster, options)
+    began = time.time()
+    child = _start(job, tail, output)
+    server = liveness_server.start_server(cluster, environ)
+    awaited = awaited_roles.start_server(cluster, environ)
+    # Threads begin here: they hold back the signals that this one waits for, and none is forked.
+    report = VersionReport(environ) if telemetry_seconds > 0 else None
+    start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
+    status = rank.wait(child)
+    stderr = tail.end() if tail is not None else ""
+    workers_ended = server is not None and server.has_ended
+    code = exit_report.report_exit(
+        status, stderr, options.launcher, cluster, workers_ended, environ
+    )
+    if awaited is not None and code == 0:
+        code = awaited.wait()
+    if recheck is not None and status.is_failure:
+        recheck.wait()
+    if report is not None:
+        report.finish()
+    process_tree.kill_descendants()
+    if output is not None:
+        output.end()
+    if nodes is not None:
+        nodes.end(code)
+    has_outputs = cluster.role != "reducer" and "RSCTL_OUTPUT_DIR" in job.environ
+    if code == 0 and has_outputs and _is_container(cluster, environ):
+        lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
+        if lost is not None:
+            emit("finding", lost)
+    return code
+
+
+def _rank_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:
+    """What keeps apart the output of this node's ranks, if there are several.
+
+    A node that can have no named pipes goes on without: its ranks share one.
+    """
+    is_shared = options.launcher == "torchrun" and options.processes > 1
+    if cluster.role != "worker" or not is_shared:
+        return None
+    with suppress(OSError):
+        return RankOutput(cluster.replica, options.processes)
+    return None
+
+
+def _start(job: ProcessSpec, tail: StderrTail | None, output: RankOutput | None) -> int:
+    if output is None:
+        return rank.start(job.argv, job.environ, tail)
+    child = rank.start(job.argv, {**job.environ, **output.environ}, tail, output.writers)
+    output.begin()
+    return child
+
+
+def _starts_others(cluster: Cluster, options: argparse.Namespace) -> bool:
+    """Whether this node's mpirun starts the ranks of other nodes."""
+    return cluster.role == "worker" and options.launcher == "mpi" and len(cluster.workers) > 1
+
+
+def _wait_for_peers(cluster: Cluster, environ: Mapping[str, str]) -> Cluster:
+    """Wait for the other nodes, then find the interface to them if the platform names none.
+
+    A reducer that knows its interface waits for nobody: workers come to it. On clouds, nodes start
+    minutes apart, longer than scripts wait for reducers.
+    """
+    named = replace(cluster, interface=named_interface(cluster))
+    if named.platform != LOCAL and named.role == "reducer" and named.interface is not None:
+        return named
+    timeout = environment.peer_timeout(cluster, environ)
+    if len(cluster.hosts) > 1:
+        wait_for_names(cluster.hosts, timeout)
+    if "RSCTL_READY" in environ:
+        attempt, own = environ.get("RSCTL_ATTEMPT", ""), cluster.own_host
+        wait_at_barrier(environ["RSCTL_READY"], attempt, own, cluster.hosts, timeout)
+    if named.platform != LOCAL and named.role == "worker":
+        wait_for_listeners(zip(named.reducers, named.reducer_ports, strict=True), timeout)
+        wait_for_listeners(_stopped_roles(named, environ), timeout, "the roles")
+    return with_interface(named)
+
+
+def _stopped_roles(cluster: Cluster, environ: Mapping[str, str]) -> list[tuple[str, int]]:
+    """Where the nodes of roles that end with the workers wait for these to report.
+
+    A short script would else end before they have learnt that there was a worker.
+    """
+    stopped = liveness.stopped_nodes(cluster, environ)
+    nodes = chain(*(nodes for role, nodes in stopped.items() if role != "reducer"))
+    return [(host, liveness.liveness_port(port)) for host, port in nodes]
+
+
+def _process_spec(
+    cluster: Cluster, options: argparse.Namespace, environ: Mapping[str, str]
+) -> ProcessSpec:
+    """What this node starts. The key of the `exit` lines goes to the program that starts ranks, and
+    from there to rank.py, which keeps it from the script.
+    """
+    with_key = environ
+    environ = {name: value for name, value in environ.items() if name != rank.EXIT_KEY}
+    if cluster.role == "reducer":
+        return process_spec.reducer(cluster, options.processes, environ)
+    command = path_placeholders.replace_placeholders(options.command, options.fill, environ)
+    if cluster.role != "worker":
+        return process_spec.of_role(cluster, command, inputs.of_first_rank(environ))
+    if options.launcher == "mpi":
+        return process_spec.mpi(cluster, options.processes, command, with_key)
+    if options.launcher == "once":
+        return process_spec.once(cluster, command, inputs.of_first_rank(environ))
+    return process_spec.torchrun(cluster, options.processes, command, with_key)
+
+
+def _own_interface(cluster: Cluster, environ: Mapping[str, str]) -> str | None:
+    """The interface whose traffic is this replica's alone, if there is one."""
+    return cluster.interface if _is_container(cluster, environ) else None
+
+
+def _is_container(cluster: Cluster, environ: Mapping[str, str]) -> bool:
+    """Whether this node's files go with it: not those of processes on the user's own machine."""
+    is_rehearsed = cluster.platform != LOCAL and is_loopback(cluster.own_host)
+    return environ.get("RSCTL_TARGET") != "process" and not is_rehearsed
+
+
+def _end_on_stop_signals() -> None:
+    """End at a stop signal, until there is a command to pass the signals on to.
+
+    The kernel does not end a container's first process by a signal that it does not handle.
+    """
+
+    def end(signum: int, _: FrameType | None) -> NoReturn:
+        sys.exit(128 + signum)
+
+    for signum in rank.STOP_SIGNALS:
+        signal.signal(signum, end)
+
+
+def _end_with_supervisor(environ: Mapping[str, str]) -> None:
+    """Get SIGTERM when the process that started this replica dies, even by SIGKILL."""
+    supervisor = int(number(environ, "RSCTL_PARENT", os.getppid()))
+    rank.die_with_parent(signal.SIGTERM, supervisor)

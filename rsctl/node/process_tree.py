@@ -1,0 +1,82 @@
+"""The descendants of a process, by /proc: their use of CPU and memory, and how to kill them.
+
+On systems without /proc there is nothing to see, and every list is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TextIO
+
+from rsctl.node.rank import prctl
+
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process: CPU time of it and of the children it has reaped, in clock ticks; its memory."""
+
+    pid: int
+    parent: int
+    cpu_ticks: int
+    rss_pages: int
+
+
+def parse_stat(text: str) -> Process:
+    """Read one /proc/PID/stat."""
+    # The name stands in parentheses and may itself contain spaces and parentheses.
+    pid, _, rest = text.partition(" (")
+    fields = rest.rpartition(") ")[2].split()
+    return Process(
+        pid=int(pid),
+        parent=int(fields[1]),
+        cpu_ticks=sum(int(ticks) for ticks in fields[11:15]),
+        rss_pages=int(fields[21]),
+    )
+
+
+def tree(root: int) -> list[Process]:
+    """The process `root` and all its descendants, as they are now."""
+    return _below(root, _all_processes())
+
+
+def adopt_orphans() -> None:
+    """Have processes whose parent dies become children of this one, as they do in a container."""
+    prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def kill_descendants() -> None:
+    """Kill and reap whatever this process has left running, so that the node is free again."""
+    here = os.getpid()
+    while descendants := [process.pid for process in tree(here) if process.pid != here]:
+        for pid in descendants:
+            with suppress(ProcessLookupError):  # It may go while we look.
+                os.kill(pid, signal.SIGKILL)
+        os.waitpid(-1, 0)
+
+
+def _all_processes() -> list[Process]:
+    processes = []
+    for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if entry.isdecimal():
+            with suppress(OSError), _open_stat(entry) as stat:  # It may go while we look.
+                processes.append(parse_stat(stat.read()))
+    return processes
+
+
+def _open_stat(pid: str) -> TextIO:
+    return open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace")
+
+
+def _below(root: int, processes: list[Process]) -> list[Process]:
+    children: dict[int, list[Process]] = {}
+    for process in processes:
+        children.setdefault(process.parent, []).append(process)
+    found = [process for process in processes if process.pid == root]
+    for process in found:  # It grows as we go.
+        found.extend(children.get(process.pid, ()))
+    return found

@@ -1,0 +1,208 @@
+"""What the ranks of one node write, through one pipe for each, in whole lines that name the rank.
+
+Ranks that share a pipe tear each other's lines: the kernel keeps only writes of up to 4096 bytes
+together. Here one thread reads all ranks and is the only one that writes to the node's output.
+A line waits for its end; a progress bar, whose states end by carriage returns, is passed on at
+once, as is what a line has beyond `_MOST_HELD` bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import tempfile
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+
+from rsctl.node import structured_lines
+from rsctl.node.rank import RANK_OUTPUT
+from rsctl.node.rank_marks import mark_of, with_marks
+from rsctl.node.threads import stop_signals_blocked
+
+_STDOUT, _STDERR = 1, 2
+_READ_BYTES = 65536
+_MOST_HELD = 256 * 1024
+"""Bytes of a line without an end that wait for it: what rsctl's logs keep as one line."""
+
+
+_REPORT = b'{"rsctl": "exit"'
+
+
+class _Pipe:
+    """One stream of one rank, or of the launcher, whose lines have no mark."""
+
+    def __init__(self, reader: int, stream: int, mark: bytes) -> None:
+        os.set_blocking(reader, False)
+        self.reader, self.stream, self.mark = reader, stream, mark
+        self.held = bytearray()
+        self.stderr: _Pipe | None = None  # of the same process
+
+    def read(self) -> bytes:
+        """What is there; empty if nothing is."""
+        try:
+            return os.read(self.reader, _READ_BYTES)
+        except BlockingIOError:
+            return b""
+
+
+class RankOutput:
+    """Stands between a node's ranks and its output.
+
+    Make it before the launcher of the ranks is started, with `environ` added to its variables and
+    `writers` as its stdout and stderr; `begin` afterwards, `end` when all processes have ended.
+    `outputs` are the files that lines of stdout and of stderr go to. Raises OSError where this
+    node can have no named pipes.
+    """
+
+    def __init__(self, replica: str, ranks: int, outputs: tuple[int, int] = (1, 2)) -> None:
+        self._outputs = outputs
+        self._folder = tempfile.mkdtemp(prefix="rsctl-ranks-")
+        self._files: list[int] = []
+        self._pipes: list[_Pipe] = []
+        self._open_line: dict[int, _Pipe] = {}
+        self._lock = threading.Lock()
+        self._is_ending = False
+        try:
+            self._wake_reader, self._wake_writer = self._pipe()
+            for local_rank in range(ranks):
+                self._add(mark_of(replica, local_rank), *self._named_pipes(local_rank))
+            stdout, stderr = self._pipe(), self._pipe()
+        except OSError:
+            self._close()
+            raise
+        self._add(b"", stdout[0], stderr[0])
+        self.writers = (stdout[1], stderr[1])
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """What tells `rank.py` where its rank's pipes are."""
+        return {RANK_OUTPUT: self._folder}
+
+    def begin(self) -> None:
+        """Pass on from now on, from a thread, also what this process reports itself."""
+        structured_lines.write_by(self._write_own)
+        with stop_signals_blocked():
+            self._thread.start()
+
+    def end(self) -> None:
+        """Pass on what is left, and end lines that have no end."""
+        self._is_ending = True
+        os.write(self._wake_writer, b"\0")
+        self._thread.join()
+        structured_lines.write_by(os.write)
+        self._close()
+
+    def _pipe(self) -> tuple[int, int]:
+        both = os.pipe()
+        self._files += both
+        return both
+
+    def _named_pipes(self, local_rank: int) -> list[int]:
+        """The reading ends of a rank's stdout and stderr.
+
+        We hold their writing ends too, or a pipe would seem closed until its rank has opened it.
+        """
+        readers = []
+        for stream in (_STDOUT, _STDERR):
+            path = os.path.join(self._folder, f"{local_rank}.{stream}")
+            os.mkfifo(path, 0o600)
+            readers.append(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+            self._files += [readers[-1], os.open(path, os.O_WRONLY)]
+        return readers
+
+    def _add(self, mark: bytes, stdout: int, stderr: int) -> None:
+        pipes = [_Pipe(stdout, _STDOUT, mark), _Pipe(stderr, _STDERR, mark)]
+        pipes[0].stderr = pipes[1]
+        self._pipes += pipes
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._wake_reader, selectors.EVENT_READ)
+            for pipe in self._pipes:
+                selector.register(pipe.reader, selectors.EVENT_READ, pipe)
+            while not self._is_ending:
+                for key, _ in selector.select():
+                    if key.data is not None:
+                        self._take(key.data)
+        for pipe in reversed(self._pipes):  # each stderr before its stdout
+            while self._take(pipe):
+                pass
+        for pipe in self._pipes:
+            self._end_line(pipe)
+
+    def _take(self, pipe: _Pipe) -> bool:
+        """Pass on what is in a pipe now; whether there was anything.
+
+        What a process wrote to stderr before it wrote to stdout is passed on before: a traceback
+        stands before the report of its rank's end.
+        """
+        data = pipe.read()
+        if data and pipe.stderr is not None:
+            while self._take(pipe.stderr):
+                pass
+        if data:
+            with self._lock:
+                if pipe.stderr is not None and _REPORT in data:
+                    self._end_line(pipe.stderr)
+                self._feed(pipe, data)
+        return bool(data)
+
+    def _feed(self, pipe: _Pipe, data: bytes) -> None:
+        end = data.rfind(b"\n") + 1
+        if end:
+            lines, pipe.held = bytes(pipe.held) + data[:end], bytearray()
+            self._pass_on_lines(pipe, lines)
+        pipe.held += data[end:]
+        if pipe.held and self._may_pass_on(pipe):
+            self._pass_on_part(pipe)
+
+    def _may_pass_on(self, pipe: _Pipe) -> bool:
+        """Whether the beginning of a line goes out before its end is there."""
+        opened = self._open_line.get(pipe.stream)
+        is_bar = opened is None and b"\r" in pipe.held
+        return opened is pipe or is_bar or len(pipe.held) > _MOST_HELD
+
+    def _pass_on_lines(self, pipe: _Pipe, lines: bytes) -> None:
+        opened = self._open_line.pop(pipe.stream, None)
+        begun = b""
+        if opened is pipe:
+            first = lines.index(b"\n") + 1
+            begun, lines = lines[:first], lines[first:]
+        elif opened is not None:
+            begun = b"\n"
+        self._write(pipe.stream, begun + with_marks(lines, pipe.mark))
+
+    def _pass_on_part(self, pipe: _Pipe) -> None:
+        opened = self._open_line.get(pipe.stream)
+        begun = b"" if opened is pipe else b"\n" * (opened is not None) + pipe.mark
+        self._write(pipe.stream, begun + bytes(pipe.held))
+        self._open_line[pipe.stream] = pipe
+        pipe.held = bytearray()
+
+    def _end_line(self, pipe: _Pipe) -> None:
+        if pipe.held or self._open_line.get(pipe.stream) is pipe:
+            self._pass_on_lines(pipe, bytes(pipe.held) + b"\n")
+            pipe.held = bytearray()
+
+    def _write_own(self, stream: int, line: bytes) -> int:
+        """Write a whole line of this process."""
+        with self._lock:
+            begun = b"\n" if self._open_line.pop(stream, None) else b""
+            self._write(stream, begun + line)
+        return len(line)
+
+    def _write(self, stream: int, data: bytes) -> None:
+        try:
+            while data:
+                data = data[os.write(self._outputs[stream - 1], data) :]
+        except OSError:
+            return  # The reader has gone; that must not change the exit code.
+
+    def _close(self) -> None:
+        for file in self._files:
+            with suppress(OSError):
+                os.close(file)
+        shutil.rmtree(self._folder, ignore_errors=True)

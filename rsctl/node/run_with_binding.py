@@ -1,0 +1,37 @@
+"""Runs a Python script with the binding to PyTorch where torch does not load it by itself.
+
+    python -u -m rsctl.node.run_with_binding SCRIPT ARGUMENTS...
+    python -u -m rsctl.node.run_with_binding -m MODULE ARGUMENTS...
+
+torch before 2.5 has no autoload, and SageMaker's data parallel library needs a torch before 2.5.
+The script finds itself as Python would have started it.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from importlib.metadata import entry_points
+
+_BINDING = "rsctl"
+
+
+def main() -> None:
+    """Load the binding, then run what the command line names."""
+    import torch  # noqa: F401 - the binding patches it
+
+    for entry in entry_points(group="torch.backends", name=_BINDING):
+        entry.load()()
+    del sys.argv[0]
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        sys.path[0] = os.getcwd()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Lines of JSON by which the runtime reports to the outside.
+
+`rank.py` loads this file by its path, without a package: it stands alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+TYPE_CHECKING = False  # as in rank.py
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rsctl.node.rank import ExitStatus
+
+LINE_BYTES = 4096
+"""The longest write to a pipe that the kernel never mixes with another's (PIPE_BUF)."""
+
+_write: list[Callable[[int, bytes], int]] = [os.write]
+
+
+def write_by(write: Callable[[int, bytes], int]) -> None:
+    """Have `emit` write its lines by this function, which takes what `os.write` takes."""
+    _write[0] = write
+
+
+def emit(kind: str, fields: Mapping[str, object], stream: int = 1) -> None:
+    """Write one structured line to stdout, whole, its longest texts cut if it would be too long.
+
+    `stream` is 2 for stderr.
+    """
+    shortened = dict(fields)
+    while len(line(kind, shortened)) > LINE_BYTES:
+        texts = {name: text for name, text in shortened.items() if isinstance(text, str)}
+        longest = max(texts, key=lambda name: len(texts[name]), default=None)
+        if longest is None or len(texts[longest]) < 8:
+            break
+        shortened[longest] = texts[longest][: len(texts[longest]) // 2] + "..."
+    try:
+        _write[0](stream, line(kind, shortened))
+    except OSError:
+        return  # Nobody reads any more; that must not change the exit code.
+
+
+def line(kind: str, fields: Mapping[str, object]) -> bytes:
+    """The structured line of this kind with these fields, newline included."""
+    import json  # which a plan, that imports this too, does not need
+
+    return json.dumps({"rsctl": kind, **fields}).encode() + b"\n"
+
+
+def lock_of(key: str) -> str:
+    """What a launcher announces before it starts a program: only its own key fits."""
+    import hashlib
+
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def report_failure(
+    status: ExitStatus,
+    rank: int | None,
+    local_rank: int | None,
+    key: str | None,
+    replica: str | None = None,
+) -> None:
+    """Print the `exit` line of a rank, or of a reducer, which has none, that has failed.
+
+    `key` proves that the line is the launcher's: the program that has run did not get it.
+    `replica` is given where the line comes into another replica's log, by mpirun. That brings
+    stdout and stderr separately, and the traceback, which is on stderr, must come before the line.
+    """
+    seconds, nanoseconds = divmod(status.time, 10**9)
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    emit(
+        "exit",
+        {
+            "rank": rank,
+            "local_rank": local_rank,
+            "code": status.code,
+            "signal": status.signal,
+            "time": f"{moment}.{nanoseconds // 1000:06d}Z",
+            **({"oom_kills": status.oom_kills} if status.signal == "SIGKILL" else {}),
+            **({"replica": replica} if replica else {}),
+            **({"key": key} if key else {}),
+        },
+        stream=2 if replica else 1,
+    )

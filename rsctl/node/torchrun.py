@@ -1,0 +1,134 @@
+"""Runs torch's launcher, ending with the exit code of its first failed rank and no traceback.
+
+torchrun itself ends with 1 whatever a rank ended with, and prints forty lines about its own stack;
+`rank.py` has already reported a failed rank. After a stop signal torchrun kills after 30 seconds;
+platforms give more, and whoever stops a node decides how long it may take.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import traceback
+from contextlib import suppress
+from time import sleep, time
+from typing import Any
+
+from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.elastic.rendezvous import static_tcp_rendezvous
+from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
+from torch.distributed.run import parse_args, run
+
+from rsctl.node import stderr_tail
+from rsctl.node.network import is_loopback
+from rsctl.node.rank import FAILURE_FILE
+
+_LINGER_SECONDS = 0.5
+_FOREVER_SECONDS = 10**6
+_EPOCH = "RSCTL_EPOCH"
+
+
+def main() -> int:
+    """Run torchrun with the arguments of the command line; returns the node's exit code."""
+    options = parse_args(sys.argv[1:])  # type: ignore[no-untyped-call]
+    store = _hold_store()
+    _keep_store_on_loopback()
+    _wait_for_ranks_after_stop()
+    try:
+        run(options)  # type: ignore[no-untyped-call]
+        if options.node_rank == 0 and options.nnodes != "1":
+            # A node that still waits for the message that all have ended would print two
+            # tracebacks about a lost connection.
+            sleep(_LINGER_SECONDS)
+            store.clear()
+    except ChildFailedError as failed:
+        _, failure = failed.get_first_failure()
+        return int(failure.exitcode) if failure.exitcode > 0 else 128 - int(failure.exitcode)
+    except SignalException as stopped:
+        return 128 + int(stopped.sigval)
+    except Exception as error:
+        _report_own_failure(error)
+        raise
+    return 0
+
+
+def _hold_store() -> list[object]:
+    """Have the nodes' store, which lives in the chief's process, live on when torchrun has ended.
+
+    Returns what holds it.
+    """
+    held: list[object] = []
+    meet = StaticTCPRendezvous.next_rendezvous
+    is_given = _EPOCH in os.environ
+
+    def next_rendezvous(self: StaticTCPRendezvous) -> object:
+        held.append(self)
+        met = meet(self)
+        if os.environ.get("RSCTL_REDUCERS") and not is_given:
+            _agree_on_epoch(self._store, self.rank == 0, len(held))
+        return met
+
+    StaticTCPRendezvous.next_rendezvous = next_rendezvous  # type: ignore[method-assign,assignment]
+    return held
+
+
+def _keep_store_on_loopback() -> None:
+    """Where all nodes are on this machine's loopback, have the nodes' store listen only there.
+
+    By itself torch's store listens on all interfaces, and believes everybody.
+    """
+    module: Any = static_tcp_rendezvous
+    plain = module.TCPStore
+    if "master_listen_fd" not in (plain.__init__.__doc__ or ""):  # a torch before 2.2
+        return
+
+    def store_of(
+        host: str, port: int, world_size: int, is_master: bool, *more: Any, **rest: Any
+    ) -> Any:
+        if is_master and is_loopback(host):
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            with suppress(OSError):  # torch itself reports a port that is taken
+                listener = socket.create_server((host, port), family=family)
+                rest["master_listen_fd"] = listener.detach()
+        return plain(host, port, world_size, is_master, *more, **rest)
+
+    module.TCPStore = store_of
+
+
+def _agree_on_epoch(store: Any, is_chief: bool, meeting: int) -> None:
+    """Give the ranks an epoch that is later than any that the reducers may have seen.
+
+    A platform may restart the workers' containers and leave the reducers', which refuse what would
+    be the epoch that has just failed. The chief's clock decides, in seconds.
+    """
+    key = f"rsctl/epoch/{meeting}"
+    if is_chief:
+        store.set(key, str(int(time())))
+    os.environ[_EPOCH] = store.get(key).decode()
+
+
+def _wait_for_ranks_after_stop() -> None:
+    """After a stop signal, wait for the ranks until they have ended or we are killed."""
+    close = PContext.close
+
+    def patient_close(self: PContext, death_sig: Any = None, timeout: int = 30) -> None:
+        is_stopped = isinstance(sys.exc_info()[1], SignalException)
+        close(self, death_sig, _FOREVER_SECONDS if is_stopped else timeout)
+
+    PContext.close = patient_close  # type: ignore[method-assign]
+
+
+def _report_own_failure(error: Exception) -> None:
+    """Report a failure of torchrun's own to the platform, such as a node that never came."""
+    if path := os.environ.get(FAILURE_FILE):
+        replica = os.environ.get("RSCTL_REPLICA", "this node")
+        lines = "".join(traceback.format_exception_only(error))
+        stderr_tail.write_failure_file(
+            path, f"{replica}: torchrun failed before or beside its ranks", lines
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""Copies on a node's own disk: whole or not there, once, and never outside their folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rsctl.node import copies, file_parts
+from rsctl.node.copies import Copied, Wanted
+from rsctl.node.errors import CONFIGURATION, TEMPORARY, LaunchError
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "mounted" / "data"
+    for name, content in {"a": b"a", "sub/b": b"bb", "sub/deep/c": b"", ".d": b"dddd"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def wanted(source: Path, *names: str) -> Wanted:
+    base = source.parent.parent / "disk"
+    marker = str(base / ".train.complete")
+    return Wanted("train", str(source), str(base / "train/data"), marker, names or None)
+
+
+def copied(data: Wanted) -> Copied:
+    found = copies.copy(data)
+    assert found is not None
+    return found
+
+
+def files(folder: str) -> dict[str, bytes]:
+    paths = (path for path in Path(folder).rglob("*") if not path.is_dir())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def test_a_folder_is_copied_once(source: Path) -> None:
+    data = wanted(source)
+    first = copied(data)
+    assert (first.files, first.bytes, first.left_out) == (4, 7, [])
+    assert files(data.target) == {"a": b"a", "sub/b": b"bb", "sub/deep/c": b"", ".d": b"dddd"}
+    shutil.rmtree(source)
+    assert copies.copy(data) is None
+
+
+def test_a_single_file_and_chosen_files(source: Path) -> None:
+    other = source.parent
+    single = Wanted("one", str(source / "a"), str(other / "one/a"), str(other / ".one"))
+    assert copied(single).files == 1
+    assert Path(single.target).read_bytes() == b"a"
+    some = wanted(source, "a", "sub/b")
+    assert copied(some).bytes == 3
+    assert files(some.target) == {"a": b"a", "sub/b": b"bb"}
+
+
+def test_another_part_of_the_shards_is_another_copy(source: Path) -> None:
+    assert copied(wanted(source, "a")).files == 1
+    assert copied(wanted(source, "a", ".d")).files == 1  # a is there already
+    assert copies.copy(wanted(source, "a", ".d")) is None
+
+
+def test_large_files_come_in_parts(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_parts, "_SEGMENT_BYTES", 1000)
+    monkeypatch.setattr(file_parts, "_BLOCK", 300)
+    content = os.urandom(12_345)
+    (source / "large").write_bytes(content)
+    data = wanted(source)
+    copied(data)
+    assert files(data.target)["large"] == content
+
+
+def test_a_copy_that_was_cut_short_is_continued_and_not_used(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, read = wanted(source), os.preadv
+
+    def broken(file: int, buffers: Any, offset: int) -> int:
+        if os.readlink(f"/proc/self/fd/{file}").endswith("sub/b"):
+            raise OSError(errno.EIO, "the mount is gone")
+        return read(file, buffers, offset)
+
+    monkeypatch.setattr(file_parts, "_TRIES", 1)
+    monkeypatch.setattr(os, "preadv", broken)
+    with pytest.raises(LaunchError) as caught:
+        copies.copy(data)
+    assert (caught.value.exit_code, caught.value.code) == (TEMPORARY, "input")
+    assert caught.value.message == f"train cannot be copied: {data.target}: the mount is gone"
+    assert not Path(data.marker).exists()
+    assert "sub/b" not in files(data.target)
+    monkeypatch.setattr(os, "preadv", read)
+    before = sum(not name.endswith("rsctl-part") for name in files(data.target))
+    assert copied(data).files == 4 - before
+    assert set(files(data.target)) == {"a", "sub/b", "sub/deep/c", ".d"}
+
+
+def test_a_file_that_changes_meanwhile_is_refused(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish = file_parts._finish
+
+    def changed(file: Any) -> None:
+        os.utime(file.path, (1, 1))
+        finish(file)
+
+    monkeypatch.setattr(file_parts, "_finish", changed)
+    with pytest.raises(LaunchError, match="was changed while it was read"):
+        copies.copy(wanted(source))
+
+
+def test_a_marker_of_something_else_or_a_damaged_one_does_not_count(source: Path) -> None:
+    data = wanted(source)
+    copied(data)
+    for content in (b"", b"[]", b'{"of": ["/other"]}', b"\xff"):
+        Path(data.marker).write_bytes(content)
+        assert copied(data).files == 0  # all files are there, which is looked at again
+
+
+def test_links_stay_inside(source: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("key")
+    (source / "inside").symlink_to("sub/b")
+    (source / "outside").symlink_to(secret / "key")
+    (source / "folder").symlink_to(secret)
+    (source / "nothing").symlink_to("nowhere")
+    os.mkfifo(source / "pipe")
+    data = wanted(source)
+    assert sorted(copied(data).left_out) == ["folder", "nothing", "outside", "pipe"]
+    assert files(data.target)["inside"] == b"bb"
+    assert not any(path.is_symlink() for path in Path(data.target).rglob("*"))
+
+
+def test_a_link_in_the_place_of_a_part_is_not_written_through(source: Path, tmp_path: Path) -> None:
+    data, victim = wanted(source), tmp_path / "victim"
+    victim.write_text("mine")
+    Path(data.target).mkdir(parents=True)
+    part = file_parts.File("", f"{data.target}/a", 1, 0).part
+    Path(part).symlink_to(victim)
+    copied(data)
+    assert victim.read_text() == "mine"
+    assert not Path(part).is_symlink()
+
+
+def test_names_as_long_as_can_be_are_kept_apart(source: Path) -> None:
+    names = {"x" * 254 + last: last.encode() for last in "ab"} | {"é" * 127: b"c"}
+    for name, content in names.items():
+        (source / name).write_bytes(content)
+    data = wanted(source)
+    assert copied(data).files == 7
+    assert names.items() <= files(data.target).items()
+
+
+def test_too_small_a_disk_is_said_before_and_meanwhile(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = wanted(source)
+    usage = shutil.disk_usage(source)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=6))
+    with pytest.raises(LaunchError) as caught:
+        copies.copy(data)
+    error = caught.value
+    assert (error.exit_code, error.code) == (CONFIGURATION, "disk")
+    assert error.message == "train needs 7 bytes on this node's disk, which has 6"
+    assert error.remedy == "Set a larger workers.disk, or inputs.train.mode: mount."
+    monkeypatch.undo()
+
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(LaunchError) as caught:
+        copies.copy(data)
+    assert (caught.value.code, caught.value.remedy) == ("disk", error.remedy)
+    assert caught.value.message.endswith("No space left on device")
+
+
+def test_what_is_not_there_is_said(source: Path) -> None:
+    with pytest.raises(LaunchError) as caught:
+        copies.copy(wanted(source, "a", "gone"))
+    missing = f"train cannot be copied: {source}/gone: No such file or directory"
+    assert caught.value.message == missing
+    assert caught.value.remedy == f"See that {source} is there and can be read."

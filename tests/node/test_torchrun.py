@@ -1,0 +1,139 @@
+"""Real torchrun: two nodes on the loopback, and how failures and stops come through it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+Launch = Callable[..., Any]
+Script = Callable[[str], str]
+
+TWO_NODES = {"workers": ["127.0.0.1", "127.0.0.1"], "interface": "lo"}
+
+ALL_REDUCE = """
+import os, sys, torch
+import torch.distributed as dist
+from rsctl.node import log_metrics
+
+dist.init_process_group("gloo")
+ranks = torch.tensor(1.0 + dist.get_rank())
+dist.all_reduce(ranks)
+log_metrics(step=1, sum=ranks)
+if dist.get_rank() == int(sys.argv[1]):
+    os._exit(3)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+# Ranks share a pipe: what is to be one line is one write.
+STAY = """
+import os, signal, sys
+def stop(*_):
+    sys.stdout.write(f"saved {os.environ['RANK']}\\n")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+sys.stdout.write(f"rank {os.environ['RANK']} {os.getpid()}\\n")
+while True:
+    signal.pause()
+"""
+
+
+def two_nodes(
+    launch: Launch, port: int, *command: str, ranks: tuple[int, int] = (1, 1)
+) -> list[Any]:
+    return [
+        launch(
+            *("--processes", str(ranks[index]), "--python"),
+            "--",
+            *command,
+            cluster_fields={**TWO_NODES, "index": index},
+            RSCTL_PORT=str(port),
+        )
+        for index in range(2)
+    ]
+
+
+def test_two_nodes_train_and_the_rank_that_fails_first_is_told_first(
+    launch: Launch, script: Script, free_port: int
+) -> None:
+    """The chief may have another number of ranks than the other nodes."""
+    nodes = two_nodes(launch, free_port, script(ALL_REDUCE), "1", ranks=(1, 2))
+    assert [node.wait() for node in nodes] == [1, 3]
+    metrics = [sorted(row for row in node.out.splitlines() if "metrics" in row) for node in nodes]
+    of_rank = '{{"rsctl": "metrics", "step": 1, "sum": 6.0, "rank": {}{}}}'
+    assert metrics == [
+        [of_rank.format(0, "")],
+        [of_rank.format(1 + n, f', "rsctl_rank": "worker-1/{n}"') for n in range(2)],
+    ]
+    exits = sorted((line for node in nodes for line in node.lines("exit")), key=by_time)
+    del exits[0]["time"]
+    assert exits[0] == {"rsctl": "exit", "rank": 1, "local_rank": 0, "code": 3, "signal": None}
+    assert {line["rank"] for line in exits[1:]} <= {0, 2}
+
+
+def by_time(line: dict[str, Any]) -> str:
+    return str(line["time"])
+
+
+def test_a_killed_rank_is_told_and_its_neighbour_is_only_stopped(
+    launch: Launch, script: Script, free_port: int
+) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    node.printed("rank 0")
+    os.kill(int(node.printed("rank 1")), signal.SIGKILL)
+    assert node.wait() == 137
+    (line,) = node.lines("exit")
+    del line["time"], line["oom_kills"]
+    assert line == {
+        "rsctl": "exit", "rank": 1, "local_rank": 1, "code": 137, "signal": "SIGKILL"
+    }  # fmt: skip
+    assert node.out.count("saved 0") == 1
+
+
+def test_told_to_stop_every_rank_saves_once(launch: Launch, script: Script, free_port: int) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    node.printed("rank 0")
+    node.printed("rank 1")
+    os.killpg(node.process.pid, signal.SIGTERM)
+    assert node.wait() != 0
+    assert node.lines("exit") == []
+    saved = [line for line in node.out.splitlines() if line.startswith("saved")]
+    assert sorted(saved) == ["saved 0", "saved 1"]
+
+
+def test_killed_it_takes_the_ranks_with_it(
+    launch: Launch, script: Script, free_port: int, gone: Callable[[int], None]
+) -> None:
+    node = launch(*("--processes", "2", "--python", "--", script(STAY)), RSCTL_PORT=str(free_port))
+    ranks = [int(node.printed(f"rank {rank}")) for rank in range(2)]
+    node.process.kill()
+    for pid in ranks:
+        gone(pid)
+
+
+PATIENT_CLOSE = """
+import signal
+from torch.distributed.elastic.multiprocessing.api import PContext, SignalException
+from rsctl.node import torchrun
+
+PContext.close = lambda self, death_sig=None, timeout=30: print(death_sig, timeout)
+torchrun._wait_for_ranks_after_stop()
+try:
+    raise SignalException("told to stop", signal.SIGTERM)
+except SignalException as stopped:
+    PContext.close(None, stopped.sigval, timeout=30)
+PContext.close(None, signal.SIGTERM)
+"""
+
+
+def test_only_whoever_stops_a_node_limits_how_long_that_takes(
+    launch: Launch, script: Script
+) -> None:
+    node = launch("--launcher", "once", "--python", "--", script(PATIENT_CLOSE))
+    assert (node.wait(), node.out) == (0, "15 1000000\n15 30\n")
