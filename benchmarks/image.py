@@ -10,8 +10,8 @@ from pathlib import Path
 
 from benchmarks.measure import Command, Failed, measure, rsctl
 from benchmarks.report import Report
-from rsctl.image.builder import select_builder
-from rsctl.image.recipe import make_recipe
+from rsctl.images.builder import select_builder
+from rsctl.images.recipe import make_recipe
 from rsctl.job.document import read
 from rsctl.job.job import Job
 

@@ -124,11 +124,11 @@ if TYPE_CHECKING:
     from rsctl.findings import Finding as Finding
     from rsctl.findings import JobState as JobState
     from rsctl.findings import RsctlError as RsctlError
-    from rsctl.image.ensure import ImageResult as ImageResult
-    from rsctl.image.events import BuildEvent as BuildEvent
-    from rsctl.image.events import Output as Output
-    from rsctl.image.events import Step as Step
-    from rsctl.image.last_build import ImageChange as ImageChange
+    from rsctl.images.ensure import ImageResult as ImageResult
+    from rsctl.images.events import BuildEvent as BuildEvent
+    from rsctl.images.events import Output as Output
+    from rsctl.images.events import Step as Step
+    from rsctl.images.last_build import ImageChange as ImageChange
     from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
     from rsctl.runs.records import Replica as Replica
     from rsctl.runs.records import RunRecord as RunRecord
@@ -199,9 +199,9 @@ _MODULES = {
     "rsctl.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
     "rsctl.fetch.locations": ("ResultKind",),
     "rsctl.findings": ("ExitCode", "Finding", "JobState", "RsctlError"),
-    "rsctl.image.ensure": ("ImageResult",),
-    "rsctl.image.events": ("BuildEvent", "Output", "Step"),
-    "rsctl.image.last_build": ("ImageChange",),
+    "rsctl.images.ensure": ("ImageResult",),
+    "rsctl.images.events": ("BuildEvent", "Output", "Step"),
+    "rsctl.images.last_build": ("ImageChange",),
     "rsctl.rehearsal.rehearsal": ("Rehearsal",),
     "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
     "rsctl.runs.store": ("Store",),

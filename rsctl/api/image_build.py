@@ -8,10 +8,10 @@ from typing import Literal
 
 from rsctl.api.job_file import AnyJob, source_of
 from rsctl.findings import Finding, error
-from rsctl.image.ensure import ImageResult, ensure_image, ensure_image_remotely
-from rsctl.image.events import BuildEvent
-from rsctl.image.findings import image_findings, recipe_of
-from rsctl.image.recipe import Recipe
+from rsctl.images.ensure import ImageResult, ensure_image, ensure_image_remotely
+from rsctl.images.events import BuildEvent
+from rsctl.images.findings import image_findings, recipe_of
+from rsctl.images.recipe import Recipe
 from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.job.placements import places_of

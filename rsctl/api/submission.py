@@ -15,7 +15,7 @@ from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_dat
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
-from rsctl.image.events import BuildEvent
+from rsctl.images.events import BuildEvent
 from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.git_repository import Git, Repository, find_repository, open_git
+from rsctl.images.git_repository import Git, Repository, find_repository, open_git
 
 GIT = "git:"
 """What such a location begins with."""

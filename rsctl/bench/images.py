@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from rsctl.bench.prepare import BenchCell
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.targets.base import Target
 
 

@@ -12,10 +12,10 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from rsctl.image.context import Context, Entry, source_entries
-from rsctl.image.dockerignore import Dockerignore
-from rsctl.image.git_index import tracked_files
-from rsctl.image.gitignore import work_tree_of
+from rsctl.images.context import Context, Entry, source_entries
+from rsctl.images.dockerignore import Dockerignore
+from rsctl.images.git_index import tracked_files
+from rsctl.images.gitignore import work_tree_of
 
 _CODE = (".py", ".sh", ".so", ".pyd")
 _CONFIGURATION = (".cfg", ".ini", ".json", ".toml", ".txt", ".yaml", ".yml")

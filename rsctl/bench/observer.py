@@ -9,7 +9,7 @@ from typing import Protocol
 from rsctl.bench.figures import Figure
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import Finding
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.runs.store import Run
 from rsctl.stream.events import Event
 

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from rsctl import __version__
 from rsctl.doctor import Check, Verdict, ok, run_check, skipped
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.builder_detection import detect_builder
+from rsctl.images.builder_detection import detect_builder
 from rsctl.installation import install_command
 from rsctl.runs.store import Store
 from rsctl.target_info import target_info

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.doctor import Check, run_check, skipped
-from rsctl.image.recipe import repository_of
+from rsctl.images.recipe import repository_of
 from rsctl.job.job import Job
 from rsctl.targets.base import Plan
 
@@ -27,7 +27,7 @@ def _registry_check(job: Job, target: str) -> Check:
 
 
 def _reach(repository: str) -> str:
-    from rsctl.image.registry.operations import find_pushed, login_for
+    from rsctl.images.registry.operations import find_pushed, login_for
 
     login = login_for(repository)
     find_pushed(f"{repository}:{_NO_IMAGE}", login)

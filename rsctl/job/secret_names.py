@@ -23,7 +23,7 @@ _OF_A_TEXT = (
     r"(?:^|_)(?:BOS|EOS|PAD|UNK|SEP|CLS|MASK|SPECIAL|START|STOP|BEGIN|END|IMAGE|VIDEO|AUDIO|PER"
     r"|NEWLINE|SPLIT|FIM|PREFIX|SUFFIX|MIDDLE|THINK)_TOKEN$"
 )
-# Prefixes of tokens: see `_CONTENTS` in rsctl/image/exclusions.py for their source. Lengths are
+# Prefixes of tokens: see `_CONTENTS` in rsctl/images/exclusions.py for their source. Lengths are
 # lower bounds, shorter than there: a text that is not shown costs less than a file that is missed.
 _FORMS = (
     r"(?:\b(?:hf_[A-Za-z0-9]{20}|gh[pousr]_[A-Za-z0-9]{20}|github_pat_\w{20}|glpat-[\w-]{15}"

@@ -10,7 +10,7 @@ import msgspec
 
 from rsctl.atomic_file import open_regular
 from rsctl.bench.records import Bench
-from rsctl.image.built_images import BuiltImage
+from rsctl.images.built_images import BuiltImage
 from rsctl.prune.items import Limits
 from rsctl.runs.home import run_directory
 from rsctl.runs.store import Run

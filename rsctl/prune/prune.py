@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rsctl.findings import RsctlError
-from rsctl.image.built_images import BuiltImage, built_images, remove_image
-from rsctl.image.built_images import find_engine as find_engine
+from rsctl.images.built_images import BuiltImage, built_images, remove_image
+from rsctl.images.built_images import find_engine as find_engine
 from rsctl.prune.images import built_at, unused_images
 from rsctl.prune.items import Item, Kept, Limits
 from rsctl.prune.leftovers import bucket_items, folder_items

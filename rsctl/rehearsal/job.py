@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from rsctl.emulators.clouds import emulator_of
 from rsctl.emulators.nodes import Kind
 from rsctl.findings import Finding, error, note
-from rsctl.image.package import is_packaged
+from rsctl.images.package import is_packaged
 from rsctl.installation import install_command
 from rsctl.job.inputs import inputs_of
 from rsctl.job.installed_targets import per_target, with_others
@@ -166,7 +166,7 @@ def _without_image(job: Job) -> Iterator[Finding]:
 
 
 def _missing_image(job: Job) -> Iterator[Finding]:
-    from rsctl.image.commands import run_command
+    from rsctl.images.commands import run_command
 
     if job.image.uri and run_command(["docker", "image", "inspect", job.image.uri]).returncode:
         message = f"this machine does not have the image {job.image.uri}"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rsctl.findings import RsctlError
-from rsctl.image.python_package import is_local
+from rsctl.images.python_package import is_local
 from rsctl.job.job import Job
 from rsctl.sdk.calls import Call
 from rsctl.sdk.planned import inexpressible

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.package import is_packaged
-from rsctl.image.python_package import is_local
+from rsctl.images.package import is_packaged
+from rsctl.images.python_package import is_local
 from rsctl.job.job import Job
 from rsctl.sdk.calls import Call, execute, has_code, python_code, secret, snake_keys
 from rsctl.sdk.planned import AnyJob, inexpressible, missing_sdk, planned

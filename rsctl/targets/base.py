@@ -21,9 +21,9 @@ from rsctl.target_info import TargetInfo
 from rsctl.targets.inputs import InputPlan
 
 if TYPE_CHECKING:
-    from rsctl.image.events import Show
-    from rsctl.image.package import Package
-    from rsctl.image.recipe import Recipe
+    from rsctl.images.events import Show
+    from rsctl.images.package import Package
+    from rsctl.images.recipe import Recipe
     from rsctl.runs.store import Run
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 from rsctl.findings import Finding
-from rsctl.image.findings import recipe_of
-from rsctl.image.recipe import Recipe
+from rsctl.images.findings import recipe_of
+from rsctl.images.recipe import Recipe
 from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan
 

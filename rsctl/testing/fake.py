@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import msgspec
 
 from rsctl.findings import Finding, JobState, error
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state

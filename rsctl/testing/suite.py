@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from rsctl.findings import JobState
-from rsctl.image.events import BuildEvent
+from rsctl.images.events import BuildEvent
 from rsctl.job.document import read
 from rsctl.job.job import Job
 from rsctl.plan import make_plan

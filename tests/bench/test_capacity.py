@@ -16,7 +16,7 @@ from rsctl.bench.prepare import BenchCell, BenchPlan, digest_of
 from rsctl.bench.records import Bench, Benches
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.job.job import Job
 from rsctl.plan import make_plan
 from rsctl.runs.store import Store

@@ -20,7 +20,7 @@ from rsctl.bench.prepare import BenchPlan, prepare, reopen
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.job.document import read
 from rsctl.runs.store import Run, Store
 from rsctl.stream.events import Event

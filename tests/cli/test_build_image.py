@@ -1,4 +1,4 @@
-"""`rsctl build-image` up to where a builder would start; builds are in tests/image."""
+"""`rsctl build-image` up to where a builder would start; builds are in tests/images."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from rsctl.cli import output
 from rsctl.cli.build_view import make_build_view
 from rsctl.findings import error, warning
-from rsctl.image.events import BuildEvent, Output, Step
+from rsctl.images.events import BuildEvent, Output, Step
 
 DEADLINE = 30.0
 PIP = "RUN rsctl-python -m pip install -r /opt/rsctl/requirements/requirements.txt"

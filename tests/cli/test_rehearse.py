@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rsctl.emulators.sagemaker import Behaviour as SageMakerBehaviour
 from rsctl.emulators.vertex import Behaviour as VertexBehaviour
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.runs import emulator
 from rsctl.runs.home import home

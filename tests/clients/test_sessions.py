@@ -25,10 +25,10 @@ from rsctl.clients.sessions import (
     http_session,
 )
 from rsctl.findings import ExitCode, RsctlError
-from rsctl.image.registry.aws import log_in
-from rsctl.image.registry.credentials import Login
-from rsctl.image.registry.names import parse_repository
-from rsctl.image.registry.operations import ensure_repository
+from rsctl.images.registry.credentials import Login
+from rsctl.images.registry.names import parse_repository
+from rsctl.images.registry.operations import ensure_repository
+from rsctl.targets.sagemaker.registry import log_in
 
 AMBIGUOUS = [
     "http://192.0.2.1:80\\@127.0.0.1/",

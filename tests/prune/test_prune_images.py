@@ -139,6 +139,6 @@ def test_without_an_engine_nothing_goes(
     "created", ["2026-01-31T12:00:00.123456789Z", "2026-01-31T13:00:00.123456+01:00"]
 )
 def test_engines_write_times_in_several_ways(created: str) -> None:
-    from rsctl.image.built_images import BuiltImage
+    from rsctl.images.built_images import BuiltImage
 
     assert built_at(BuiltImage("i", created, 1, [], [])).startswith("2026-01-31T12:00:00.1234")

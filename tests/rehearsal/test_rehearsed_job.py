@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from rsctl.findings import RsctlError
-from rsctl.image.findings import recipe_of
+from rsctl.images.findings import recipe_of
 from rsctl.job.document import read
 from rsctl.job.job import Job
 from rsctl.rehearsal.buckets import bucket_folder

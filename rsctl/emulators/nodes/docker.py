@@ -23,7 +23,7 @@ from rsctl.emulators.nodes.attached import AttachedCommand, Command
 from rsctl.emulators.nodes.owner import Owner, clear_dead
 from rsctl.emulators.nodes.usage import container_usage
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.commands import last_line, run_command
+from rsctl.images.commands import last_line, run_command
 
 _LABEL = "rsctl.emulator"
 _SHM = "1g"  # Docker's 64 MB is too small for data loaders and for gloo and NCCL

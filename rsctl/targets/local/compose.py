@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rsctl.findings import Finding, error
-from rsctl.image.events import Show
-from rsctl.image.findings import image_findings
+from rsctl.images.events import Show
+from rsctl.images.findings import image_findings
 from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.chief import chief_job
@@ -94,7 +94,7 @@ class ComposeTarget(LocalTarget):
 
     def have_image(self, submission: Submission, show: Show) -> str | None:
         """Build the image unless the engine has it; it is named by the hash of its recipe."""
-        from rsctl.image.ensure import ensure_image
+        from rsctl.images.ensure import ensure_image
 
         if submission.recipe is not None:
             ensure_image(submission.recipe, submission.job, show)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.commands import run_command
+from rsctl.images.commands import run_command
 
 ANSWER_SECONDS = 60.0
 """How long an engine may take to answer; one that hangs must not keep a run from ending."""

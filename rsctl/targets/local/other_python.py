@@ -52,7 +52,7 @@ def write_runtime(job: Job, run: str) -> None:
     if job.targets.process.python is None or not job.run.is_launched:
         return
     folder = run_directory(run) / _FOLDER
-    from rsctl.image.runtime_files import runtime_entries
+    from rsctl.images.runtime_files import runtime_entries
 
     for entry in runtime_entries(""):
         path = folder / entry.name

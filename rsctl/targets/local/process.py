@@ -8,7 +8,7 @@ from shutil import which
 from typing import Any, Optional
 
 from rsctl.findings import Finding, error, note
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.installation import install_command
 from rsctl.job.job import Job
 from rsctl.runs.folder import unwritable

@@ -25,7 +25,7 @@ def copy_source(job: Job, run: str) -> None:
     """Copy what an image would get of the source, where the job asks for it. Raises OSError."""
     if not job.image.source or job.targets.process.workdir != "copy":
         return
-    from rsctl.image.context import source_entries
+    from rsctl.images.context import source_entries
 
     folder = run_directory(run) / _FOLDER
     entries, _ = source_entries(Path(job.image.source), "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.job.job import Job
 from rsctl.runs.final_state import final_state, final_states
 from rsctl.runs.folder import RunDescription, RunFolder, unwritable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.findings import RsctlError, note
-from rsctl.image.events import Show
+from rsctl.images.events import Show
 from rsctl.targets.base import Submission
 
 
@@ -12,7 +12,7 @@ def ensure_planned_image(submission: Submission, show: Show) -> str | None:
 
     Where this machine has no builder, the target's cloud builds. Raises RsctlError.
     """
-    from rsctl.image.ensure import ensure_image, ensure_image_remotely
+    from rsctl.images.ensure import ensure_image, ensure_image_remotely
 
     recipe, job = submission.recipe, submission.job
     if recipe is None:
@@ -27,7 +27,7 @@ def ensure_planned_image(submission: Submission, show: Show) -> str | None:
 
 
 def _has_builder() -> bool:
-    from rsctl.image.builder_detection import detect_builder
+    from rsctl.images.builder_detection import detect_builder
 
     try:
         return bool(detect_builder("auto"))

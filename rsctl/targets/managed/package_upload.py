@@ -11,8 +11,8 @@ from rsctl.clients.staging import parse_staging
 from rsctl.clients.storage import Upload
 from rsctl.clients.storage.buckets import open_bucket
 from rsctl.findings import ExitCode, RsctlError, error, note
-from rsctl.image.events import Show
-from rsctl.image.package import FILE, Package
+from rsctl.images.events import Show
+from rsctl.images.package import FILE, Package
 from rsctl.target_info import target_info
 from rsctl.targets.base import Submission
 

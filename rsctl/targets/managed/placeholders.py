@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple, Union
 
-from rsctl.image.package import Package, digest_in
+from rsctl.images.package import Package, digest_in
 from rsctl.job.job import Job
 from rsctl.targets.base import Placeholder, Plan, Submission
 from rsctl.targets.planned_image import PlannedImage

@@ -29,7 +29,7 @@ from rsctl.targets.managed.service import CloudJob, JobService, cancel_job
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
-    from rsctl.image.events import Show
+    from rsctl.images.events import Show
     from rsctl.runs.places import PlaceEnd, PlannedPlace
     from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.creation import JobCreator

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from rsctl.catalog.regions import unknown_region
 from rsctl.findings import Finding, RsctlError, error, warning
-from rsctl.image.recipe import repository_of
-from rsctl.image.registry.names import Kind, Repository, parse_repository
+from rsctl.images.recipe import repository_of
+from rsctl.images.registry.names import Kind, Repository, parse_repository
 from rsctl.job.job import Job, PerTarget
 
 _OPTIONS = "targets.sagemaker"

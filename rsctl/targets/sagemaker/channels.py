@@ -8,7 +8,7 @@ from typing import Any, Optional
 from msgspec.structs import replace
 
 from rsctl.clients.staging import parse_staging
-from rsctl.image.package import FILE, Package
+from rsctl.images.package import FILE, Package
 from rsctl.job.inputs import GivenInput, inputs_of, variable_of
 from rsctl.job.job import Job
 from rsctl.targets.inputs import input_env as planned_env

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rsctl.findings import Finding, RsctlError, error, note, warning
-from rsctl.image.registry.names import Kind
-from rsctl.image.transport import choose_transport
+from rsctl.images.registry.names import Kind
+from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
 from rsctl.targets.chief import chief_job, gpu_findings, rank_findings
 from rsctl.targets.launch_command import unlaunched

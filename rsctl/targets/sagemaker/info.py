@@ -60,7 +60,7 @@ INFO = TargetInfo(
     ),
     staging_scheme="s3",
     remote_build=RemoteBuild(
-        "rsctl.image.remote.codebuild:CodeBuild",
+        "rsctl.targets.sagemaker.builder:CodeBuild",
         (("region",), ("staging",), ("build_role", "role")),
         ("linux/amd64", "linux/arm64"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rsctl.findings import Finding, error, note, warning
-from rsctl.image.package import is_packaged
+from rsctl.images.package import is_packaged
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.job.options import SageMakerOptions

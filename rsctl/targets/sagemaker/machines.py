@@ -12,7 +12,7 @@ from rsctl.catalog import Catalog, Machine, load, smallest
 from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
-from rsctl.image.transport import NEURON_EXCHANGE
+from rsctl.images.transport import NEURON_EXCHANGE
 from rsctl.job.job import Job, PerTarget
 from rsctl.job.options_common import first_of
 from rsctl.job.units import Accelerator

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding
-from rsctl.image.package import Package
+from rsctl.images.package import Package
 from rsctl.job.job import Job
 from rsctl.job.tracking import experiment_of
 from rsctl.node.roles import STOPPED_ROLES

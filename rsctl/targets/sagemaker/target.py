@@ -9,15 +9,9 @@ from msgspec.structs import replace
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, Finding, RsctlError
-from rsctl.image.findings import image_findings
-from rsctl.image.package import (
-    Package,
-    is_packaged,
-    make_package,
-    package_findings,
-    package_notes,
-)
-from rsctl.image.python_package import (
+from rsctl.images.findings import image_findings
+from rsctl.images.package import Package, is_packaged, make_package, package_findings, package_notes
+from rsctl.images.python_package import (
     make_python_package,
     python_package_findings,
     python_package_notes,

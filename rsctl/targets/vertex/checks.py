@@ -9,11 +9,11 @@ from typing import NamedTuple, Optional
 from rsctl.catalog import Machine
 from rsctl.catalog.vertex import PREEMPTIBLE_CPUS, quotas_of, rules
 from rsctl.findings import Finding, RsctlError, error, note, warning
-from rsctl.image.findings import image_findings
-from rsctl.image.package import package_findings
-from rsctl.image.python_package import python_package_findings
-from rsctl.image.recipe import repository_of
-from rsctl.image.registry.names import parse_repository
+from rsctl.images.findings import image_findings
+from rsctl.images.package import package_findings
+from rsctl.images.python_package import python_package_findings
+from rsctl.images.recipe import repository_of
+from rsctl.images.registry.names import parse_repository
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator, Size
 from rsctl.job.yaml_tree import quoted

@@ -43,7 +43,7 @@ INFO = TargetInfo(
     ),
     staging_scheme="gs",
     remote_build=RemoteBuild(
-        "rsctl.image.remote.cloudbuild:CloudBuild", (("project",), ("region",), ("staging",))
+        "rsctl.targets.vertex.builder:CloudBuild", (("project",), ("region",), ("staging",))
     ),
     log_in_check="rsctl.doctor.google:signed_in",
     job_checks=("rsctl.doctor.google:google_checks", "rsctl.doctor.registry:registry_checks"),

@@ -15,7 +15,7 @@ from rsctl.catalog import Machine
 from rsctl.catalog.sizing import reducers_for
 from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, note, warning
-from rsctl.image.transport import choose_transport
+from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.machines import reducer_machine

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.staging import parse_staging
 from rsctl.findings import ExitCode, Finding, RsctlError, error
-from rsctl.image.package import FILE, Package, is_packaged, make_package, package_notes
-from rsctl.image.python_package import (
+from rsctl.images.package import FILE, Package, is_packaged, make_package, package_notes
+from rsctl.images.python_package import (
     make_python_package,
     python_package_notes,
     python_package_uri,

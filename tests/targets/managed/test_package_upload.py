@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
-from rsctl.image.events import BuildEvent
-from rsctl.image.package import make_package
+from rsctl.images.events import BuildEvent
+from rsctl.images.package import make_package
 from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
 from rsctl.targets.managed.package_upload import upload_package

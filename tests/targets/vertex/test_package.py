@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rsctl.image.package import LOADER, make_package
+from rsctl.images.package import LOADER, make_package
 from rsctl.job.document import read
 from tests.kit.rendering import RUN, merged
 

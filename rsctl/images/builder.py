@@ -1,0 +1,241 @@
+"""Builds an image with docker or podman."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note
+from rsctl.images.build_errors import FailureDetails, explain_failure, of_dockerfile
+from rsctl.images.builder_detection import detect_builder, require_local_images
+from rsctl.images.commands import run_streamed
+from rsctl.images.dockerfile_base import DOCKERFILE, DockerfileBase
+from rsctl.images.engine import BaseImage, EngineImage, Layer, find_base, find_image
+from rsctl.images.events import BuildEvent, Output, Show, Step
+from rsctl.images.labels import LABEL
+from rsctl.images.progress import CLASSIC, PODMAN, BuildKitProgress, Progress, StepwiseProgress
+from rsctl.images.recipe import Recipe
+
+__all__ = ["BUILDERS", "Builder", "EngineImage", "Layer", "select_builder"]
+
+
+@dataclass(frozen=True)
+class Builder:
+    """A build command: its arguments, its environment, and the format of its output.
+
+    `command` is followed by arguments that all builders share.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    cache_mounts: bool
+    progress: Callable[[], Progress]
+
+    @property
+    def program(self) -> str:
+        """docker or podman."""
+        return self.command[0]
+
+    def argv(self, recipe: Recipe, user: str = "") -> list[str]:
+        """The command that builds a recipe, whose context it reads from standard input, on a base
+        that runs as `user`; empty if the base names none.
+        """
+        argv = list(self.command)
+        if recipe.platform:
+            argv += ["--platform", recipe.platform]
+        if user:
+            argv += ["--build-arg", f"BASE_USER={user}"]
+        for name, value in sorted(recipe.labels.items()):
+            argv += ["--label", f"{name}={value}"]
+        return [*argv, "--tag", recipe.reference, "-"]
+
+    def image(self, reference: str) -> EngineImage | None:
+        """The image of this name in the builder's engine, or None. Raises RsctlError."""
+        return find_image(self.program, reference)
+
+    def base_user(self, recipe: Recipe, show: Show | None = None) -> str:
+        """The user that the base runs as, empty if it names none; pulls the base if need be.
+
+        Raises RsctlError if the base is not to be had, for the recipe's platform if it has one.
+        """
+        base = find_base(self.program, recipe.base)
+        is_pulled = recipe.dockerfile_base is None
+        if is_pulled and (base is None or not _is_for(base, recipe.platform)):
+            self._pull(recipe, show or _ignore_event)
+            base = find_base(self.program, recipe.base)
+        if base is None or not _is_for(base, recipe.platform):
+            raise _wrong_base(recipe, base)
+        return base.user
+
+    def build(self, recipe: Recipe, show: Show) -> None:
+        """Build the recipe's image and name it; `show` gets the progress.
+
+        Raises RsctlError, with the known cause if there is one, when the build fails.
+        """
+        if recipe.dockerfile_base:
+            self._build_base(recipe, recipe.dockerfile_base, show)
+        user = self.base_user(recipe, show)
+        failure = self._run(
+            self.argv(recipe, user), lambda out: recipe.write_context(out, self.cache_mounts), show
+        )
+        if failure:
+            raise failure.to_error(recipe, self.program)
+
+    def _build_base(self, recipe: Recipe, base: DockerfileBase, show: Show) -> None:
+        """Build the user's Dockerfile, unless the engine has what it builds."""
+        if find_base(self.program, base.reference):
+            return
+        require_local_images(self.name)
+        argv = [*self.command, "--file", DOCKERFILE]
+        argv += ["--platform", recipe.platform] if recipe.platform else []
+        # By the label it is known as an image of rsctl's, so that `prune` finds it.
+        argv += ["--label", f"{LABEL}={recipe.labels.get(LABEL, '')}"]
+        failure = self._run([*argv, "--tag", base.reference, "-"], base.write_context, show)
+        if failure:
+            raise of_dockerfile(failure.to_error(recipe, self.program), base)
+
+    def _run(
+        self, argv: list[str], write: Callable[[IO[bytes]], None], show: Show
+    ) -> FailureDetails | None:
+        """Run a build whose context `write` writes; what is known of its failure if it fails."""
+        failure, progress = FailureDetails(), self.progress()
+
+        def on_line(line: str | None) -> None:
+            for event in progress.read(line):
+                _report(event, failure, show)
+
+        with tempfile.TemporaryFile() as context:
+            _write_context(write, context)
+            context.seek(0)
+            code = run_streamed(argv, on_line, dict(self.env), context)
+        for event in progress.end(failed=code != 0):
+            _report(event, failure, show)
+        if code:
+            return failure
+        for finding in failure.errors:
+            show(finding)
+        return None
+
+    def _pull(self, recipe: Recipe, show: Show) -> None:
+        """Have the engine fetch the base, for the recipe's platform."""
+        argv = [self.program, "pull"]
+        argv += ["--platform", recipe.platform] if recipe.platform else []
+        step = Step(0, 0, f"pull {recipe.base}")
+        lines: list[str] = []
+
+        def on_line(line: str | None) -> None:
+            if line:
+                lines[:] = [*lines[-20:], line]
+                show(Output(line))
+
+        show(_pulls(recipe, self.program))
+        show(step)
+        code = run_streamed([*argv, recipe.base], on_line)
+        show(Step(0, 0, step.instruction, seconds=0.0, failed=code != 0))
+        if code:
+            raise _pull_failed(recipe, self.program, step.instruction, lines)
+
+
+BUILDERS = (
+    Builder(
+        "buildx",
+        ("docker", "buildx", "build", "--load", "--progress", "plain"),
+        # An attestation makes an index of the image, which SageMaker does not take.
+        (("BUILDX_NO_DEFAULT_ATTESTATIONS", "1"),),
+        cache_mounts=True,
+        progress=BuildKitProgress,
+    ),
+    Builder(
+        "buildkit",
+        ("docker", "build", "--progress", "plain"),
+        (("DOCKER_BUILDKIT", "1"), ("DOCKER_SCAN_SUGGEST", "false")),
+        cache_mounts=True,
+        progress=BuildKitProgress,
+    ),
+    Builder(
+        "classic",
+        ("docker", "build", "--force-rm"),
+        (("DOCKER_BUILDKIT", "0"), ("DOCKER_SCAN_SUGGEST", "false")),
+        cache_mounts=False,
+        progress=lambda: StepwiseProgress(CLASSIC),
+    ),
+    Builder(
+        "podman",
+        ("podman", "build", "--force-rm", "--format", "docker"),
+        (),
+        cache_mounts=True,
+        progress=lambda: StepwiseProgress(PODMAN),
+    ),
+)
+"""In the order in which they are preferred."""
+
+
+def select_builder(wanted: str = "auto") -> Builder:
+    """The builder of a name, or with `auto` the first that works here.
+
+    In their order these are buildx, BuildKit inside an older docker, docker's classic builder, and
+    podman where no Docker engine answers. With `auto`, DOCKER_BUILDKIT in the environment is
+    honoured. Raises RsctlError if there is none, which names what is missing.
+    """
+    name = detect_builder(wanted)
+    return next(builder for builder in BUILDERS if builder.name == name)
+
+
+def _write_context(write: Callable[[IO[bytes]], None], out: IO[bytes]) -> None:
+    try:
+        write(out)
+    except OSError as problem:
+        message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
+        remedy = "free space there"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
+
+
+def _ignore_event(_event: BuildEvent) -> None:
+    """Shows nothing."""
+
+
+def _report(event: BuildEvent, failure: FailureDetails, show: Show) -> None:
+    """Show an event; errors are shown once, at the end."""
+    failure.add(event)
+    if not (isinstance(event, Finding) and event.is_error):
+        show(event)
+
+
+def _is_for(base: BaseImage, platform: str | None) -> bool:
+    """Whether a base is for a platform; variants, such as linux/arm64/v8, are not compared."""
+    return platform is None or base.platform.split("/")[:2] == platform.split("/")[:2]
+
+
+def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
+    if recipe.dockerfile_base:
+        built = f"builds an image for {base.platform}" if base else "has built nothing"
+        message = f"{recipe.dockerfile_base.path} {built}, and {recipe.platform} is needed"
+        remedy = "let its last FROM name an image for that, and no --platform of its own"
+        finding = error("platform", message, remedy, "image.dockerfile")
+        return RsctlError(ExitCode.USAGE, finding)
+    has = f"is for {base.platform}, not for {recipe.platform}" if base else "was pulled and is gone"
+    remedy = f"take a base for {recipe.platform}" if base else "try again"
+    finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
+    return RsctlError(ExitCode.USAGE, finding)
+
+
+def _pulls(recipe: Recipe, program: str) -> Finding:
+    """What is about to be fetched, before minutes and gigabytes of it."""
+    message = f"{program} pulls the base {recipe.base}, which this machine does not have"
+    message += "; images with PyTorch and CUDA have several GB"
+    remedy = "to build on another one: --set image.base=IMAGE"
+    return note("pull", message, remedy, "image.base")
+
+
+def _pull_failed(recipe: Recipe, program: str, instruction: str, lines: list[str]) -> RsctlError:
+    known = explain_failure(lines, instruction, recipe.base)
+    message = f"{program} cannot pull {recipe.base}: {lines[-1] if lines else 'it printed nothing'}"
+    if known is None:
+        remedy = "check its name, and that this machine may read it"
+        return RsctlError(ExitCode.ENVIRONMENT, error("base", message, remedy, "image.base"))
+    finding = known.findings[0]
+    remedy = f"{finding.message}; {finding.remedy}"
+    return RsctlError(known.exit_code, error(finding.code, message, remedy, "image.base"))

@@ -1,0 +1,243 @@
+"""The build context: the runtime's files and the source, their hash, and the tar that is built."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.content_hashes import LARGE, keep_hash, kept_hash, save_hashes
+from rsctl.images.dockerignore import Dockerignore
+from rsctl.images.exclusions import content_exclusion
+from rsctl.images.gitignore import Gitignore
+
+if TYPE_CHECKING:
+    import tarfile
+
+_TAG_LENGTH = 16
+_BLOCK = 1 << 20
+_SHOWN = 5
+_SOURCE = "source/"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the context: its content, or the file on disk that has it, or what it links to.
+
+    With none of them it is a folder. `made_from` stands for a file that a compiler made: machines
+    whose compilers differ are to have the same hash.
+    """
+
+    name: str
+    executable: bool = False
+    content: bytes | None = None
+    path: Path | None = None
+    link: str | None = None
+    made_from: bytes | None = None
+
+    def open(self) -> IO[bytes]:
+        """The content, to be read; links and folders have none. Raises OSError."""
+        return self.path.open("rb") if self.path else io.BytesIO(self.content or b"")
+
+    @cached_property
+    def content_hash(self) -> str:
+        """The SHA-256 of the content as it was first read. Raises OSError."""
+        return _hash_content(self)
+
+    @property
+    def kind(self) -> str:
+        """What it is, beyond its name and content."""
+        if self.link is not None:
+            return f"link {self.link}"
+        is_folder = self.content is None and self.path is None
+        return "folder" if is_folder else f"file {self.executable:d}"
+
+
+class LeftOut(NamedTuple):
+    """A path of the source that is not in the image, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class Context:
+    """The files of a build beside its Dockerfile, and what was left out of the source."""
+
+    entries: list[Entry] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    @cached_property
+    def hashes(self) -> dict[str, str]:
+        """A hash of each entry's mode and content, by name. Raises OSError."""
+        found = {entry.name: f"{entry.kind}\0{self._hash(entry)}" for entry in self.entries}
+        save_hashes()
+        return found
+
+    @property
+    def content_hashes(self) -> dict[str, str]:
+        """The SHA-256 of each entry's content, by name, as it was first read. Raises OSError."""
+        return {entry.name: entry.content_hash for entry in self.entries}
+
+    def digest(self, inputs: str = "") -> str:
+        """A hash of `inputs`, names, modes and contents: the same on every machine."""
+        total = hashlib.sha256(inputs.encode())
+        for name, hashed in sorted(self.hashes.items()):
+            total.update(os.fsencode(f"{name}\0{hashed}\n"))
+        return total.hexdigest()[:_TAG_LENGTH]
+
+    def write_tar(self, out: IO[bytes], *more: Entry, time: int = 0) -> dict[str, str]:
+        """Write `more` and the context as docker reads them, all with one time and no owner.
+
+        Returns the SHA-256 of each entry's content as it was written. Raises OSError.
+        """
+        import tarfile  # a plan writes none
+
+        written: dict[str, str] = {}
+        with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+            for entry in (*more, *self.entries):
+                with entry.open() as file:
+                    hashed = _HashedFile(file, entry)
+                    tar.addfile(_tar_info(entry, file, time), hashed)  # type: ignore[arg-type]
+                    written[entry.name] = hashed.hash.hexdigest()
+        return written
+
+    def write_unchanged_tar(self, out: IO[bytes], *more: Entry) -> None:
+        """`write_tar`, where every file must be as it was when the digest was computed.
+
+        Raises OSError, and RsctlError (`changed`) that names the files which are not.
+        """
+        expected = self.content_hashes
+        try:
+            written = self.write_tar(out, *more)
+        except OSError as problem:
+            # Only a file of the context has a name here, and all of them could be read before.
+            changed = [
+                e.name for e in self.entries if e.path and str(e.path) == str(problem.filename)
+            ]
+            if not changed:
+                raise
+        else:
+            changed = [name for name, hashed in expected.items() if written[name] != hashed]
+        if changed:
+            raise changed_error(changed)
+
+    def _hash(self, entry: Entry) -> str:
+        if entry.made_from is not None:
+            return hashlib.sha256(entry.made_from).hexdigest()
+        return entry.content_hash
+
+
+def changed_error(names: list[str]) -> RsctlError:
+    """The error for files of the context that are no longer those that the tag is a hash of."""
+    shown = [
+        name.removeprefix(_SOURCE).encode(errors="backslashreplace").decode() for name in names
+    ]
+    more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
+    message = f"files were changed while the image was built: {', '.join(shown[:_SHOWN])}{more}"
+    finding = error("changed", message, "run it again", "image.source")
+    return RsctlError(ExitCode.ENVIRONMENT, finding)
+
+
+class _HashedFile:
+    """A file that is hashed as it is read. Raises OSError if it is shorter than what is asked."""
+
+    def __init__(self, file: IO[bytes], entry: Entry) -> None:
+        self.hash = hashlib.sha256()
+        self._file, self._path = file, entry.path
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes."""
+        block = self._file.read(size)
+        if len(block) < size:
+            raise OSError(errno.ESTALE, "it has become shorter", str(self._path or ""))
+        self.hash.update(block)
+        return block
+
+
+def _tar_info(entry: Entry, file: IO[bytes], time: int) -> tarfile.TarInfo:
+    import tarfile
+
+    info = tarfile.TarInfo(entry.name)
+    info.mtime = time
+    info.mode = 0o644
+    info.size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if entry.link is not None:
+        info.type, info.linkname = tarfile.SYMTYPE, entry.link
+    elif entry.kind == "folder":
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+    elif entry.executable:
+        info.mode = 0o755
+    return info
+
+
+def _hash_content(entry: Entry) -> str:
+    hashed = hashlib.sha256()
+    with entry.open() as file:
+        facts = os.fstat(file.fileno()) if entry.path else None
+        is_large = facts is not None and facts.st_size >= LARGE
+        if entry.path and facts and is_large and (kept := kept_hash(entry.path, facts)):
+            return kept
+        while block := file.read(_BLOCK):
+            hashed.update(block)
+    if entry.path and facts and is_large:
+        keep_hash(entry.path, facts, hashed.hexdigest())
+    return hashed.hexdigest()
+
+
+def source_entries(
+    source: Path, prefix: str, ignore: Dockerignore | None = None
+) -> tuple[list[Entry], list[LeftOut]]:
+    """The files and folders of a source folder below `prefix`, and what was left out.
+
+    Links are kept as links; sockets and devices are left out. Without `ignore` it is the folder's
+    own `.dockerignore` that counts, or `.gitignore` where there is none. Raises OSError, and
+    RsctlError for a pattern that docker would not take.
+    """
+    is_gits = ignore is None and not (source / ".dockerignore").exists()
+    git = Gitignore(source) if is_gits else None
+    ignore = ignore or Dockerignore.of(source)
+    entries = [Entry(prefix.rstrip("/"))]
+    left_out: list[LeftOut] = []
+    for path, relative in _walk(source, "", ignore, git, left_out):
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            entries.append(Entry(prefix + relative, link=os.readlink(path)))
+        elif stat.S_ISDIR(mode):
+            entries.append(Entry(prefix + relative))
+        elif stat.S_ISREG(mode):
+            entries.append(Entry(prefix + relative, executable=bool(mode & 0o100), path=path))
+        else:
+            left_out.append(LeftOut(relative, "no regular file"))
+    return entries, left_out
+
+
+def _walk(
+    folder: Path,
+    relative: str,
+    ignore: Dockerignore,
+    git: Gitignore | None,
+    left_out: list[LeftOut],
+) -> Iterator[tuple[Path, str]]:
+    for item in sorted(os.scandir(folder), key=lambda entry: entry.name):
+        name = f"{relative}/{item.name}" if relative else item.name
+        reason = ignore.exclusion(name)
+        if reason is None and git is not None:
+            reason = git.exclusion(name, item.is_dir(follow_symlinks=False))
+        if reason is None and not ignore.is_included(name):
+            reason = content_exclusion(item)
+        if reason:
+            left_out.append(LeftOut(name.encode(errors="backslashreplace").decode(), reason))
+        else:
+            yield Path(item.path), name
+        if item.is_dir(follow_symlinks=False) and (ignore.can_return or not reason):
+            yield from _walk(Path(item.path), name, ignore, git, [] if reason else left_out)

@@ -1,0 +1,77 @@
+"""The base that a Dockerfile of the user's builds, in a build of its own before the recipe's.
+
+Two builds instead of one text: docker itself reads the user's file, whatever is in it (`# syntax`
+and `# escape`, ARG before FROM, stages, here-documents), and its result is a base as any other,
+whose user can be looked up and whose platform can be checked.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from rsctl.images.context import Context, Entry, source_entries
+from rsctl.images.dockerignore import Dockerignore
+from rsctl.job.job import Image
+
+DOCKERFILE = ".rsctl-dockerfile"
+"""The file's name in its context, where nobody's `.dockerignore` or file of that name is met."""
+
+_REPOSITORY = "rsctl/dockerfile"
+_ECR = re.compile(rb"\b[0-9]{12}\.dkr\.ecr[a-z0-9.-]*\.amazonaws\.com(?:\.cn)?\b")
+
+
+@dataclass(frozen=True)
+class DockerfileBase:
+    """A Dockerfile with its context; `folder` is what its COPY instructions are relative to."""
+
+    path: str
+    folder: str
+    context: Context
+    digest: str
+
+    @property
+    def reference(self) -> str:
+        """The image that it builds: a hash of all that goes in, and of its platform."""
+        return f"{_REPOSITORY}:{self.digest}"
+
+    @property
+    def registries(self) -> set[str]:
+        """The registries of ECR that it names, which a build in the cloud has to log in to."""
+        with self.context.entries[0].open() as file:
+            return {host.decode() for host in _ECR.findall(file.read())}
+
+    def write_context(self, out: IO[bytes]) -> None:
+        """Write the context as a tar. Raises OSError, and RsctlError (`changed`)."""
+        self.context.write_unchanged_tar(out)
+
+
+def dockerfile_base(image: Image, platform: str | None) -> DockerfileBase | None:
+    """The base of an image with a Dockerfile, built for `platform`; None for one without.
+
+    Raises OSError for a file that cannot be read, RsctlError for a wrong ignore file.
+    """
+    if not image.dockerfile:
+        return None
+    path, folder = Path(image.dockerfile), _folder(image)
+    entries, left_out = source_entries(folder, "", _ignore(path, folder))
+    own = Entry(DOCKERFILE, path=path)
+    context = Context([own, *(entry for entry in entries if entry.name)], left_out)
+    digest = context.digest(f"{platform}\n")
+    return DockerfileBase(str(path), str(folder), context, digest)
+
+
+def _folder(image: Image) -> Path:
+    """The source if the Dockerfile lies in it, as with `docker build -f FILE .`, else its own."""
+    path = Path(str(image.dockerfile))
+    source = image.source and os.path.abspath(image.source)
+    return Path(source) if source and path.is_relative_to(source) else path.parent
+
+
+def _ignore(path: Path, folder: Path) -> Dockerignore:
+    """An ignore file of the Dockerfile's own comes before that of the folder, as in BuildKit."""
+    own = path.with_name(f"{path.name}.dockerignore")
+    return Dockerignore.from_file(own) if own.is_file() else Dockerignore.of(folder)

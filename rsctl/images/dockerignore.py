@@ -1,0 +1,122 @@
+"""`.dockerignore` as docker reads it, after the patterns that are always excluded."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.images.exclusions import CREDENTIALS, EXCLUDED_NAMES
+
+_GIVEN = "named in .dockerignore"
+_ANY_FOLDER = "(?:.*/)?"
+_PART = re.compile(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", re.DOTALL)
+_SUFFIX = re.compile(r"\*\*([^/*?\[\]\\][^*?\[\]\\]*)")
+
+
+class Dockerignore:
+    """Which files of a source folder are excluded from the image.
+
+    The last pattern that matches decides; `!pattern` includes a file again. `EXCLUDED_NAMES` are
+    excluded unless `.dockerignore` itself includes them. Raises RsctlError for a pattern that
+    docker would not take.
+    """
+
+    def __init__(self, lines: list[str], file: str = ".dockerignore") -> None:
+        self._rules: list[tuple[str | None, re.Pattern[str]]] = []
+        for reason, names in groupby(EXCLUDED_NAMES, key=EXCLUDED_NAMES.__getitem__):
+            case = re.IGNORECASE if reason == CREDENTIALS else 0
+            self._rules.append((reason, _compiled(_any_of(names), case)))
+        for number, line in enumerate(lines, start=1):
+            try:
+                self._rules += [(_GIVEN if out else None, rule) for out, rule in _rules(line)]
+            except re.error:
+                raise _invalid_pattern(line, file, number) from None
+        self.can_return = any(reason is None for reason, _ in self._rules)
+
+    @classmethod
+    def of(cls, source: Path) -> Dockerignore:
+        """The rules of a folder; without a `.dockerignore` only the built-in ones."""
+        return cls.from_file(source / ".dockerignore")
+
+    @classmethod
+    def from_file(cls, file: Path) -> Dockerignore:
+        """The rules of an ignore file; without it only the built-in ones. Raises OSError."""
+        try:
+            text = file.read_text(encoding="utf-8-sig", errors="replace")
+        except FileNotFoundError:
+            text = ""
+        return cls(text.splitlines(), str(file))
+
+    def exclusion(self, path: str) -> str | None:
+        """Why a path, relative and with `/`, is excluded; None if it is not."""
+        return next(
+            (reason for reason, pattern in reversed(self._rules) if pattern.match(path)), None
+        )
+
+    def is_included(self, path: str) -> bool:
+        """Whether `.dockerignore` itself includes a path."""
+        matching = (reason for reason, pattern in reversed(self._rules) if pattern.match(path))
+        return next(matching, _GIVEN) is None
+
+
+def _rules(line: str) -> Iterator[tuple[bool, re.Pattern[str]]]:
+    """The rule of a line, if it is one: whether it leaves out, and what it is about."""
+    text = line.strip()
+    if not text or line.startswith("#"):
+        return
+    pattern = posixpath.normpath(text.removeprefix("!").strip()).lstrip("/")
+    if pattern not in ("", "."):
+        yield not text.startswith("!"), _compiled(_translated(pattern))
+
+
+def _compiled(expression: str, flags: int = 0) -> re.Pattern[str]:
+    """What matches a path, and all below it."""
+    return re.compile(rf"(?:{expression})(?:/.*)?\Z", re.DOTALL | flags)
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    """What any of them matches; the folders before a name are looked for once for all names."""
+    by_depth: dict[str, list[str]] = {"": [], _ANY_FOLDER: []}
+    for pattern in patterns:
+        expression = _translated(pattern)
+        folder = _ANY_FOLDER if expression.startswith(_ANY_FOLDER) else ""
+        by_depth[folder].append(expression.removeprefix(folder))
+    return "|".join(f"{folder}(?:{'|'.join(each)})" for folder, each in by_depth.items() if each)
+
+
+def _translated(pattern: str) -> str:
+    """Go's filepath.Match, with `**` for any number of folders; `**.x` is whatever ends in `.x`."""
+    suffix = _SUFFIX.fullmatch(pattern)
+    if suffix:
+        return ".*" + re.escape(suffix[1])
+    parts = _PART.findall(pattern)
+    return "".join(_expression(part, i == len(parts) - 1) for i, part in enumerate(parts))
+
+
+def _expression(part: str, is_last: bool) -> str:
+    if part.startswith("**"):
+        return ".*" if is_last else _ANY_FOLDER
+    if part in "*?":
+        return "[^/]*" if part == "*" else "[^/]"
+    if part.startswith("["):
+        return "[" + re.sub(r"([\[&|~])", r"\\\1", part[1:])
+    return re.escape(part[-1])
+
+
+def _invalid_pattern(line: str, file: str, number: int) -> RsctlError:
+    return RsctlError(
+        ExitCode.USAGE,
+        Finding(
+            severity="error",
+            code="dockerignore",
+            message=f"docker does not take the pattern {line.strip()!r}",
+            remedy="correct it, or put a backslash before a character that is meant literally",
+            file=file,
+            line=number,
+            column=1,
+        ),
+    )

@@ -1,0 +1,124 @@
+"""Images of the local container engine, docker's or podman's: look-up, layers, user, platform."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.commands import last_line, run_checked, run_command
+
+_ABSENT = ("no such image", "no such object", "image not known")
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One layer of an image: its size in bytes and the instruction that made it."""
+
+    size: int
+    instruction: str
+
+
+class EngineImage(msgspec.Struct, frozen=True):
+    """An image that the engine has.
+
+    `size` is in bytes, `created` a time of RFC 3339; the layers end with the newest.
+    `repo_digests` are names of the form REPOSITORY@sha256:..., there once it was pushed or pulled.
+    """
+
+    id: str
+    size: int
+    created: str
+    layers: list[Layer]
+    repo_digests: list[str]
+
+
+class BaseImage(msgspec.Struct, frozen=True):
+    """What a build needs to know of its base image; `user` is empty if it names none."""
+
+    user: str
+    platform: str
+
+
+class _Config(msgspec.Struct):
+    User: Optional[str] = None
+
+
+class _Inspected(msgspec.Struct):
+    """The part of `image inspect` that docker and podman share."""
+
+    Id: str
+    Created: str
+    Size: int
+    Os: str
+    Architecture: str
+    RepoDigests: Optional[list[str]] = None
+    Config: Optional[_Config] = None
+
+
+def find_image(program: str, reference: str) -> EngineImage | None:
+    """An image of the engine, or None if it has none of this name. Raises RsctlError."""
+    found = _inspect(program, reference)
+    if found is None:
+        return None
+    layers = list(_layers(program, found.Id))
+    digests = found.RepoDigests or []
+    return EngineImage(found.Id, found.Size, found.Created, layers[::-1], sorted(digests))
+
+
+def find_base(program: str, reference: str) -> BaseImage | None:
+    """User and platform of an image, or None if the engine has none of this name.
+
+    Raises RsctlError.
+    """
+    found = _inspect(program, reference)
+    if found is None:
+        return None
+    user = (found.Config.User if found.Config else None) or ""
+    return BaseImage(user, f"{found.Os}/{found.Architecture}")
+
+
+def _inspect(program: str, reference: str) -> _Inspected | None:
+    argv = [program, "image", "inspect", reference]
+    done = run_command(argv)
+    if done.returncode == 0:
+        found: list[_Inspected] = _decoded(argv, done.stdout, list[_Inspected])
+        return found[0] if found else None
+    if any(text in done.stderr.lower() for text in _ABSENT):
+        return None
+    raise _engine_error(argv, last_line(done))
+
+
+def _layers(program: str, image: str) -> Iterator[Layer]:
+    """The layers of an image, the newest first."""
+    argv = [program, "history", "--human=false", "--no-trunc", "--format"]
+    if program == "podman":
+        argv += ["json", image]
+        for record in _decoded(argv, run_checked(argv), list[dict[str, Any]]):
+            yield _layer(argv, record.get("size"), record.get("CreatedBy"))
+    else:
+        argv += ["{{json .}}", image]
+        for line in run_checked(argv).splitlines():
+            record = _decoded(argv, line, dict[str, Any])
+            yield _layer(argv, record.get("Size"), record.get("CreatedBy"))
+
+
+def _layer(argv: list[str], size: object, instruction: object) -> Layer:
+    try:
+        return Layer(int(str(size)), str(instruction or ""))
+    except ValueError:
+        raise _engine_error(argv, f"{size!r} is no size") from None
+
+
+def _decoded(argv: list[str], text: str, form: Any) -> Any:
+    try:
+        return msgspec.json.decode(text, type=form)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise _engine_error(argv, str(problem)) from None
+
+
+def _engine_error(argv: list[str], why: str) -> RsctlError:
+    message = f"{' '.join(argv[:3])}: {why}"
+    remedy = f"see that `{argv[0]} info` answers you"
+    return RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))

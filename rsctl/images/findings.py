@@ -1,0 +1,138 @@
+"""Findings about an image before it is built: its transport, what is left out, large files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
+from rsctl.images.context import Entry, LeftOut
+from rsctl.images.gitignore import NAMED
+from rsctl.images.recipe import Recipe, make_recipe
+from rsctl.images.runtime_files import has_compiled_core
+from rsctl.images.transport import choose_transport
+from rsctl.job.job import Job
+from rsctl.stream.formatting import format_bytes
+
+_SHOWN = 5
+_OWN = ("runtime/", "requirements/")  # what rsctl adds to the source
+_LARGE_BYTES = 100_000_000
+_TOO_LARGE_BYTES = 1_000_000_000
+_OWN_FILE = "to choose otherwise, write a .dockerignore: .gitignore then does not count"
+_RETURN = "to have it there after all, write !PATH into .dockerignore"
+
+
+def image_findings(job: Job, target: str) -> list[Finding]:
+    """Whether there is an image to build or to use, and how its transport is chosen."""
+    if job.image.uri:
+        return []
+    if not job.image.is_built:
+        remedy = "give image.base or image.dockerfile to build on, or image.uri to use as it is"
+        return [error("image", f"target {target} needs an image", remedy, "image")]
+    return choose_transport(job, target).findings
+
+
+def recipe_of(job: Job, target: str) -> tuple[Recipe, list[Finding]]:
+    """The recipe, and what was left out of the source. Raises RsctlError."""
+    try:
+        recipe = make_recipe(job, target)
+    except OSError as problem:
+        message = f"cannot read {problem.filename}: {problem.strerror}"
+        is_dockerfile = str(problem.filename) == job.image.dockerfile
+        path = "image.dockerfile" if is_dockerfile else "image.source"
+        raise RsctlError(ExitCode.USAGE, error("file", message, None, path)) from None
+    context = recipe.context
+    large = large_file_notes(context.entries, "the image")
+    notes = [*left_out_notes(context.left_out, "the image"), *large]
+    return recipe, [*notes, *_dockerfile_notes(recipe, job), *_core_notes(recipe)]
+
+
+def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
+    """What the user's Dockerfile does not find, where its context is not the source itself."""
+    base = recipe.dockerfile_base
+    if base and (
+        base.folder != job.image.source or base.context.left_out != recipe.context.left_out
+    ):
+        where = "the context of image.dockerfile"
+        yield from left_out_notes(base.context.left_out, where, key="image.dockerfile")
+
+
+def _core_notes(recipe: Recipe) -> Iterator[Finding]:
+    """An image with the transport `rsctl` is another one where there is no compiler."""
+    if recipe.transport == "rsctl" and recipe.contents.is_launched and not has_compiled_core():
+        message = "the transport goes into the image without its compiled core, so the image's tag "
+        message += "is not that of machines which have it, and reducing takes more CPU time"
+        remedy = "install a C++ compiler, then rsctl again"
+        yield note("core", message, remedy, "image.transport")
+
+
+def left_out_notes(
+    left_out: list[LeftOut], destination: str, remedy: str = _RETURN, key: str = "image.source"
+) -> Iterator[Finding]:
+    """What of the source is not copied to a destination, one note a reason."""
+    by_reason: dict[str, list[str]] = {}
+    for path, reason in left_out:
+        by_reason.setdefault(reason, []).append(path)
+    for reason, paths in by_reason.items():
+        more = f" and {len(paths) - _SHOWN} more" if paths[_SHOWN:] else ""
+        yield note(
+            "left-out",
+            f"not in {destination}: {', '.join(paths[:_SHOWN])}{more} ({reason})",
+            _OWN_FILE if reason == NAMED else remedy,
+            key,
+        )
+
+
+def large_file_notes(
+    entries: Iterable[Entry], destination: str, key: str = "image.source"
+) -> Iterator[Finding]:
+    """The source's files of 100 MB and more: each build copies them, and each node pulls them.
+
+    From a gigabyte in all on it is a warning, which also names folders of many small files.
+    """
+    sizes = {
+        entry.name.removeprefix("source/"): _size(entry)
+        for entry in entries
+        if entry.path and not entry.name.startswith(_OWN)
+    }
+    large = sorted(
+        (n for n, size in sizes.items() if size >= _LARGE_BYTES), key=lambda n: -sizes[n]
+    )
+    if (total := sum(sizes.values())) >= _TOO_LARGE_BYTES:
+        yield _too_large(total, sizes, destination, key)
+        return
+    if not large:
+        return
+    shown = ", ".join(f"{name} ({sizes[name] / 1e6:.0f} MB)" for name in large[:_SHOWN])
+    more = f" and {len(large) - _SHOWN} more" if large[_SHOWN:] else ""
+    yield note(
+        "large-files",
+        f"large files are copied into {destination}: {shown}{more}",
+        "name them in .dockerignore and give data as inputs, unless the script needs them there",
+        key,
+    )
+
+
+def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) -> Finding:
+    """The warning for a source of gigabytes, with what it has at its top, the largest first."""
+    tops: dict[str, int] = {}
+    for name, size in sizes.items():
+        top, separator, _ = name.partition("/")
+        tops[top + separator] = tops.get(top + separator, 0) + size
+    largest = sorted(tops, key=lambda top: -tops[top])[:_SHOWN]
+    largest = [top for top in largest if tops[top] * 100 >= total]
+    shown = ", ".join(f"{top} ({format_bytes(tops[top])})" for top in largest)
+    return warning(
+        "large-source",
+        f"{format_bytes(total)} in {len(sizes)} files are copied into {destination}: {shown}",
+        "name in .dockerignore what the script does not need, and give data as inputs: each build "
+        "sends all of it, and each node pulls it",
+        key,
+    )
+
+
+def _size(entry: Entry) -> int:
+    try:
+        return os.stat(entry.path).st_size if entry.path else 0
+    except OSError:
+        return 0  # reading it fails with a finding

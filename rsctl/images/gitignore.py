@@ -1,0 +1,246 @@
+"""`.gitignore` as git reads it, for source folders without a `.dockerignore`.
+
+Rules by https://git-scm.com/docs/gitignore: the last pattern that matches decides, files in deeper
+folders come after those above, and what lies in an excluded folder cannot be included again. Files
+that git tracks are never ignored. Patterns of one machine alone (`core.excludesFile`,
+`.git/info/exclude`) do not count, or an image would depend on who builds it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from rsctl.images.git_index import tracked_files
+
+NAMED = "named in .gitignore"
+"""Why a file is left out."""
+
+_FILE = ".gitignore"
+_LARGEST = 1 << 20
+_CLASSES = {
+    b"alnum": rb"0-9A-Za-z",
+    b"alpha": rb"A-Za-z",
+    b"blank": rb" \t",
+    b"cntrl": rb"\x00-\x1f\x7f",
+    b"digit": rb"0-9",
+    b"graph": rb"!-~",
+    b"lower": rb"a-z",
+    b"print": rb" -~",
+    b"punct": rb"!-/:-@\[-`{-~",
+    b"space": rb" \t\n\r\x0b\x0c",
+    b"upper": rb"A-Z",
+    b"xdigit": rb"0-9A-Fa-f",
+}
+
+
+class _Rule(NamedTuple):
+    """One pattern: what matches it, of names or of paths below its file's folder."""
+
+    pattern: re.Pattern[bytes]
+    is_excluded: bool
+    folders_only: bool
+    by_path: bool
+
+
+class Gitignore:
+    """Which files of a source folder git ignores; asked for folders before what is in them."""
+
+    def __init__(self, source: Path) -> None:
+        self._source = source
+        self._top, self._prefix = work_tree_of(source)
+        self._begins = ""  # the folder whose rules are the first that count
+        self._rules: dict[str, list[_Rule]] = {}
+        self._ignored: set[str] = set()
+        tracked = tracked_files(self._top) if self._top is not None else frozenset()
+        start = f"{self._prefix}/" if self._prefix else ""
+        self._tracked = {path for path in tracked if path.startswith(start)}
+        self._tracked |= {each for path in self._tracked for each in _parents(path)}
+        above = [self._prefix, *_parents(self._prefix)[:-1]] if self._prefix else []
+        if any(self._is_matched(folder, True) for folder in above):
+            self._begins = self._prefix  # the source itself is ignored, and is wanted all the same
+
+    def exclusion(self, path: str, is_folder: bool) -> str | None:
+        """Why a path, relative to the source and with `/`, is excluded; None if it is not."""
+        whole = f"{self._prefix}/{path}" if self._prefix else path
+        parent = whole.rpartition("/")[0]
+        if parent not in self._ignored and not self._is_matched(whole, is_folder):
+            return None
+        if is_folder:
+            self._ignored.add(whole)
+        return None if whole in self._tracked else NAMED
+
+    def _is_matched(self, whole: str, is_folder: bool) -> bool:
+        """Whether the patterns exclude a path of the work tree, whatever its folders are."""
+        name = os.fsencode(whole.rpartition("/")[2])
+        for folder in _parents(whole):
+            if len(folder) < len(self._begins):
+                break
+            below = os.fsencode(whole[len(folder) + 1 :] if folder else whole)
+            for rule in reversed(self._rules_of(folder)):
+                if rule.folders_only and not is_folder:
+                    continue
+                if rule.pattern.fullmatch(below if rule.by_path else name):
+                    return rule.is_excluded
+        return False
+
+    def _rules_of(self, folder: str) -> list[_Rule]:
+        if folder not in self._rules:
+            top = self._top or self._source
+            self._rules[folder] = _rules(_text(top / folder / _FILE))
+        return self._rules[folder]
+
+
+def _parents(path: str) -> list[str]:
+    """The folders above a path, the nearest first; the last one is the work tree itself."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)] + [""]
+
+
+def work_tree_of(source: Path) -> tuple[Path | None, str]:
+    """The work tree that a folder belongs to, None without one, and the folder's path in it."""
+    whole = Path(os.path.realpath(source))
+    for folder in (whole, *whole.parents):
+        if os.path.lexists(folder / ".git"):
+            relative = whole.relative_to(folder).as_posix()
+            return folder, "" if relative == "." else relative
+    return None, ""
+
+
+def _text(path: Path) -> bytes:
+    """A file's content; nothing for a link, which git does not follow, or what is not a file."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return b""
+        return opened.read(_LARGEST)
+
+
+def _rules(text: bytes) -> list[_Rule]:
+    rules = []
+    for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+        rule = None if line.startswith(b"#") else _rule(_trimmed(line.removesuffix(b"\r")))
+        if rule is not None:
+            rules.append(rule)
+    return rules
+
+
+def _trimmed(line: bytes) -> bytes:
+    """Without the spaces at the end, but for one after a backslash."""
+    end = 0
+    while end < len(line):
+        if line[end : end + 1] == b"\\":
+            end += 2
+            continue
+        rest = line[end:]
+        if not rest.strip(b" "):
+            return line[:end]
+        end += 1
+    return line
+
+
+def _rule(line: bytes) -> _Rule | None:
+    is_excluded = not line.startswith(b"!")
+    pattern = line if is_excluded else line[1:]
+    folders_only = pattern.endswith(b"/")
+    pattern = pattern.removesuffix(b"/")
+    by_path = b"/" in pattern
+    pattern = pattern.removeprefix(b"/")
+    if not pattern:
+        return None
+    expression = _translated(pattern, by_path)
+    if expression is None:
+        return None
+    return _Rule(re.compile(expression, re.DOTALL), is_excluded, folders_only, by_path)
+
+
+def _translated(pattern: bytes, by_path: bool) -> bytes | None:
+    """What git's wildmatch matches, as an expression; None for what never matches."""
+    out, at = b"", 0
+    while at < len(pattern):
+        char = pattern[at : at + 1]
+        if char == b"*":
+            end = at
+            while pattern[end : end + 1] == b"*":
+                end += 1
+            at_start = at == 0 or pattern[at - 1 : at] == b"/"
+            at_end = end == len(pattern) or pattern[end : end + 1] == b"/"
+            if not by_path:
+                out += b".*"
+            elif end - at == 1 or not (at_start and at_end):
+                out += b"[^/]*"
+            elif end == len(pattern):
+                out += b".*" if at == 0 else b".+"
+            else:
+                out += b"(?:.*/)?"
+                end += 1
+            at = end
+        elif char == b"?":
+            out, at = out + (b"[^/]" if by_path else b"."), at + 1
+        elif char == b"[":
+            found = _bracket(pattern, at)
+            if found is None:
+                return None
+            expression, at = found
+            out += (b"(?!/)" if by_path else b"") + expression
+        else:
+            if char == b"\\":
+                at += 1
+                char = pattern[at : at + 1]
+                if not char:
+                    return None
+            out, at = out + re.escape(char), at + 1
+    return out
+
+
+def _bracket(pattern: bytes, start: int) -> tuple[bytes, int] | None:
+    """The expression for `[...]` and what follows it; None if it has no end."""
+    at, chars = start + 1, b""
+    negated = pattern[at : at + 1] in (b"!", b"^")
+    at += negated
+    first, low = True, b""
+    while True:
+        char = pattern[at : at + 1]
+        if not char:
+            return None
+        if char == b"]" and not first:
+            break
+        first = False
+        if char == b"[" and pattern[at + 1 : at + 2] == b":":
+            end = pattern.find(b":]", at + 2)
+            if end < 0 or pattern[at + 2 : end] not in _CLASSES:
+                return None
+            chars, at, low = chars + _CLASSES[pattern[at + 2 : end]], end + 2, b""
+            continue
+        follows = pattern[at + 1 : at + 2]
+        if char == b"-" and low and follows and follows != b"]":
+            at += 1
+            char = pattern[at : at + 1]
+            if char == b"\\":
+                at += 1
+                char = pattern[at : at + 1]
+            if not char:
+                return None
+            if low <= char:
+                chars += b"%s-%s" % (_hex(low), _hex(char))
+            at, low = at + 1, b""
+            continue
+        if char == b"\\":
+            at += 1
+            char = pattern[at : at + 1]
+            if not char:
+                return None
+        chars, at, low = chars + _hex(char), at + 1, char
+    if not chars:
+        return (b"." if negated else b"(?!)"), at + 1
+    return b"[" + (b"^" if negated else b"") + chars + b"]", at + 1
+
+
+def _hex(char: bytes) -> bytes:
+    return b"\\x%02x" % char[0]

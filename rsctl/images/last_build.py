@@ -1,0 +1,75 @@
+"""The last build of each job's image, saved so that the next one can show what has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from rsctl.images.recipe import Recipe
+from rsctl.runs.home import home, private_folder
+
+
+class ImageChange(msgspec.Struct, frozen=True):
+    """One file of the context, or the Dockerfile or platform, that is not as in the last build."""
+
+    path: str
+    change: Literal["added", "removed", "changed"]
+
+
+class _SavedBuild(msgspec.Struct):
+    reference: str
+    hashes: dict[str, str]
+
+
+def changes_since_last_build(recipe: Recipe) -> list[ImageChange] | None:
+    """What differs from the last build of this name here; None if there was none."""
+    last = _read(_path(recipe))
+    if last is None:
+        return None
+    now = _hashes(recipe)
+    names = sorted(now.keys() | last.hashes.keys())
+    return [
+        ImageChange(name, _change(last.hashes.get(name), now.get(name)))
+        for name in names
+        if last.hashes.get(name) != now.get(name)
+    ]
+
+
+def save_build(recipe: Recipe) -> None:
+    """Save a build that has succeeded. Raises OSError."""
+    path = _path(recipe)
+    private_folder(path.parent)
+    draft = path.with_suffix(".draft")
+    draft.write_bytes(msgspec.json.encode(_SavedBuild(recipe.reference, _hashes(recipe))))
+    draft.replace(path)
+
+
+def _change(before: str | None, after: str | None) -> Literal["added", "removed", "changed"]:
+    if before is None:
+        return "added"
+    return "removed" if after is None else "changed"
+
+
+def _hashes(recipe: Recipe) -> dict[str, str]:
+    """Names that cannot be written as text are escaped, as they are shown."""
+    dockerfile = f"{recipe.platform}\n{recipe.dockerfile(cache_mounts=True)}"
+    hashes = {"Dockerfile": hashlib.sha256(dockerfile.encode()).hexdigest()}
+    for name, hashed in recipe.context.hashes.items():
+        shown = name.encode(errors="backslashreplace").decode()
+        hashes[shown] = hashed.encode(errors="backslashreplace").decode()
+    return hashes
+
+
+def _path(recipe: Recipe) -> Path:
+    return home() / "images" / f"{recipe.name}.json"
+
+
+def _read(path: Path) -> _SavedBuild | None:
+    """The record; None if there is none, or none that can be read."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_SavedBuild)
+    except (OSError, msgspec.DecodeError, ValueError):
+        return None

@@ -1,0 +1,193 @@
+"""Local source beside `image.uri`: packed with rsctl's runtime, unpacked where the job runs.
+
+An image that is used as it is has nothing of ours, so the request brings it along: one tar, in a
+folder of the staging bucket that is named by the hash of its content. The container begins with
+`python3 -c LOADER FILE HASH`, and goes on as `rsctl-launch` does, with the same arguments. What is
+not under that hash is a few words of Python in the request itself: whoever can write to the bucket
+can make the job fail, and no more. Pure but for reading the files.
+
+    boot.py    what the loader runs: `package_boot`
+    runtime/   rsctl's runtime and transport, without the compiled core
+    source/    `image.source`
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error, note, warning
+from rsctl.images.context import Context, Entry, LeftOut, source_entries
+from rsctl.images.findings import large_file_notes, left_out_notes
+from rsctl.images.requirements import MAIN
+from rsctl.images.runtime_files import runtime_entries
+from rsctl.job.job import Job
+from rsctl.target_info import target_info
+
+FILE = "package.tar.gz"
+"""What a package is called in its folder."""
+
+LOADER = ";".join(
+    (
+        "import gzip,hashlib,sys",
+        'sys.excepthook=lambda t,e,_:print("rsctl cannot start the source:",e)',
+        "p,d=sys.argv[1:3]",
+        "b=gzip.open(p).read()",
+        'hashlib.sha256(b).hexdigest()==d or sys.exit(p+" is not what was submitted")',
+        r'exec(b[512:b.index(b"\0",512)])',  # a tar's first file follows a header of 512 bytes
+        "start(b)",
+    )
+)
+"""Checks a package and runs its first file. One line of at most 256 characters, as SageMaker wants
+each word of a command to be."""
+
+_BOOT = Path(__file__).with_name("package_boot.py")
+_SOURCE = "source/"
+_LINK = "a link that leads out of the folder"
+_STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
+
+
+class Package(NamedTuple):
+    """Files for an image that has nothing of ours; `digest` is the SHA-256 of their tar, in hex.
+
+    `key` is that of the spec which names them, `time` that of all of them, in seconds since 1970.
+    """
+
+    context: Context
+    digest: str
+    key: str = "image.source"
+    time: int = 0
+
+    @property
+    def folder(self) -> str:
+        """Where it is below the staging folder: by itself, with a `/` at its end."""
+        return f"packages/{self.digest}/"
+
+    def command(self, path: str) -> list[str]:
+        """How a container begins that finds the package at a path."""
+        return ["python3", "-c", LOADER, path, self.digest]
+
+    def write(self, out: IO[bytes]) -> str:
+        """Write the file, and return the digest of what was written. Raises OSError.
+
+        That is another digest if the files have changed meanwhile.
+        """
+        with gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed:
+            return write_tar(self.context, packed, self.time)
+
+
+def is_packaged(job: Job) -> bool:
+    """Whether a job has source for an image that is used as it is."""
+    return bool(job.image.uri and job.image.source) and job.run.is_launched
+
+
+def make_package(job: Job) -> Package:
+    """The package of a job that has one. Raises RsctlError if a file of it cannot be read."""
+    try:
+        folder = str(job.image.source)
+        source, left_out = source_entries(Path(folder), _SOURCE)
+        entries = [Entry("boot.py", content=_BOOT.read_bytes())]
+        # What a compiler made is not the same everywhere, and may not fit the image.
+        entries += runtime_entries("runtime/", has_core=False)
+        inside, lost = without_lost_links(source, folder, _SOURCE)
+        context = Context(entries + inside, left_out + lost)
+        return Package(context, write_tar(context))
+    except OSError as problem:
+        message = f"cannot read {problem.filename}: {problem.strerror}"
+        raise RsctlError(ExitCode.USAGE, error("file", message, None, "image.source")) from None
+
+
+def package_findings(job: Job, target: str) -> Iterator[Finding]:
+    """What a target needs to bring a package to its containers; nothing for jobs without one."""
+    if not is_packaged(job):
+        return
+    message = "the image is used as it is: it must have Python 3.10 or newer, as python3"
+    yield note("image", message, None, "image.uri")
+    yield from _requirements_findings(job, target)
+    info = target_info(target)
+    if not info.options_of(job).staging:
+        path = f"targets.{target}.staging"
+        message = "image.source reaches an image that is used as it is by way of a bucket"
+        yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
+
+
+def _requirements_findings(job: Job, target: str) -> Iterator[Finding]:
+    """A warning where the source names packages that no step installs.
+
+    Estimators and ModelTrainer install the requirements.txt beside a script at the start.
+    """
+    path = Path(str(job.image.source)) / MAIN
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    except OSError:
+        return
+    if any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
+        message = f"{MAIN} in image.source is not installed: the image is used as it is"
+        remedy = f"use image.base in place of image.uri, with image.python: {path}, or have the "
+        remedy += "packages in the image"
+        if target == "sagemaker" and (job.run.script or job.run.module):
+            remedy += "; SageMaker's own images install it with run.package in place of "
+            remedy += "image.source"
+        yield warning("image", message, remedy, "image.source")
+
+
+def package_notes(package: Package) -> Iterator[Finding]:
+    """What was left out of a package."""
+    links = [left for left in package.context.left_out if left.reason == _LINK]
+    others = [left for left in package.context.left_out if left.reason != _LINK]
+    copy_it = "copy what it leads to into the folder"
+    yield from left_out_notes(others, "the package", key=package.key)
+    yield from left_out_notes(links, "the package", copy_it, package.key)
+    yield from large_file_notes(package.context.entries, "the package", package.key)
+
+
+def digest_in(request: Any) -> str | None:
+    """The digest of the package that a request names; None if it names none."""
+    found = _STAGED.search(msgspec.json.encode(request))
+    return found[1].decode() if found else None
+
+
+def without_lost_links(
+    source: list[Entry], folder: str, prefix: str
+) -> tuple[list[Entry], list[LeftOut]]:
+    """The entries of a folder, and the links that lead to what will not be there elsewhere."""
+    lost = [entry for entry in source if _leads_out(entry, folder, prefix)]
+    inside = [entry for entry in source if entry not in lost]
+    return inside, [LeftOut(entry.name.removeprefix(prefix), _LINK) for entry in lost]
+
+
+def _leads_out(entry: Entry, folder: str, prefix: str) -> bool:
+    if entry.link is None:
+        return False
+    root = os.path.realpath(folder)
+    beside = os.path.dirname(entry.name.removeprefix(prefix))
+    target = os.path.join(root, beside, entry.link)
+    return os.path.isabs(entry.link) or not Path(os.path.realpath(target)).is_relative_to(root)
+
+
+class _Hashed(io.BytesIO):
+    """Keeps the hash of what is written, and hands it on."""
+
+    def __init__(self, onward: gzip.GzipFile | None) -> None:
+        super().__init__()
+        self.hash = hashlib.sha256()
+        self._onward = onward
+
+    def write(self, block: Any, /) -> int:
+        self.hash.update(block)
+        return self._onward.write(block) if self._onward else len(block)
+
+
+def write_tar(context: Context, out: gzip.GzipFile | None = None, time: int = 0) -> str:
+    """Write the files as a tar, or nothing; its digest. Raises OSError."""
+    hashed = _Hashed(out)
+    context.write_tar(hashed, time=time)
+    return hashed.hash.hexdigest()

@@ -1,0 +1,215 @@
+"""Parses the output of builders into events that are the same for every builder.
+
+The formats are those of `docker build` with and without BuildKit (`--progress plain`) and of
+`podman build`; samples of each are in `tests/images/progress/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import NamedTuple, Protocol
+
+from rsctl.images.events import BuildEvent, Output, Step, one_line, output_or_finding
+
+__all__ = ["CLASSIC", "PODMAN", "BuildKitProgress", "Progress", "StepwiseProgress"]
+__all__ += ["BuildEvent", "Output", "Step", "output_or_finding"]
+
+Clock = Callable[[], float]
+
+
+class Progress(Protocol):
+    """Reads what one build prints."""
+
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
+        """The events of a line without its end; None says that nothing has come for a moment."""
+        ...
+
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
+        """The events that follow from the end of the build."""
+        ...
+
+
+class StepwiseFormat(NamedTuple):
+    """How a builder that works step by step marks its steps among their output.
+
+    `step` has the groups number, total and instruction; `builder_lines` are what it prints itself.
+    """
+
+    step: re.Pattern[str]
+    cached: re.Pattern[str]
+    builder_lines: re.Pattern[str]
+
+
+CLASSIC = StepwiseFormat(
+    step=re.compile(r"Step (\d{1,6})/(\d{1,6}) : (.+)"),
+    cached=re.compile(r" ---> Using cache$"),
+    builder_lines=re.compile(
+        r" ---> (?:Running in )?[0-9a-f]{12}$"
+        r"|Removing intermediate container [0-9a-f]{12}$"
+        r"|Sending build context to Docker daemon "
+        r"|Successfully built [0-9a-f]{12}$|Successfully tagged \S+$"
+        r"|DEPRECATED: The legacy builder "  # chosen on purpose, so this is no news
+        r"| {12}(?:BuildKit is currently disabled|environment-variable)"
+    ),
+)
+PODMAN = StepwiseFormat(
+    step=re.compile(r"STEP (\d{1,6})/(\d{1,6}): (.+)"),
+    cached=re.compile(r"--> Using cache [0-9a-f]{64}$"),
+    builder_lines=re.compile(
+        r"--> [0-9a-f]{11,64}$|COMMIT \S+$|Successfully tagged \S+$|[0-9a-f]{64}$"
+    ),
+)
+
+
+class StepwiseProgress:
+    """One step after the other, their output between their headings.
+
+    What a step prints cannot be told from a heading for sure: only the next number counts as one,
+    so that a step which prints headings confuses the display of one step at most.
+    """
+
+    def __init__(self, format: StepwiseFormat, clock: Clock = monotonic) -> None:
+        self._format = format
+        self._clock = clock
+        self._step: Step | None = None
+        self._started = 0.0
+        self._is_announced = True
+        self._is_open = False
+
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
+        """See Progress."""
+        if line is None:
+            yield from self._announce()
+        elif heading := self._heading(line):
+            yield from self._close(failed=False)
+            self._step, self._started = heading, self._clock()
+            self._is_open, self._is_announced = True, False
+        elif not self._is_announced and self._format.cached.match(line):
+            self._is_open, self._is_announced = False, True
+            if self._step:
+                yield replace(self._step, cached=True, seconds=0.0)
+        else:
+            yield from self._announce()
+            if line and not self._format.builder_lines.match(line):
+                yield output_or_finding(line, self._step.number if self._step else 0)
+
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
+        """See Progress."""
+        yield from self._close(failed)
+
+    def _heading(self, line: str) -> Step | None:
+        found = self._format.step.match(line)
+        if not found:
+            return None
+        step = Step(int(found[1]), int(found[2]), one_line(found[3]))
+        before = self._step or Step(0, step.total, "")
+        is_next = (step.number, step.total) == (before.number + 1, before.total)
+        return step if is_next and step.number <= step.total else None
+
+    def _announce(self) -> Iterator[BuildEvent]:
+        if self._step and not self._is_announced:
+            self._is_announced = True
+            yield self._step
+
+    def _close(self, failed: bool) -> Iterator[BuildEvent]:
+        yield from self._announce()
+        if self._step and self._is_open:
+            self._is_open = False
+            yield replace(self._step, seconds=self._clock() - self._started, failed=failed)
+
+
+_REMARK = "#0 "
+_VERTEX = re.compile(r"#(\d{1,6}) (.*)")
+_NUMBERED = re.compile(r"\[(?:[^\]\s]+ )*(\d{1,6})/(\d{1,6})\] (.+)")
+_LOGGED = re.compile(r"\d+\.\d+(?: (.*))?$")
+_DONE = re.compile(r"DONE (\d+(?:\.\d+)?)s$")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}$")
+
+
+@dataclass
+class _Vertex:
+    step: Step
+    name: str
+    started: float
+    is_announced: bool = False
+    is_ended: bool = False
+
+
+@dataclass
+class BuildKitProgress:
+    """BuildKit's: every line has the number of its vertex, what a step prints its time too.
+
+    So nothing that a step prints can pass for a heading. Steps may run side by side.
+    """
+
+    clock: Clock = monotonic
+    _vertices: dict[str, _Vertex] = field(default_factory=dict)
+    _cached: list[Step] = field(default_factory=list)
+    _has_failed: bool = False
+
+    def read(self, line: str | None) -> Iterator[BuildEvent]:
+        """See Progress."""
+        if line is None:
+            yield from self._announce()
+        elif line.startswith(_REMARK):
+            yield Output(line[len(_REMARK) :])
+        elif found := _VERTEX.match(line):
+            vertex = self._vertices.get(found[1])
+            if vertex is None:
+                self._vertices[found[1]] = self._make_vertex(found[2])
+            elif found[2] not in (vertex.name, "...") and not _DIGEST.match(found[2]):
+                yield from self._vertex_events(vertex, found[2])
+        elif line and not self._has_failed:  # after a failure everything is printed once more
+            yield from self._announce()
+            yield Output(line)
+
+    def end(self, failed: bool) -> Iterator[BuildEvent]:
+        """See Progress."""
+        yield from self._announce()
+        for vertex in self._vertices.values():
+            if not vertex.is_ended and vertex.step.number:
+                yield self._ended(vertex, failed=failed)
+
+    def _make_vertex(self, name: str) -> _Vertex:
+        found = _NUMBERED.match(name)
+        step = Step(int(found[1]), int(found[2]), found[3]) if found else Step(0, 0, name)
+        step = replace(step, instruction=one_line(step.instruction))
+        return _Vertex(step, name, self.clock())
+
+    def _vertex_events(self, vertex: _Vertex, text: str) -> Iterator[BuildEvent]:
+        if text == "CACHED" and not vertex.is_ended and not vertex.is_announced:
+            vertex.is_ended = vertex.is_announced = True
+            if vertex.step.number:
+                self._cached.append(replace(vertex.step, cached=True, seconds=0.0))
+            return
+        yield from self._announce()
+        done = _DONE.match(text)
+        if logged := _LOGGED.match(text):
+            if logged[1]:
+                yield output_or_finding(logged[1], vertex.step.number)
+        elif text.startswith("ERROR: "):
+            self._has_failed = True
+            yield Output(text[len("ERROR: ") :], vertex.step.number)
+            yield self._ended(vertex, failed=True)
+        elif done or text in ("CANCELED", "CACHED"):
+            if not vertex.is_ended:
+                yield self._ended(vertex, seconds=float(done[1]) if done else None)
+        else:
+            yield Output(text, vertex.step.number)
+
+    def _announce(self) -> Iterator[BuildEvent]:
+        """Steps of the cache come at once and in no order; those that work have started."""
+        yield from sorted(self._cached, key=lambda step: step.number)
+        self._cached.clear()
+        for vertex in self._vertices.values():
+            if not vertex.is_announced:
+                vertex.is_announced = True
+                yield vertex.step
+
+    def _ended(self, vertex: _Vertex, seconds: float | None = None, failed: bool = False) -> Step:
+        vertex.is_ended = True
+        took = self.clock() - vertex.started if seconds is None else seconds
+        return replace(vertex.step, seconds=took, failed=failed)

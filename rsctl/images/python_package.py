@@ -1,0 +1,90 @@
+"""`run.package`: a Python package for a vendor's prebuilt container, in the staging bucket.
+
+What pip installs is the folder itself, packed: it builds the same from a folder as from a source
+distribution, and so nothing of the package runs on this machine, and the name in the bucket is the
+hash of just the files that are there. The files lie at the archive's root, as SageMaker's contract
+has them. Pure but for reading the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rsctl.clients.staging import parse_staging
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.images.context import Context, source_entries
+from rsctl.images.package import FILE, Package, package_notes, without_lost_links, write_tar
+from rsctl.job.job import Job
+from rsctl.target_info import target_info
+
+PATH = "run.package"
+
+_TIME = 1_580_601_600
+"""2020-02-02, which build backends have for reproducible archives too; in a wheel, which is a ZIP
+file, no file can be from before 1980."""
+
+_VERSION_FROM_GIT = re.compile(r"setuptools[-_]scm|hatch-vcs|versioningit|dunamai|pbr\b|versioneer")
+
+
+def is_local(job: Job) -> bool:
+    """Whether a job has a package that is to be packed and uploaded."""
+    return job.run.package is not None and job.run.package.scheme == "file"
+
+
+def make_python_package(job: Job) -> Package | None:
+    """The package of a job that is a folder here. Raises RsctlError if a file cannot be read."""
+    if not is_local(job):
+        return None
+    folder = str(job.run.package)
+    try:
+        source, left_out = source_entries(Path(folder), "")
+        inside, lost = without_lost_links([each for each in source if each.name], folder, "")
+        context = Context(inside, left_out + lost)
+        return Package(context, write_tar(context, time=_TIME), PATH, _TIME)
+    except OSError as problem:
+        message = f"cannot read {problem.filename}: {problem.strerror}"
+        raise RsctlError(ExitCode.USAGE, error("file", message, None, PATH)) from None
+
+
+def python_package_uri(job: Job, target: str, package: Package | None) -> str:
+    """Where the container gets the package of a job; empty for a job without one."""
+    if package is None:
+        return str(job.run.package or "")
+    info = target_info(target)
+    staging = parse_staging(info.options_of(job).staging or "")
+    folder = f"{staging.folder}{package.folder}"
+    return f"{info.staging_scheme}://{staging.bucket}/{folder}{FILE}"
+
+
+def python_package_findings(job: Job, target: str) -> Iterator[Finding]:
+    """What a target needs to bring a package to its containers; nothing for jobs without one."""
+    package, info = job.run.package, target_info(target)
+    if package is None:
+        return
+    if package.scheme not in ("file", info.staging_scheme):
+        message = f"target {target} cannot reach {package}; it takes {info.staging_scheme}://"
+        remedy = f"for this target: --set {PATH}={info.staging_scheme}://BUCKET/PATH.tar.gz"
+        yield error("unsupported", message, remedy, PATH)
+    elif package.scheme == "file" and not info.options_of(job).staging:
+        path = f"targets.{target}.staging"
+        message = "run.package reaches the container by way of a bucket"
+        yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
+
+
+def python_package_notes(package: Package | None) -> Iterator[Finding]:
+    """What was left out of a package, and what it then lacks."""
+    if package is None:
+        return
+    yield from package_notes(package)
+    for entry in package.context.entries:
+        if entry.name in ("pyproject.toml", "setup.py", "setup.cfg"):
+            with entry.open() as file:
+                found = _VERSION_FROM_GIT.search(file.read(1 << 20).decode(errors="replace"))
+            if found:
+                message = f"{entry.name} takes the version from git by {found[0]}, and git's "
+                message += "folder is not in the package"
+                remedy = "write the version down, or name a source distribution in a bucket"
+                yield warning("package", message, remedy, PATH)
+                return

@@ -1,0 +1,151 @@
+"""HTTP requests to a registry, which is not trusted: bounded, without redirects or .netrc."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from rsctl.clients.private import host_of, is_loopback
+from rsctl.clients.sessions import connection_problem, http_session
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.registry.names import FIELD
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import requests
+
+LARGEST = 4 << 20
+"""The most bytes of an answer that are read: a manifest may have no more (OCI distribution)."""
+
+_TIMEOUT = (10.0, 20.0)
+_DEADLINE = 60.0
+_RETRIED = (429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class BasicAuth:
+    """A user and a password in the header; `basic` is the pair as HTTP writes it."""
+
+    basic: str = field(repr=False)
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Sign a request; this is the form that requests takes for `auth`."""
+        request.headers["Authorization"] = f"Basic {self.basic}"
+        return request
+
+
+@dataclass(frozen=True)
+class BearerAuth:
+    """A bearer token in the header."""
+
+    token: str = field(repr=False)
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Sign a request; this is the form that requests takes for `auth`."""
+        request.headers["Authorization"] = f"Bearer {self.token}"
+        return request
+
+
+def no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """No log-in at all; without this, requests would look for one in the user's .netrc."""
+    return request
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, of any status."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The body as an object, empty if it is none."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+def request(
+    method: str,
+    url: str,
+    auth: Any = no_auth,
+    headers: Mapping[str, str] | None = None,
+    data: Mapping[str, str] | None = None,
+) -> Answer:
+    """Send a request, with retries if the server is busy; the answer, up to `LARGEST` bytes.
+
+    Raises RsctlError (environment) if no answer comes, the certificate is wrong, or the answer
+    takes longer than a minute or is too large.
+    """
+    import requests
+
+    host = urlsplit(url).netloc
+    try:
+        with (
+            _session(url) as session,
+            session.request(
+                method,
+                url,
+                auth=auth,
+                headers=dict(headers or {}),
+                data=data,
+                timeout=_TIMEOUT,
+                allow_redirects=False,
+                stream=True,
+            ) as response,
+        ):
+            return Answer(response.status_code, response.headers, _read(response, host))
+    except requests.exceptions.SSLError as problem:
+        raise _certificate(host, problem) from None
+    except requests.exceptions.RequestException as problem:
+        message = f"{host} does not answer: {connection_problem(problem)}"
+        remedy = "check the network, a proxy (HTTPS_PROXY), and the host of image.repository"
+        raise _environment("registry-unreachable", message, remedy) from None
+
+
+def _session(url: str) -> requests.Session:
+    session = http_session(
+        total=3,
+        connect=1,
+        read=1,
+        other=0,
+        backoff_factor=0.3,
+        backoff_jitter=0.3,
+        status_forcelist=_RETRIED,
+        raise_on_status=False,
+        respect_retry_after_header=False,
+    )
+    # As docker does: what is on this machine is not asked for through a proxy.
+    session.trust_env = not is_loopback(host_of(url))
+    return session
+
+
+def _read(response: requests.Response, host: str) -> bytes:
+    body = b""
+    end = time.monotonic() + _DEADLINE
+    for block in response.iter_content(1 << 16):
+        body += block
+        if len(body) > LARGEST or time.monotonic() > end:
+            message = f"{host} sends an answer without end"
+            raise _environment("registry-answer", message, "check the host of image.repository")
+    return body
+
+
+def _certificate(host: str, problem: Exception) -> RsctlError:
+    message = f"the certificate of {host} is not accepted: {connection_problem(problem)}"
+    remedy = (
+        "add the authority that signed it to this machine's certificates, to docker's "
+        f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"
+    )
+    return _environment("certificate", message, remedy)
+
+
+def _environment(code: str, message: str, remedy: str) -> RsctlError:
+    return RsctlError(ExitCode.ENVIRONMENT, error(code, message, remedy, FIELD))

@@ -1,0 +1,74 @@
+"""The remote builder of a target: Cloud Build or CodeBuild, for machines without Docker.
+
+Target vertex builds with Cloud Build, target sagemaker with CodeBuild: the context goes to the
+job's own bucket, the service builds and pushes it, and its log comes back as it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.images.events import BuildEvent
+from rsctl.images.recipe import Recipe, repository_of
+from rsctl.job.job import Job
+from rsctl.target_info import import_object, target_info
+
+
+class RemoteBuilder(Protocol):
+    """A cloud service that builds images."""
+
+    def build(self, recipe: Recipe, show: Callable[[BuildEvent], None]) -> str:
+        """Build and push `recipe.reference`; the digest (`sha256:...`) of what was pushed.
+
+        `show` gets the steps and the output as they come. Raises RsctlError if it fails or is
+        refused. On KeyboardInterrupt the build that this call started is cancelled.
+        """
+
+
+def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder:
+    """The service that belongs to a target. Raises RsctlError naming every field it lacks."""
+    remote_build = target_info(target).remote_build
+    if remote_build is None:
+        message = f"target {target} has no cloud that could build its image"
+        remedy = "build with Docker or Podman: leave out --builder cloud"
+        raise RsctlError(ExitCode.USAGE, error("builder", message, remedy, "target"))
+    missing = _missing(job, target, remote_build.needs)
+    platform = job.image.platform
+    if platform and platform not in remote_build.platforms:
+        message = f"the cloud of target {target} builds for {' and '.join(remote_build.platforms)}"
+        remedy = f"build on a machine for {platform}: leave out --builder cloud"
+        missing.append(error("unsupported", message, remedy, "image.platform"))
+    if missing:
+        raise RsctlError(ExitCode.USAGE, *missing)
+    make: Callable[[Any, Endpoints], RemoteBuilder] = import_object(remote_build.builder)
+    return make(target_info(target).options_of(job), endpoints)
+
+
+_EXAMPLES = {
+    "project": "your Google Cloud project's id",
+    "region": "where it is built, such as us-central1 or us-east-1",
+    "staging": "a folder in a bucket of yours, such as gs://bucket/staging or s3://bucket/staging",
+    "build_role": "the ARN of an IAM role that CodeBuild may take",
+}
+
+
+def _missing(job: Job, target: str, needs: tuple[tuple[str, ...], ...]) -> list[Finding]:
+    options = target_info(target).options_of(job)
+    names = [either[0] for either in needs if not any(getattr(options, name) for name in either)]
+    found = [
+        error(
+            "cloud-build",
+            f"building in the cloud needs targets.{target}.{name}",
+            f"give {_EXAMPLES.get(name, name)}",
+            f"targets.{target}.{name}",
+        )
+        for name in names
+    ]
+    if not repository_of(job, target):
+        message = "building in the cloud needs image.repository, since it pushes what it builds"
+        remedy = "give the registry's path, without a tag"
+        found.append(error("cloud-build", message, remedy, "image.repository"))
+    return found

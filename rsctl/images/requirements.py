@@ -1,0 +1,98 @@
+"""`image.python` to the requirements files of a build context."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.context import Entry
+from rsctl.job.job import Image
+
+MAIN = "requirements.txt"
+"""The name of the first file in the image, whatever it is called here."""
+
+_INCLUDE = re.compile(r"^\s*(?:-r|-c|--requirement|--constraint)(?:\s*=\s*|\s+|(?=\S))(\S+)")
+_OTHER_RSCTL = re.compile(r"^\s*rsctl\s*(?:$|[\[=<>!~;@#])", re.IGNORECASE)
+_LOCAL = re.compile(r"^\s*(?:(?:-e|--editable)(?:\s*=\s*|\s+)?\S|\.{0,2}/|\.\s*(?:\[|$)|file:)")
+
+
+def requirement_entries(image: Image, prefix: str) -> list[Entry]:
+    """The files that pip reads: a list as one file, or a file with all that it includes.
+
+    Raises OSError for a file that cannot be read, RsctlError for what pip would find missing in
+    the image or would not take for a requirement.
+    """
+    if not image.python:
+        return []
+    if isinstance(image.python, list):
+        content = "".join(map(_requirement, image.python))
+        return [Entry(prefix + MAIN, content=content.encode())]
+    main = Path(str(image.python))
+    files: dict[str, bytes] = {}
+    _collect(main, MAIN, main.parent, files)
+    return [Entry(prefix + name, content=content) for name, content in sorted(files.items())]
+
+
+def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None:
+    """The file as `name`, and what it includes by their paths below `root`."""
+    content = path.read_bytes()
+    if name in files and files[name] != content:
+        raise _wrong(f"two files would be {name} in the image", "rename one of them")
+    if name in files:
+        return
+    files[name] = content
+    for line in content.decode(errors="replace").splitlines():
+        if _LOCAL.match(line):
+            raise _wrong(
+                f"{path.name} has {line.strip()!r}, which is not in the image when pip runs",
+                "leave it out: image.source is /app in the image, where the script runs",
+            )
+        _reject_other_rsctl(line)
+        for included in _includes(line):
+            _collect_included(path, included, root, files)
+
+
+def _collect_included(path: Path, included: str, root: Path, files: dict[str, bytes]) -> None:
+    found = Path(os.path.normpath(path.parent / included))
+    if not found.is_relative_to(root):
+        message = f"{path.name} includes {included!r}, which is not below its own folder"
+        raise _wrong(message, "move it there")
+    name = posixpath.join(*found.relative_to(root).parts)
+    _collect(found, name, root, files)
+
+
+def _includes(line: str) -> Iterator[str]:
+    """The file that a line includes; pip itself fetches one from the network."""
+    match = _INCLUDE.match(line)
+    if match and "://" not in match[1]:
+        yield match[1].strip("\"'")
+
+
+def _requirement(text: str) -> str:
+    """One line of a requirements file; pip would take a line break for the end of one."""
+    if len(text.splitlines()) > 1 or text.endswith("\\"):
+        message = f"expected one requirement on one line, got {text!r}"
+        raise _wrong(message, "list each by itself")
+    if text.lstrip().startswith("-"):
+        message = f"expected a requirement, got an option of pip: {text!r}"
+        raise _wrong(message, "put it into a requirements file, and give that file's name")
+    if _LOCAL.match(text):
+        message = f"{text!r} is a local path, which is not in the image when pip runs"
+        raise _wrong(message, "leave it out: image.source is /app in the image")
+    _reject_other_rsctl(text)
+    return text.strip() + "\n"
+
+
+def _reject_other_rsctl(line: str) -> None:
+    """The package called rsctl on PyPI is somebody else's, and would replace our runtime."""
+    if _OTHER_RSCTL.match(line):
+        message = f"{line.strip()!r} is another project's package, not this rsctl"
+        raise _wrong(message, "leave it out: rsctl's runtime is in every image that rsctl builds")
+
+
+def _wrong(message: str, remedy: str) -> RsctlError:
+    return RsctlError(ExitCode.USAGE, error("requirement", message, remedy, "image.python"))

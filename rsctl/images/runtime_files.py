@@ -1,0 +1,61 @@
+"""What of rsctl itself goes into an image: the runtime and the transport, as they run here.
+
+They are copied, not installed, so that an image needs no network for them and no version of its
+own. A folder of metadata beside them is how torch finds the binding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import rsctl
+from rsctl.images.context import Entry
+from rsctl.installation import DISTRIBUTION
+
+_PACKAGE = Path(rsctl.__file__).parent
+_CORE = _PACKAGE / "transport" / "librsctl_core.so"
+_FOLDER = DISTRIBUTION.replace("-", "_")
+_METADATA = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {rsctl.__version__}\n"
+_ENTRY_POINTS = "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
+
+
+def runtime_entries(prefix: str, has_core: bool = True) -> list[Entry]:
+    """The files, below a folder that is to be on Python's path.
+
+    Only the transport `rsctl` needs its compiled core, if there is one here; without it all files
+    are the same on every machine.
+    """
+    return [
+        Entry(f"{prefix}rsctl/__init__.py", path=_PACKAGE / "__init__.py"),
+        *_python(prefix, "node"),
+        *_python(prefix, "transport"),
+        *(_core(prefix) if has_core else ()),
+        *_metadata(f"{prefix}{_FOLDER}-{rsctl.__version__}.dist-info/"),
+    ]
+
+
+def has_compiled_core() -> bool:
+    """Whether the transport's core was compiled when rsctl was installed here."""
+    return _CORE.is_file()
+
+
+def _python(prefix: str, room: str) -> Iterator[Entry]:
+    for path in sorted((_PACKAGE / room).rglob("*.py")):
+        yield Entry(f"{prefix}rsctl/{path.relative_to(_PACKAGE)}", path=path)
+
+
+def _core(prefix: str) -> Iterator[Entry]:
+    """The compiled core, if there is one here; without it the transport's Python engine serves."""
+    if has_compiled_core():
+        made_from = hashlib.sha256()
+        for source in sorted((_PACKAGE / "transport" / "core").glob("*.*")):
+            made_from.update(source.name.encode() + b"\0" + source.read_bytes())
+        name = f"{prefix}rsctl/transport/{_CORE.name}"
+        yield Entry(name, path=_CORE, made_from=made_from.digest())
+
+
+def _metadata(folder: str) -> Iterator[Entry]:
+    yield Entry(f"{folder}METADATA", content=_METADATA.encode())
+    yield Entry(f"{folder}entry_points.txt", content=_ENTRY_POINTS.encode())

@@ -1,0 +1,63 @@
+"""Artifact Registry: a log-in by an access token, and whether a repository exists."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from msgspec.structs import replace
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.google import google_credentials, renew
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.registry import http
+from rsctl.images.registry.credentials import Login
+from rsctl.images.registry.names import FIELD, GoogleRepository, Repository
+from rsctl.images.registry.remedies import remedies_for
+
+USER = "oauth2accesstoken"
+"""The user's name that goes with an access token (Artifact Registry, authentication)."""
+
+
+def log_in(repository: Repository, endpoints: Endpoints) -> Login:
+    """An access token of the user's credentials. Raises RsctlError."""
+    try:
+        credentials = google_credentials(endpoints)
+        renew(credentials, endpoints)
+    except RsctlError as problem:
+        findings = [replace(finding, path=FIELD) for finding in problem.findings]
+        raise RsctlError(problem.exit_code, *findings) from None
+    return Login(repository.host, USER, str(credentials.token))
+
+
+def require_repository(repository: Repository, login: Login, endpoints: Endpoints) -> None:
+    """Raise RsctlError (refused) if Artifact Registry says that the repository is not there.
+
+    It is not created here: where it is, how long it keeps images and who pays is its owner's
+    choice. Where it may not be looked up, the push itself fails.
+    """
+    wanted = repository.google
+    if wanted is None:
+        return
+    answer = http.request("GET", _resource(wanted, endpoints), http.BearerAuth(login.secret))
+    if answer.status == 404:
+        message = f"Artifact Registry has no repository {wanted.name!r} in {_location(wanted)}"
+        finding = error("repository-missing", message, remedies_for(repository).create, FIELD)
+        raise RsctlError(ExitCode.REFUSED, finding)
+    found = answer.json().get("format") if answer.status == 200 else None
+    if found not in (None, "DOCKER"):
+        message = (
+            f"repository {wanted.name!r} in {_location(wanted)} is for {found}, not for images"
+        )
+        remedy = "name a repository of the format docker"
+        raise RsctlError(ExitCode.REFUSED, error("repository-format", message, remedy, FIELD))
+
+
+def _resource(wanted: GoogleRepository, endpoints: Endpoints) -> str:
+    names = (quote(part, safe=":") for part in (wanted.project, wanted.location, wanted.name))
+    project, location, name = names
+    path = f"v1/projects/{project}/locations/{location}/repositories/{name}"
+    return f"{endpoints.google_url('artifactregistry')}/{path}"
+
+
+def _location(wanted: GoogleRepository) -> str:
+    return f"project {wanted.project}, location {wanted.location}"

@@ -1,0 +1,259 @@
+"""Asking registries of all sorts for the digest behind a tag."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import ssl
+import threading
+from datetime import datetime, timedelta, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from rsctl.findings import RsctlError
+from rsctl.images.registry import http
+from rsctl.images.registry.challenge import authorization
+from rsctl.images.registry.credentials import Login
+from rsctl.images.registry.names import parse_repository
+from rsctl.images.registry.operations import find_pushed
+
+from .conftest import Request, StartScript, refusal
+
+DIGEST = f"sha256:{64 * 'a'}"
+FOUND = (200, {"Docker-Content-Digest": DIGEST}, b"")
+Answer = tuple[int, dict[str, str], bytes]
+
+
+def basic(user: str, secret: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()
+
+
+def test_one_head_request_is_enough(serve: StartScript) -> None:
+    script = serve(lambda request: FOUND)
+    assert find_pushed(f"{script.host}/a/b:v1", None) == DIGEST
+    (request,) = script.requests
+    assert (request.method, request.path) == ("HEAD", "/v2/a/b/manifests/v1")
+    assert "application/vnd.oci.image.index.v1+json" in request.headers["Accept"]
+    assert "Authorization" not in request.headers
+
+
+def test_a_registry_that_does_not_say_the_digest(serve: StartScript) -> None:
+    manifest = b'{"schemaVersion": 2}'
+    script = serve(lambda request: (200, {"Docker-Content-Digest": "../../x"}, manifest))
+    expected = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    assert find_pushed(f"{script.host}/a:v1", None) == expected
+
+
+def test_a_token_is_fetched_with_the_password_and_used(serve: StartScript) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, json.dumps({"access_token": "t0ken"}).encode()
+        if request.headers.get("Authorization") == "Bearer t0ken":
+            return FOUND
+        realm = f'Bearer realm="{script.url}/token?x=1",service="s v",scope="repository:a/b:pull"'
+        return 401, {"WWW-Authenticate": realm}, b""
+
+    script = serve(answer)
+    login = Login(script.host, "alice", "pa:ss")
+    assert find_pushed(f"{script.host}/a/b:v1", login) == DIGEST
+    _, token, _ = script.requests
+    assert token.headers["Authorization"] == basic("alice", "pa:ss")
+    assert parse_qs(urlsplit(token.path).query) == {
+        "x": ["1"],
+        "service": ["s v"],
+        "scope": ["repository:a/b:pull,push"],
+    }
+
+
+def test_a_stored_refresh_token_is_exchanged(serve: StartScript, bare_home: Path) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path == "/token":
+            return 200, {}, json.dumps({"access_token": "t0ken"}).encode()
+        if request.headers.get("Authorization") == "Bearer t0ken":
+            return FOUND
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token",service="s"'}, b""
+
+    script = serve(answer)
+    (bare_home / ".docker").mkdir()
+    config = {"auths": {script.host: {"identitytoken": "refresh-me"}}}
+    (bare_home / ".docker" / "config.json").write_text(json.dumps(config))
+    assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
+    exchange = script.requests[1]
+    assert exchange.method == "POST"
+    assert parse_qs(exchange.body.decode()) == {
+        "grant_type": ["refresh_token"],
+        "refresh_token": ["refresh-me"],
+        "client_id": ["rsctl"],
+        "scope": ["repository:a:pull,push"],
+        "service": ["s"],
+    }
+
+
+def test_a_right_that_is_missing(serve: StartScript) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, b'{"token": "for nothing"}'
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"'}, b""
+
+    script = serve(answer)
+    with pytest.raises(RsctlError) as denied:
+        find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "x"))
+    assert refusal(denied.value) == (
+        *("REFUSED", "denied"),
+        f"{script.host} does not let us read a",
+        f"ask for the right to pull from {script.host}/a: rsctl looks there for an image that "
+        "need not be built again",
+    )
+
+
+def test_a_log_in_server_that_refuses(serve: StartScript) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 403, {}, b""
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"'}, b""
+
+    script = serve(answer)
+    with pytest.raises(RsctlError) as denied:
+        find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "x"))
+    assert refusal(denied.value)[:3] == (
+        *("REFUSED", "denied"),
+        f"{script.host} gives the log-in of 'alice' no access to a",
+    )
+    with pytest.raises(RsctlError) as anonymous:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(anonymous.value)[:2] == ("ENVIRONMENT", "login-missing")
+
+
+@pytest.mark.parametrize(
+    ("host", "realm"),
+    [
+        ("registry.example", "http://registry.example/token"),
+        ("registry.example", "http://127.0.0.1/token"),
+        ("127.0.0.1:5000", "http://evil.example/token"),
+        ("127.0.0.1:5000", "http://127.0.0.1@evil.example/token"),
+        ("127.0.0.1:5000", "http://127.0.0.1.evil.example/token"),
+        ("registry.example", "https://registry.example@evil.example/token"),
+        ("registry.example", "file:///etc/passwd"),
+        ("registry.example", "https:///token"),
+        ("registry.example", "http://[broken/token"),
+        ("registry.example", ""),
+    ],
+)
+def test_a_password_goes_to_no_server_without_tls(host: str, realm: str) -> None:
+    place = parse_repository(f"{host}/a")
+    with pytest.raises(RsctlError) as refused:
+        authorization(place, f'Bearer realm="{realm}"', Login(host, "alice", "secret"))
+    assert refusal(refused.value)[:3] == (
+        *("REFUSED", "registry-token"),
+        f"{host} asks for a log-in at {realm!r}, which is not private",
+    )
+
+
+def test_no_redirect_is_followed(serve: StartScript) -> None:
+    elsewhere = serve(lambda request: FOUND)
+    script = serve(lambda request: (307, {"Location": f"{elsewhere.url}/v2/"}, b""))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(refused.value)[:3] == (
+        *("ENVIRONMENT", "registry-answer"),
+        f"{script.host} answers with HTTP status 307 to a question about a",
+    )
+    assert elsewhere.requests == []
+
+
+def test_the_netrc_and_proxies_are_not_used_on_this_machine(
+    serve: StartScript, bare_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bare_home / ".netrc").write_text("machine 127.0.0.1 login netrc password netrc\n")
+    proxy = serve(lambda request: (500, {}, b""))
+    monkeypatch.setenv("http_proxy", proxy.url)
+    script = serve(lambda request: FOUND)
+    assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
+    assert "Authorization" not in script.requests[0].headers
+    assert proxy.requests == []
+
+
+def test_a_busy_registry_is_asked_again(serve: StartScript) -> None:
+    answers: list[Answer] = [(503, {}, b""), (429, {"Retry-After": "86400"}, b"")]
+    script = serve(lambda request: answers.pop() if answers else FOUND)
+    assert find_pushed(f"{script.host}/a:v1", None) == DIGEST
+    assert len(script.requests) == 3
+
+
+def test_a_broken_registry_is_said(serve: StartScript) -> None:
+    script = serve(lambda request: (500, {}, b""))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(refused.value)[:3] == (
+        *("ENVIRONMENT", "registry-answer"),
+        f"{script.host} answers with HTTP status 500 to a question about a",
+    )
+
+
+def test_an_answer_without_end(serve: StartScript, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LARGEST", 1000)
+    script = serve(lambda request: (200, {}, bytes(200_000)))
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", None)
+    assert refusal(refused.value)[:3] == (
+        *("ENVIRONMENT", "registry-answer"),
+        f"{script.host} sends an answer without end",
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"token": 7}', b'{"token": "a\\nb: c"}'])
+def test_a_log_in_server_that_talks_nonsense(serve: StartScript, body: bytes) -> None:
+    def answer(request: Request) -> Answer:
+        if request.path.startswith("/token"):
+            return 200, {}, body
+        return 401, {"WWW-Authenticate": f'Bearer realm="{script.url}/token"'}, b""
+
+    script = serve(answer)
+    with pytest.raises(RsctlError) as refused:
+        find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "x"))
+    assert refusal(refused.value)[:2] == ("ENVIRONMENT", "registry-answer")
+
+
+def test_a_certificate_that_nobody_knows(tmp_path: Path) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = _own_certificate(tmp_path).wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    with server, pytest.raises(RsctlError) as refused:
+        http.request("GET", f"https://localhost:{server.server_port}/v2/")
+    server.shutdown()
+    exit_code, code, message, remedy = refusal(refused.value)
+    assert (exit_code, code) == ("ENVIRONMENT", "certificate")
+    assert message.startswith(f"the certificate of localhost:{server.server_port} is not accepted")
+    assert f"/etc/docker/certs.d/localhost:{server.server_port}/ca.crt" in remedy
+
+
+def _own_certificate(folder: Path) -> ssl.SSLContext:
+    """A server's TLS with a certificate that it has signed itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(timezone.utc)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "server.pem"
+    pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context

@@ -1,0 +1,117 @@
+"""What docker, podman and the registries say of a failed push, and what the user is problem."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.findings import ExitCode, error
+from rsctl.images.build_errors import explain_failure
+from rsctl.images.registry.credentials import Login
+from rsctl.images.registry.known_errors import push_error
+from rsctl.images.registry.names import parse_repository
+
+REFERENCE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/bert:v1"
+REPOSITORY = parse_repository(REFERENCE.removesuffix(":v1"))
+KNOWN = {
+    ("ENVIRONMENT", "login-missing"): [
+        "no basic auth credentials",
+        "unauthorized: authentication required",
+    ],
+    ("ENVIRONMENT", "credentials-expired"): [
+        "denied: Your authorization token has expired. Reauthenticate and try again.",
+    ],
+    ("REFUSED", "login-refused"): [
+        "unauthorized: incorrect username or password",
+    ],
+    ("REFUSED", "denied"): [
+        "denied: requested access to the resource is denied",
+        "denied: User: arn:aws:iam::1:user/a is not authorized to perform: ecr:InitiateLayerUpload",
+        'denied: Permission "artifactregistry.repositories.uploadArtifacts" denied on '
+        'resource "projects/p/locations/us/repositories/r" (or it may not exist)',
+    ],
+    ("REFUSED", "repository-missing"): [
+        "name unknown: The repository with name 'bert' does not exist in the registry with id '1'",
+        'name unknown: Repository "train" not found',
+    ],
+    ("REFUSED", "tag-immutable"): [
+        "tag invalid: The image tag 'v1' already exists in the 'bert' repository and "
+        "cannot be overwritten because the repository is immutable.",
+    ],
+    ("USAGE", "repository"): [
+        "name invalid: Missing image name. Pushes should be of the form docker push HOST-NAME/...",
+    ],
+    ("ENVIRONMENT", "registry-busy"): [
+        "toomanyrequests: Quota exceeded for quota metric 'Requests'",
+    ],
+    ("REFUSED", "quota"): [
+        "denied: Quota exceeded for storage",
+    ],
+    ("ENVIRONMENT", "certificate"): [
+        'Get "https://h/v2/": tls: failed to verify certificate: x509: certificate signed'
+        " by unknown authority",
+    ],
+    ("ENVIRONMENT", "registry-plain"): [
+        'Get "https://h/v2/": http: server gave HTTP response to HTTPS client',
+    ],
+    ("ENVIRONMENT", "registry-unreachable"): [
+        'Get "http://h/v2/": dial tcp 127.0.0.1:1: connect: connection refused',
+        "dial tcp: lookup nowhere.example on 10.0.0.1:53: no such host",
+    ],
+    ("ENVIRONMENT", "registry-unstable"): [
+        "received unexpected HTTP status: 503 Service Unavailable",
+        "Error: writing blob: uploading layer chunked, StatusCode: 502",
+        "EOF",
+        "write tcp 10.0.0.2:1->10.0.0.3:443: write: connection reset by peer",
+        "net/http: TLS handshake timeout",
+    ],
+    ("ENVIRONMENT", "engine"): [
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the "
+        "docker daemon running?",
+        "permission denied while trying to connect to the Docker daemon socket at unix:///var/run",
+    ],
+    ("ENVIRONMENT", "push"): [
+        "something that nobody has seen",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [(line, key) for key, lines in KNOWN.items() for line in lines]
+)
+def test_known_errors_of_pushes(line: str, expected: tuple[str, str]) -> None:
+    lines = ["The push refers to repository [x]", line, ""]
+    problem = push_error(lines, REFERENCE, REPOSITORY, None)
+    assert (problem.exit_code.name, problem.code) == expected
+    assert problem.findings[0].message.endswith(f"; the last line: {line}")
+    assert problem.is_transient == (problem.code in ("registry-busy", "registry-unstable"))
+
+
+def test_a_whole_finding() -> None:
+    login = Login(REPOSITORY.host, "AWS", "secret")
+    finding = push_error(["denied: not you"], REFERENCE, REPOSITORY, login).findings[0]
+    assert finding.path == "image.repository"
+    assert finding.message == (
+        f"cannot push {REFERENCE} as 'AWS': no permission; the last line: denied: not you"
+    )
+    assert finding.remedy == (
+        "ask for the managed policy AmazonEC2ContainerRegistryPowerUser, or for ecr:PutImage and "
+        "the ecr:*Layer* actions on bert"
+    )
+
+
+@pytest.mark.parametrize("line", KNOWN[("ENVIRONMENT", "engine")])
+def test_an_engine_that_does_not_answer_is_explained_as_in_a_build(line: str) -> None:
+    pushed = push_error([line], REFERENCE, REPOSITORY, None)
+    built = explain_failure([line], "", "BASE")
+    assert built is not None
+    remedy = "start it, and see that `docker info` answers you: not every user may use it"
+    expected = error("engine", "the Docker engine does not answer", remedy, "image")
+    assert (built.exit_code, built.findings) == (ExitCode.ENVIRONMENT, (expected,))
+    assert (pushed.exit_code, pushed.findings[0].remedy) == (ExitCode.ENVIRONMENT, remedy)
+
+
+def test_silence() -> None:
+    problem = push_error([], REFERENCE, REPOSITORY, None)
+    assert problem.findings[0].message == (
+        f"cannot push {REFERENCE}: the push failed; the last line: it printed nothing"
+    )

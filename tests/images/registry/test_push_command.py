@@ -1,0 +1,148 @@
+"""Pushing with a stand-in for docker: what it is given, and what is made of what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import RsctlError
+from rsctl.images.registry.credentials import Login
+from rsctl.images.registry.push import push
+
+from .conftest import Script, StartScript, refusal
+
+DIGEST, OTHER = (f"sha256:{64 * letter}" for letter in "ab")
+IMMUTABLE = "tag invalid: The image tag 'v1' already exists and cannot be overwritten"
+
+
+@pytest.fixture
+def registry(serve: StartScript) -> Script:
+    """A registry that has DIGEST by every tag."""
+    return serve(lambda request: (200, {"Docker-Content-Digest": DIGEST}, b""))
+
+
+def program(folder: Path, body: str) -> str:
+    path = folder / "docker"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o700)
+    return str(path)
+
+
+def silent(_: str) -> None:
+    pass
+
+
+def test_docker_is_given_a_helper_and_which_engine_to_use(
+    registry: Script, bare_home: Path, tmp_path: Path
+) -> None:
+    own = bare_home / ".docker"
+    (own / "contexts" / "meta").mkdir(parents=True)
+    secret = {"auth": "c3RvcmVkOnNlY3JldA=="}
+    config = {
+        "auths": {"quay.example": secret},
+        "credsStore": "desktop",
+        "currentContext": "remote",
+        "proxies": {"default": {"httpProxy": "http://user:secret@proxy"}},
+    }
+    (own / "config.json").write_text(json.dumps(config))
+    docker = program(
+        tmp_path,
+        'echo "$@"; cat "$DOCKER_CONFIG/config.json"; echo; stat -c %a "$DOCKER_CONFIG"\n'
+        'ls "$DOCKER_CONFIG/contexts/"\n'
+        f"printf {registry.host} | docker-credential-rsctl get\n"
+        "printf other.example | docker-credential-rsctl get || echo unknown\n"
+        f"printf {registry.host} | docker-credential-rsctl store || echo unchanged\n"
+        f"echo v1: digest: {DIGEST} size: 528",
+    )
+    said: list[str] = []
+    reference = f"{registry.host}/a:v1"
+    login = Login(registry.host, "alice", "s3cr3t'\"$x")
+    assert push(docker, reference, login, said.append) == DIGEST
+    helper = {"ServerURL": registry.host, "Username": "alice", "Secret": login.secret}
+    assert said == [
+        f"push {reference}",
+        json.dumps({"credHelpers": {registry.host: "rsctl"}, "currentContext": "remote"}),
+        "700",
+        "meta",
+        login.hide(json.dumps(helper)),
+        "unknown",
+        "unchanged",
+        f"v1: digest: {DIGEST} size: 528",
+    ]
+    assert json.loads(said[4])["Secret"] == "***"
+
+
+def test_without_a_log_in_docker_keeps_its_own_configuration(
+    registry: Script, tmp_path: Path
+) -> None:
+    docker = program(tmp_path, 'echo "${DOCKER_CONFIG-none}"; ls "$TMPDIR"/*')
+    said: list[str] = []
+    assert push(docker, f"{registry.host}/a:v1", None, said.append) == DIGEST
+    assert said == ["none"]
+
+
+def test_an_immutable_tag_that_has_this_very_image(registry: Script, tmp_path: Path) -> None:
+    docker = program(
+        tmp_path,
+        f"""[ "$1" = image ] && echo '["x/a@{DIGEST}"]' && exit\necho "{IMMUTABLE}"; exit 1""",
+    )
+    assert push(docker, f"{registry.host}/a:v1", None, silent) == DIGEST
+
+
+@pytest.mark.parametrize("known", [f'["x/a@{OTHER}"]', "[]", "null", "nonsense"])
+def test_an_immutable_tag_that_has_another_image(
+    registry: Script, tmp_path: Path, known: str
+) -> None:
+    docker = program(
+        tmp_path, f"""[ "$1" = image ] && echo '{known}' && exit\necho "{IMMUTABLE}"; exit 1"""
+    )
+    reference = f"{registry.host}/a:v1"
+    with pytest.raises(RsctlError) as refused:
+        push(docker, reference, None, silent)
+    assert refusal(refused.value) == (
+        *("REFUSED", "tag-immutable"),
+        f"cannot push {reference}: the registry holds another image by this tag and lets no tag "
+        f"be moved; the last line: {IMMUTABLE}",
+        "run the command again: it takes the image that is there, which was made from the same "
+        "files",
+    )
+
+
+def test_somebody_else_pushed_at_the_same_time(registry: Script, tmp_path: Path) -> None:
+    docker = program(tmp_path, f"echo v1: digest: {OTHER} size: 528")
+    reference = f"{registry.host}/a:v1"
+    with pytest.raises(RsctlError) as refused:
+        push(docker, reference, None, silent)
+    assert refusal(refused.value) == (
+        *("REFUSED", "push-overtaken"),
+        f"{reference} was pushed as {OTHER}, but the registry shows {DIGEST} by that tag",
+        "somebody pushed at the same time: run the command again",
+    )
+
+
+def test_a_registry_that_takes_a_moment_to_show_it(serve: StartScript, tmp_path: Path) -> None:
+    docker = program(tmp_path, f"echo v1: digest: {DIGEST} size: 528")
+    found = {"Docker-Content-Digest": DIGEST}
+    late = serve(lambda _: (200, found, b"") if len(late.requests) > 2 else (404, {}, b""))
+    assert push(docker, f"{late.host}/a:v1", None, silent, (0.0, 0.0)) == DIGEST
+    never = serve(lambda _: (404, {}, b""))
+    with pytest.raises(RsctlError) as refused:
+        push(docker, f"{never.host}/a:v1", None, silent, (0.0,))
+    assert refusal(refused.value)[:3] == (
+        *("REFUSED", "push"),
+        f"{never.host}/a:v1 was pushed, but the registry does not show it",
+    )
+
+
+def test_lines_of_any_kind(registry: Script, tmp_path: Path) -> None:
+    docker = program(
+        tmp_path,
+        "head -c 300000 /dev/zero | tr '\\0' x; printf '\\377\\n'\n"
+        f"echo v1: digest: {DIGEST} size: 528",
+    )
+    said: list[str] = []
+    assert push(docker, f"{registry.host}/a:v1", None, said.append) == DIGEST
+    assert sum(map(len, said[:-1])) == 300_001
+    assert max(map(len, said)) <= 1 << 14

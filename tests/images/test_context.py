@@ -1,0 +1,389 @@
+"""The files of a build: which they are, what their hash depends on, and how docker gets them."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from rsctl.images.context import Context, Entry, source_entries
+from rsctl.job.secret_names import has_secret
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "pkg").mkdir(parents=True)
+    (folder / "train.py").write_text("print()\n")
+    (folder / "pkg" / "a.py").write_text("A = 1\n")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "link").symlink_to("pkg/a.py")
+    (folder / "empty").mkdir()
+    return folder
+
+
+def context(source: Path) -> Context:
+    entries, left_out = source_entries(source, "source/")
+    return Context(entries, left_out)
+
+
+def tar_of(context: Context) -> tarfile.TarFile:
+    out = io.BytesIO()
+    context.write_tar(out)
+    return tarfile.open(fileobj=io.BytesIO(out.getvalue()))
+
+
+def test_docker_gets_the_files_the_links_and_the_folders(source: Path) -> None:
+    with tar_of(context(source)) as tar:
+        members = {
+            m.name: (m.type.decode(), oct(m.mode), m.linkname, m.size) for m in tar.getmembers()
+        }
+        content = tar.extractfile("source/pkg/a.py")
+        assert content is not None
+        assert content.read() == b"A = 1\n"
+        assert {(m.mtime, m.uid, m.gid, m.uname) for m in tar.getmembers()} == {(0, 0, 0, "")}
+    assert members == {
+        "source": ("5", "0o755", "", 0),
+        "source/empty": ("5", "0o755", "", 0),
+        "source/link": ("2", "0o644", "pkg/a.py", 0),
+        "source/pkg": ("5", "0o755", "", 0),
+        "source/pkg/a.py": ("0", "0o644", "", 6),
+        "source/run.sh": ("0", "0o755", "", 10),
+        "source/train.py": ("0", "0o644", "", 8),
+    }
+
+
+def test_an_empty_source_is_a_folder_for_docker_to_copy(tmp_path: Path) -> None:
+    with tar_of(context(tmp_path)) as tar:
+        assert tar.getnames() == ["source"]
+
+
+def test_the_hash_does_not_depend_on_times_permissions_of_others_or_order(source: Path) -> None:
+    before = context(source).digest()
+    os.utime(source / "train.py", (1, 1))
+    (source / "train.py").chmod(0o600)
+    (source / "run.sh").chmod(0o700)
+    (source / "pkg").chmod(0o700)
+    text = (source / "pkg" / "a.py").read_text()
+    (source / "pkg" / "a.py").unlink()
+    (source / "pkg" / "a.py").write_text(text)
+    reversed_ = Context(list(reversed(context(source).entries)))
+    assert context(source).digest() == reversed_.digest() == before
+    if os.geteuid() == 0:
+        os.chown(source / "train.py", 1, 1)
+        assert context(source).digest() == before
+
+
+CHANGES = {
+    "content": lambda s: (s / "train.py").write_text("print(1)\n"),
+    "name": lambda s: (s / "train.py").rename(s / "test.py"),
+    "x-bit": lambda s: (s / "train.py").chmod(0o755),
+    "no x-bit": lambda s: (s / "run.sh").chmod(0o644),
+    "link": lambda s: ((s / "link").unlink(), (s / "link").symlink_to("pkg/b.py")),
+    "file for link": lambda s: ((s / "link").unlink(), (s / "link").write_text("A = 1\n")),
+    "new file": lambda s: (s / "new").touch(),
+    "no folder": lambda s: (s / "empty").rmdir(),
+    "empty file for folder": lambda s: ((s / "empty").rmdir(), (s / "empty").touch()),
+    "moved": lambda s: (s / "pkg" / "a.py").rename(s / "a.py"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_the_hash_depends_on_names_contents_modes_and_targets(source: Path, change: object) -> None:
+    before = context(source).digest()
+    change(source)  # type: ignore[operator]
+    assert context(source).digest() != before
+
+
+def test_what_a_compiler_made_is_hashed_by_its_sources(tmp_path: Path) -> None:
+    def digest(content: bytes, made_from: bytes) -> str:
+        return Context([Entry("a.so", content=content, made_from=made_from)]).digest()
+
+    assert digest(b"by gcc", b"source") == digest(b"by clang", b"source")
+    assert digest(b"by gcc", b"source") != digest(b"by gcc", b"other")
+
+
+def test_a_known_hash_stays_the_same_on_every_machine() -> None:
+    entries = [
+        Entry("Dockerfile", content=b"FROM x\n"),
+        Entry("run", executable=True, content=b""),
+        Entry("link", link="run"),
+        Entry("folder"),
+    ]
+    assert Context(entries).digest() == "376661ac086e9c5f"
+
+
+def test_what_is_left_out_is_told_once_for_a_folder(source: Path) -> None:
+    (source / ".git" / "objects").mkdir(parents=True)
+    (source / ".git" / "HEAD").touch()
+    (source / "pkg" / "__pycache__").mkdir()
+    (source / "pkg" / "__pycache__" / "a.pyc").touch()
+    (source / ".env").touch()
+    (source / ".dockerignore").write_text("*.sh\n")
+    made = context(source)
+    assert made.left_out == [
+        (".env", "may hold credentials"),
+        (".git", "version control"),
+        ("pkg/__pycache__", "made by tools, and made again where it is needed"),
+        ("run.sh", "named in .dockerignore"),
+    ]
+    assert [entry.name for entry in made.entries] == [
+        "source",
+        "source/.dockerignore",
+        "source/empty",
+        "source/link",
+        "source/pkg",
+        "source/pkg/a.py",
+        "source/train.py",
+    ]
+
+
+def test_a_file_of_a_folder_that_is_left_out_can_be_taken_back_in(source: Path) -> None:
+    (source / ".dockerignore").write_text("pkg\n!pkg/a.py\n.dockerignore\n")
+    (source / "pkg" / "b.py").touch()
+    names = [entry.name for entry in context(source).entries]
+    assert "source/pkg/a.py" in names
+    assert "source/pkg/b.py" not in names
+    assert [path for path, _ in context(source).left_out] == [".dockerignore", "pkg"]
+
+
+def test_a_link_to_a_folder_or_out_of_it_stays_a_link(source: Path) -> None:
+    (source / "loop").symlink_to(".")
+    (source / "outside").symlink_to("/etc/passwd")
+    (source / "dangling").symlink_to("nowhere")
+    links = {entry.name: entry.link for entry in context(source).entries if entry.link}
+    assert links == {
+        "source/dangling": "nowhere",
+        "source/link": "pkg/a.py",
+        "source/loop": ".",
+        "source/outside": "/etc/passwd",
+    }
+
+
+KEY = '{"type": "service_account", "private_key": "x"}'
+
+
+def test_what_is_known_by_its_content_is_left_out(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RSCTL_HOME", str(source / "runs"))
+    (source / "key.json").write_text(KEY)
+    (source / "config.json").write_text('{"type": "service_account"}')
+    (source / "env" / "bin").mkdir(parents=True)
+    (source / "env" / "pyvenv.cfg").touch()
+    (source / "runs").mkdir()
+    made = context(source)
+    assert made.left_out == [
+        ("env", "a virtual environment"),
+        ("key.json", "the key of a service account"),
+        ("runs", "where rsctl keeps its runs"),
+    ]
+    assert "source/config.json" in [entry.name for entry in made.entries]
+
+
+PRIVATE_KEY = f"-----BEGIN {{}}PRIVATE KEY-----\n{'a' * 64}\n{'b' * 20}==\n-----END"
+
+
+@pytest.mark.parametrize("kind", ["", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "])
+def test_a_private_key_of_any_name_is_left_out(source: Path, kind: str) -> None:
+    (source / "deploy.txt").write_text("# of the cluster\n" + PRIVATE_KEY.format(kind))
+    (source / "crlf").write_bytes(PRIVATE_KEY.format(kind).replace("\n", "\r\n").encode())
+    (source / "keys.py").write_text(f'MARK = """\n{PRIVATE_KEY.format(kind)}"""')
+    (source / "notes.txt").write_text("it begins with -----BEGIN PRIVATE KEY----- and so on")
+    made = context(source)
+    assert made.left_out == [("crlf", "a private key"), ("deploy.txt", "a private key")]
+    assert {"source/keys.py", "source/notes.txt"} <= {entry.name for entry in made.entries}
+
+
+def test_a_secret_key_of_aws_is_left_out(source: Path) -> None:
+    key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
+    (source / "settings").write_text(f"[default]\nAWS_SECRET_ACCESS_KEY = {key}\n")
+    (source / "empty.ini").write_text("aws_secret_access_key =\n")
+    assert context(source).left_out == [("settings", "a secret key of AWS")]
+
+
+@pytest.mark.parametrize("token", ["hf_" + "aB3" * 12, "ghp_" + "xY7z" * 9, "sk-" + "a1-B" * 10])
+def test_a_token_alone_in_a_file_is_left_out(source: Path, token: str) -> None:
+    (source / "tokens").mkdir()
+    (source / "tokens" / "hub").write_text(f"{token}\n")
+    (source / "words.txt").write_text(f"the form is {token}\n")
+    (source / "tokens" / "train.bin").write_bytes(b"hf_\x00\x01")
+    assert context(source).left_out == [("tokens/hub", "a token")]
+
+
+# Each as a rule of gitleaks has it: see `_CONTENTS` in rsctl/images/exclusions.py.
+ISSUED = [
+    *(f"{kind}_" + "xY7z" * 9 for kind in ("ghp", "gho", "ghu", "ghs", "ghr")),
+    "github_pat_" + "a1_B" * 20 + "cd",
+    "glpat-" + "a1-B_" * 4,
+    "glpat-" + "a1-B_" * 6 + ".a1b2c3d4e",
+    "hf_" + "aB" * 17,
+    "api_org_" + "aB" * 17,
+    "npm_" + "a1" * 18,
+    "pypi-AgEIcHlwaS5vcmc" + "a1-B_" * 10,
+    "sk-" + "a1" * 10 + "T3BlbkFJ" + "b2" * 10,
+    "sk-proj-" + "a1" * 37 + "T3BlbkFJ" + "b2" * 37,
+    "AIza" + "a1-B_" * 7,
+    "xoxb-123456789012-123456789012-" + "a1" * 12,
+    "xoxp-123456789012-123456789012-123456789012-" + "a1" * 14,
+    "xoxo-1234567890-1234567890-1234567890-abcdef",
+    "xoxe.xoxp-1-" + "A1" * 82,
+    "xapp-1-A1B2C3-123456-" + "a1" * 10,
+]
+
+
+@pytest.mark.parametrize("token", ISSUED)
+def test_tokens_as_a_maintained_scanner_knows_them(source: Path, token: str) -> None:
+    (source / "alone").write_text(f"{token}\n")
+    (source / "settings").write_text(f"KEY={token}\n")
+    assert context(source).left_out == [("alone", "a token"), ("settings", "a token")]
+    assert has_secret(f"train.py --key {token}")
+
+
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"  # of AWS's documentation
+TOKEN = "hf_" + "aB3" * 12
+USER = '{"client_id": "a", "client_secret": "b", "refresh_token": "c", "type": "authorized_user"}'
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (USER, "the log-in of a user"),
+        (f'{{"Credentials": {{"SecretAccessKey": "{SECRET}"}}}}', "a secret key of AWS"),
+        (f"export AWS_SECRET_ACCESS_KEY={SECRET}\n", "a secret key of AWS"),
+        (f"  set AWS_SECRET_ACCESS_KEY={SECRET}\r\n", "a secret key of AWS"),
+        (f"Access key ID,Secret access key\nAKIA{'A' * 16},{SECRET}\n", "a secret key of AWS"),
+        (f"HF_TOKEN={TOKEN}\n", "a token"),
+        (f"export HF_TOKEN='{TOKEN}'", "a token"),
+        (f'{{"token": "{TOKEN}"}}', "a token"),
+        (f"hub:\n  token: {TOKEN}\n", "a token"),
+        (PRIVATE_KEY.format("").replace("\n", "\n    "), "a private key"),
+        ('{"key": "' + PRIVATE_KEY.format("RSA ").replace("\n", "\\n") + '"}', "a private key"),
+        (PRIVATE_KEY.format("").replace("-----\na", "-----\nProc-Type: 4,X\n\na"), "a private key"),
+        ("x\n" * 100_000 + PRIVATE_KEY.format("EC "), "a private key"),
+        ('{"auths": {"h": {"auth": "dXNlcjpwYXNz"}}}', "log-ins of registries"),
+        ("machine h login me password secret", "log-ins of .netrc"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
+def test_credentials_of_any_form_are_left_out(
+    source: Path, content: str, reason: str, encoding: str
+) -> None:
+    (source / "notes.cfg").write_bytes(content.encode(encoding))
+    assert context(source).left_out == [("notes.cfg", reason)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("credentials", "rootkey_accessKeys.csv", "new_user_credentials.csv", "token.json"),
+        *("auth.json", "pip.conf", ".condarc", ".env~", ".envrc.bak", "prod.env.old", "key.der"),
+        *("#.env#", "..env.swp", ".env.swp", "id_rsa.bak", "server.pem.orig", "kaggle.json~"),
+        *("credentials.bak", "x/credentials", ".netrc.save", "terraform.tfstate.1~"),
+    ],
+)
+def test_more_names_of_credentials(source: Path, name: str) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).touch()
+    assert context(source).left_out == [(name, "may hold credentials")]
+
+
+def test_nested_repositories_are_left_out(source: Path) -> None:
+    (source / "third" / ".git").mkdir(parents=True)
+    (source / "third" / ".git" / "config").write_text("url = https://me:token@example.com/a")
+    assert context(source).left_out == [("third/.git", "version control")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("credentials/__init__.py", ""),
+        ("model.py.bak", ""),
+        ("config.yaml", "secret_access_key: ${AWS_SECRET_ACCESS_KEY}\ntoken: ${HF_TOKEN}\n"),
+        ("data.csv", f"AKIA,{'a' * 50}\n"),
+        ("data.bin", "\0" + TOKEN),
+        ("requirements.txt", "git+https://${TOKEN}@github.com/a/b\n"),
+    ],
+)
+def test_what_holds_no_credentials_stays(source: Path, name: str, content: str) -> None:
+    (source / name).parent.mkdir(exist_ok=True)
+    (source / name).write_text(content)
+    assert context(source).left_out == []
+
+
+def test_what_is_known_by_its_content_can_be_taken_back_in(source: Path) -> None:
+    (source / "key.json").write_text(KEY)
+    (source / ".dockerignore").write_text("!key.json\n")
+    assert context(source).left_out == []
+
+
+def test_sockets_and_pipes_are_left_out(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = context(source).digest()
+    os.mkfifo(source / "pipe")
+    monkeypatch.chdir(source)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+    made = context(source)
+    assert made.digest() == before
+    assert made.left_out == [("pipe", "no regular file"), ("socket", "no regular file")]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"two\nlines", "\u4e2d".encode(), b"x" * 200])
+def test_any_name_is_hashed_and_sent(source: Path, name: bytes) -> None:
+    before = context(source).digest()
+    path = os.path.join(os.fsencode(source), name)
+    with open(path, "wb") as file:
+        file.write(b"1")
+    made = context(source)
+    assert made.digest() != before
+    with tar_of(made) as tar:
+        assert os.fsdecode(b"source/" + name) in tar.getnames()
+
+
+def test_a_name_that_is_no_text_can_be_shown(source: Path) -> None:
+    with open(os.path.join(os.fsencode(source), b"caf\xe9.pyc"), "wb"):
+        pass
+    assert [path for path, _ in context(source).left_out] == ["caf\\udce9.pyc"]
+
+
+def test_a_large_file_is_not_read_into_memory(source: Path) -> None:
+    """A sparse file larger than the limit on memory under which it is hashed and sent."""
+    size = 256 << 20
+    os.truncate(source / "train.py", size)
+    code = (
+        "import resource, sys; from pathlib import Path\n"
+        "from rsctl.images.context import Context, source_entries\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({size}, {size}))\n"
+        "context = Context(source_entries(Path(sys.argv[1]), 's/')[0])\n"
+        "context.digest(); context.write_tar(open('/dev/null', 'wb'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(source)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_that_shrinks_while_it_is_sent_is_an_error(tmp_path: Path) -> None:
+    class Shrinking(Entry):
+        def open(self) -> io.BytesIO:
+            class File(io.BytesIO):
+                def seek(self, offset: int, whence: int = 0) -> int:
+                    return super().seek(offset, whence) + (10 if whence else 0)
+
+            return File(b"1")
+
+    with pytest.raises(OSError, match="it has become shorter"):
+        Context([Shrinking("x")]).write_tar(io.BytesIO())
+
+
+def test_a_file_that_cannot_be_read_is_an_error_with_its_name(source: Path) -> None:
+    made = context(source)
+    (source / "train.py").unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        made.digest()
+    assert caught.value.filename == str(source / "train.py")

@@ -1,0 +1,41 @@
+"""What a user should know of an image's files before it is built."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rsctl.images.findings import recipe_of
+
+from .conftest import ReadJob
+
+
+def test_large_files_of_the_source_are_noted(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for name, size in (("data/a.bin", 300_000_000), ("b.bin", 100_000_000), ("c.bin", 99_999_999)):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, size)
+    [finding] = recipe_of(job("base: base"), "compose")[1]
+    assert (finding.severity, finding.path) == ("note", "image.source")
+    assert finding.message == (
+        "large files are copied into the image: data/a.bin (300 MB), b.bin (100 MB)"
+    )
+
+
+def test_a_source_of_gigabytes_is_a_warning_that_names_its_folders(
+    job: ReadJob, tmp_path: Path
+) -> None:
+    for number in range(12):
+        path = tmp_path / "data" / f"{number}.bin"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.truncate(path, 90_000_000)
+    (tmp_path / "train.py").write_text("pass\n")
+    [finding] = recipe_of(job("base: base"), "compose")[1]
+    assert (finding.severity, finding.code, finding.path) == (
+        "warning", "large-source", "image.source",
+    )  # fmt: skip
+    beside = len([path for path in tmp_path.iterdir() if path.is_file()])
+    assert finding.message == (
+        f"1.08 GB in {12 + beside} files are copied into the image: data/ (1.08 GB)"
+    )

@@ -1,0 +1,108 @@
+"""`image.python` to the files that pip reads in the image."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.images.requirements import requirement_entries
+
+from .conftest import ReadJob
+
+
+def files(job: ReadJob, python: str) -> dict[str, bytes | None]:
+    entries = requirement_entries(job(f"base: base\n  python: {python}").image, "")
+    return {entry.name: entry.content for entry in entries}
+
+
+@pytest.mark.parametrize(
+    ("python", "content"),
+    [
+        ("requirements.txt", b"numpy==2.0\n"),
+        ("[numpy, 'torch>=2']", b"numpy\ntorch>=2\n"),
+        ("['a @ https://example.com/a.whl ; x']", b"a @ https://example.com/a.whl ; x\n"),
+        ("[' numpy ']", b"numpy\n"),
+    ],
+)
+def test_the_requirements_are_one_file(job: ReadJob, python: str, content: bytes) -> None:
+    assert files(job, python) == {"requirements.txt": content}
+
+
+def test_a_file_brings_what_it_includes(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "deps").mkdir()
+    (tmp_path / "gpu.txt").write_text("-r deps/base.txt\n--constraint=c.txt\n-r https://x/y.txt\n")
+    (tmp_path / "deps" / "base.txt").write_text("-r more.txt\nscipy\n")
+    (tmp_path / "deps" / "more.txt").write_text("-r base.txt  # a circle\n")
+    (tmp_path / "c.txt").write_text("numpy<3\n")
+    assert files(job, "gpu.txt") == {
+        "requirements.txt": b"-r deps/base.txt\n--constraint=c.txt\n-r https://x/y.txt\n",
+        "deps/base.txt": b"-r more.txt\nscipy\n",
+        "deps/more.txt": b"-r base.txt  # a circle\n",
+        "c.txt": b"numpy<3\n",
+    }
+
+
+def test_options_of_a_file_are_pips_affair(job: ReadJob, tmp_path: Path) -> None:
+    text = b"--extra-index-url https://example.com\n--no-binary :all:\nnumpy\n"
+    (tmp_path / "requirements.txt").write_bytes(text)
+    assert files(job, "requirements.txt") == {"requirements.txt": text}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        *("numpy\\n--index-url http://evil", "a\\rb", "a\\u2028b", "numpy\\\\", "a\\x0bb"),
+        *("--index-url=http://evil", " -r x", "-e .", "./wheel.whl", "/etc", ".[dev]", "file:///x"),
+    ],
+)
+def test_a_requirement_is_one_line_and_names_a_package(item: str, job: ReadJob) -> None:
+    """Refused here or already by the spec."""
+    with pytest.raises(RsctlError) as caught:
+        files(job, f'["{item}", other]')
+    [finding] = caught.value.findings
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert str(finding.path).startswith("image.python")
+
+
+@pytest.mark.parametrize("line", ["rsctl", "rsctl==0.2", "Rsctl [local]>=0", "rsctl # runtime"])
+def test_a_strangers_package_of_our_name_stays_out(line: str, job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"rsctl-more\n{line}\n")
+    for python in ("requirements.txt", f'["{line}"]'):
+        with pytest.raises(RsctlError) as caught:
+            files(job, python)
+        [finding] = caught.value.findings
+        assert finding.message == f"{line!r} is another project's package, not this rsctl"
+
+
+@pytest.mark.parametrize("line", ["-e .", "--editable=.", ".", "./pkg", "../pkg", "/pkg", "-e./x"])
+def test_a_local_path_in_a_file_is_not_in_the_image_when_pip_runs(
+    line: str, job: ReadJob, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"numpy\n{line}\n")
+    with pytest.raises(RsctlError) as caught:
+        files(job, "requirements.txt")
+    [finding] = caught.value.findings
+    assert finding.message == (
+        f"requirements.txt has {line!r}, which is not in the image when pip runs"
+    )
+
+
+def test_what_is_included_from_elsewhere_is_refused(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("-r ../secret.txt\n")
+    with pytest.raises(RsctlError, match="not below its own folder"):
+        files(job, "requirements.txt")
+
+
+def test_two_files_of_one_name_are_refused(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "gpu.txt").write_text("-r requirements.txt\n")
+    with pytest.raises(RsctlError, match=r"two files would be requirements\.txt"):
+        files(job, "gpu.txt")
+
+
+def test_a_missing_file_is_an_error_with_its_name(job: ReadJob, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("-r gone.txt\n")
+    with pytest.raises(FileNotFoundError) as caught:
+        files(job, "requirements.txt")
+    assert caught.value.filename == str(tmp_path / "gone.txt")

@@ -1,0 +1,110 @@
+"""Which transport goes into an image, and what is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rsctl.images.findings import image_findings
+from rsctl.images.transport import choose_transport
+
+from .conftest import ReadJob
+
+GPU = "workers.accelerator=l4:1"
+TWO = "workers.count=2"
+REDUCERS = "reducers.count=2"
+OPEN = "the open transport, which uses reducers anywhere"
+
+
+@pytest.mark.parametrize(
+    ("target", "settings", "transport", "why"),
+    [
+        ("compose", [TWO], "none", "gradients travel as the base image has it"),
+        ("compose", [], "none", "one node exchanges no gradients"),
+        ("process", [TWO, GPU], "none", "gradients travel as the base image has it"),
+        ("vertex", [TWO, GPU], "none", "gradients travel as the base image has it"),
+        (
+            "vertex",
+            [TWO, GPU, REDUCERS],
+            "reduction-server",
+            "reducers for workers with GPUs on Vertex AI",
+        ),
+        ("vertex", [TWO, REDUCERS], "rsctl", OPEN),
+        ("compose", [TWO, REDUCERS], "rsctl", OPEN),
+        (
+            "sagemaker",
+            [TWO, GPU, REDUCERS],
+            "rsctl",
+            "the open transport, which uses reducers anywhere",
+        ),
+        ("vertex", [TWO, GPU, REDUCERS, "comm.backend=rsctl"], "rsctl", "comm.backend asks for it"),
+        ("compose", [REDUCERS], "none", "one node exchanges no gradients"),
+        (
+            "sagemaker",
+            [TWO, GPU],
+            "efa",
+            "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets",
+        ),
+        ("sagemaker", [GPU], "none", "one node exchanges no gradients"),
+        (
+            "vertex",
+            [TWO, GPU, REDUCERS, "run.launcher=none", "run.command=[x]", "run.script=null"],
+            "none",
+            "launcher none leaves the image as it is",
+        ),
+    ],
+)
+def test_auto_chooses_by_target_and_says_what(
+    job: ReadJob, target: str, settings: list[str], transport: str, why: str
+) -> None:
+    choice = choose_transport(job("base: base", *settings), target)
+    assert choice.transport == transport
+    [finding] = choice.findings
+    assert (finding.severity, finding.message) == ("note", f"transport {transport}: {why}")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "target", "severity", "message"),
+    [
+        ("efa", "vertex", "error", "efa works on sagemaker, not on vertex"),
+        ("fast-socket", "sagemaker", "error", "fast-socket works on vertex, not on sagemaker"),
+        (
+            "efa",
+            "compose",
+            "note",
+            "target compose builds without efa, which works on sagemaker only",
+        ),
+    ],
+)
+def test_a_transport_of_another_target(
+    job: ReadJob, wanted: str, target: str, severity: str, message: str
+) -> None:
+    choice = choose_transport(job(f"base: base\n  transport: {wanted}", TWO), target)
+    assert choice.transport == "none"
+    [finding] = choice.findings
+    assert (finding.severity, finding.message) == (severity, message)
+    assert finding.path == "image.transport"
+
+
+def test_a_transport_where_it_works_needs_no_words(job: ReadJob) -> None:
+    assert choose_transport(job("base: base\n  transport: efa", TWO), "sagemaker") == ("efa", [])
+
+
+def test_a_transport_that_could_not_be_proven_is_refused(job: ReadJob) -> None:
+    foreign = ["run.launcher=none", "run.command=[x]", "run.script=null"]
+    [finding] = choose_transport(
+        job("base: base\n  transport: efa", *foreign), "sagemaker"
+    ).findings
+    assert finding.severity == "error"
+    assert finding.message == (
+        "launcher none leaves rsctl out of the image, so efa could not be proven"
+    )
+
+
+def test_an_image_that_is_used_as_it_is_gets_nothing(job: ReadJob) -> None:
+    assert image_findings(job("uri: there"), "vertex") == []
+
+
+def test_no_image_at_all_is_an_error(job: ReadJob) -> None:
+    [finding] = image_findings(job("apt: [git]"), "vertex")
+    assert finding.is_error
+    assert finding.message == "target vertex needs an image"
