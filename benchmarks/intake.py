@@ -14,7 +14,7 @@ from benchmarks.report import Report
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
-from rsctl.stream.events import TIME_LENGTH, seconds_between
+from rsctl.runs.stream.events import TIME_LENGTH, seconds_between
 
 RUNS = 3
 BYTES = 250_000_000

@@ -14,7 +14,7 @@ from benchmarks.measure import Failed
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import StateEvent
+from rsctl.runs.stream.events import StateEvent
 
 _START = datetime(2026, 1, 31, 12)
 _LONG = "config: " + " ".join(f"layer{i}.weight=(4096, 4096)" for i in range(60))

@@ -15,7 +15,7 @@ from benchmarks.report import Report
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import StateEvent, parse_time
+from rsctl.runs.stream.events import StateEvent, parse_time
 from rsctl.targets.local.rendering import cluster_json
 
 RUNS = 11

@@ -26,7 +26,6 @@ from rsctl.cli.app import COMMANDS, make_program
 from rsctl.costs.billing import PlanCost, PoolPrice
 from rsctl.costs.run_cost import RunCost
 from rsctl.doctor import Check
-from rsctl.fetch.fetch import FetchedFile
 from rsctl.findings import ExitCode, Finding
 from rsctl.job.job import Job
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
@@ -34,8 +33,9 @@ from rsctl.job.type_descriptions import describe_type
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.yaml_tree import join_path
 from rsctl.prune.items import Item
+from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
-from rsctl.stream import events
+from rsctl.runs.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
 
 ROOT = Path(__file__).parents[1]
@@ -192,7 +192,7 @@ def _struct(struct: type[msgspec.Struct], title: str) -> Iterator[str]:
 
 def _type(hint: Any) -> str:
     text = hint.__name__ if isinstance(hint, type) and not hasattr(hint, "__args__") else str(hint)
-    for old, new in (("typing.", ""), ("rsctl.findings.", ""), ("rsctl.stream.events.", ""),
+    for old, new in (("typing.", ""), ("rsctl.findings.", ""), ("rsctl.runs.stream.events.", ""),
                      ("rsctl.targets.base.", ""), ("rsctl.costs.billing.", ""),
                      ("rsctl.bench.summary.", ""),
                      ("NoneType", "None"), ("|", "or")):  # fmt: skip

@@ -15,7 +15,7 @@ from benchmarks.measure import Failed
 from benchmarks.transport.network import Link, Star
 from rsctl.advise.measured import StepRecord
 from rsctl.runs.step_times import reported_steps, whole_record
-from rsctl.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent
 
 _SCRIPT = str(Path(__file__).with_name("training.py"))
 _PORT = 29600

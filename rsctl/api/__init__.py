@@ -116,10 +116,6 @@ if TYPE_CHECKING:
     from rsctl.costs.run_cost import cost_of as cost_of
     from rsctl.doctor import Check as Check
     from rsctl.emulators.faults import Fault as Fault
-    from rsctl.fetch.fetch import Fetched as Fetched
-    from rsctl.fetch.fetch import FetchedFile as FetchedFile
-    from rsctl.fetch.fetch import FetchProgress as FetchProgress
-    from rsctl.fetch.locations import ResultKind as ResultKind
     from rsctl.findings import ExitCode as ExitCode
     from rsctl.findings import Finding as Finding
     from rsctl.findings import JobState as JobState
@@ -130,17 +126,21 @@ if TYPE_CHECKING:
     from rsctl.images.events import Step as Step
     from rsctl.images.last_build import ImageChange as ImageChange
     from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from rsctl.runs.fetch.fetch import Fetched as Fetched
+    from rsctl.runs.fetch.fetch import FetchedFile as FetchedFile
+    from rsctl.runs.fetch.fetch import FetchProgress as FetchProgress
+    from rsctl.runs.fetch.locations import ResultKind as ResultKind
     from rsctl.runs.records import Replica as Replica
     from rsctl.runs.records import RunRecord as RunRecord
     from rsctl.runs.records import replica_order as replica_order
     from rsctl.runs.store import Store as Store
-    from rsctl.stream.events import Event as Event
-    from rsctl.stream.events import FindingEvent as FindingEvent
-    from rsctl.stream.events import LogEvent as LogEvent
-    from rsctl.stream.events import MetricEvent as MetricEvent
-    from rsctl.stream.events import ResultEvent as ResultEvent
-    from rsctl.stream.events import StateEvent as StateEvent
-    from rsctl.stream.gradients import Gradients as Gradients
+    from rsctl.runs.stream.events import Event as Event
+    from rsctl.runs.stream.events import FindingEvent as FindingEvent
+    from rsctl.runs.stream.events import LogEvent as LogEvent
+    from rsctl.runs.stream.events import MetricEvent as MetricEvent
+    from rsctl.runs.stream.events import ResultEvent as ResultEvent
+    from rsctl.runs.stream.events import StateEvent as StateEvent
+    from rsctl.runs.stream.gradients import Gradients as Gradients
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
     from rsctl.targets.inputs import InputPlan as InputPlan
@@ -196,8 +196,8 @@ _MODULES = {
     "rsctl.costs.run_cost": ("RunCost", "cost_of"),
     "rsctl.doctor": ("Check",),
     "rsctl.emulators.faults": ("Fault",),
-    "rsctl.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
-    "rsctl.fetch.locations": ("ResultKind",),
+    "rsctl.runs.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
+    "rsctl.runs.fetch.locations": ("ResultKind",),
     "rsctl.findings": ("ExitCode", "Finding", "JobState", "RsctlError"),
     "rsctl.images.ensure": ("ImageResult",),
     "rsctl.images.events": ("BuildEvent", "Output", "Step"),
@@ -205,10 +205,10 @@ _MODULES = {
     "rsctl.rehearsal.rehearsal": ("Rehearsal",),
     "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
     "rsctl.runs.store": ("Store",),
-    "rsctl.stream.events": (
+    "rsctl.runs.stream.events": (
         *("Event", "FindingEvent", "LogEvent", "MetricEvent", "ResultEvent", "StateEvent"),
     ),
-    "rsctl.stream.gradients": ("Gradients",),
+    "rsctl.runs.stream.gradients": ("Gradients",),
     "rsctl.targets.base": ("Plan", "Pool"),
     "rsctl.targets.inputs": ("InputPlan",),
 }

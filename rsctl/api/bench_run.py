@@ -18,7 +18,7 @@ from rsctl.bench.records import Benches, BenchRecord, Cell
 from rsctl.bench.run import Stop
 from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.store import Store
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.metrics import MetricSpec
 
 BenchJob = Union[JobFile, str, "os.PathLike[str]"]
 """A job file that was loaded, or its path."""

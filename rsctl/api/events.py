@@ -13,8 +13,8 @@ from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import emulator
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import Event, ResultEvent, now
-from rsctl.stream.headline import Tally
+from rsctl.runs.stream.events import Event, ResultEvent, now
+from rsctl.runs.stream.headline import Tally
 from rsctl.targets import get
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from rsctl.api.results import result_locations
 from rsctl.clients.retries import RetryPolicy
-from rsctl.fetch.fetch import Choice, Fetched, FetchProgress, fetch
-from rsctl.fetch.locations import locations_of, region_of
 from rsctl.findings import Finding, RsctlError
+from rsctl.runs.fetch.fetch import Choice, Fetched, FetchProgress, fetch
+from rsctl.runs.fetch.locations import locations_of, region_of
 from rsctl.runs.records import RunRecord
 from rsctl.targets import get
 from rsctl.targets.managed.endpoints import endpoints_of

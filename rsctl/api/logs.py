@@ -12,8 +12,8 @@ import msgspec
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import Cursor, LogEvent
-from rsctl.stream.progress_bar import read_progress_bar
+from rsctl.runs.stream.events import Cursor, LogEvent
+from rsctl.runs.stream.progress_bar import read_progress_bar
 from rsctl.targets import get
 from rsctl.targets.base import Pool, Target, replica_names
 

@@ -13,9 +13,9 @@ from time import monotonic
 from typing import Optional
 
 from rsctl.runs.store import Store
-from rsctl.stream.events import Event, MetricEvent
-from rsctl.stream.headline import Tally
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Event, MetricEvent
+from rsctl.runs.stream.headline import Tally
+from rsctl.runs.stream.metrics import MetricSpec
 
 _time = attrgetter("time")
 

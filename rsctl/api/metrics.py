@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rsctl.api.outdated import refreshed
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent
-from rsctl.stream.metrics import MACHINES
+from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.stream.metrics import MACHINES
 from rsctl.targets import get
 
 if TYPE_CHECKING:

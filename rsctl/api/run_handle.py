@@ -25,14 +25,14 @@ from rsctl.runs.gradients import gradients_of
 from rsctl.runs.home import is_rehearsed, run_directory
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import Event, LogEvent, MetricEvent, ResultEvent
-from rsctl.stream.gradients import Gradients
+from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, ResultEvent
+from rsctl.runs.stream.gradients import Gradients
 from rsctl.targets import get
 from rsctl.targets.base import Pool, replica_names
 
 if TYPE_CHECKING:
-    from rsctl.fetch.fetch import Fetched, FetchProgress
-    from rsctl.fetch.locations import ResultKind
+    from rsctl.runs.fetch.fetch import Fetched, FetchProgress
+    from rsctl.runs.fetch.locations import ResultKind
 
 CANCEL_SECONDS = 60.0
 _ASK_SECONDS = 2.0
@@ -233,7 +233,7 @@ class Run:
         findings of the answer; raises RsctlError where nothing can go on.
         """
         from rsctl.api.fetching import fetch_results
-        from rsctl.fetch.fetch import Choice
+        from rsctl.runs.fetch.fetch import Choice
 
         choice = Choice(frozenset(only) or Choice.kinds, tuple(include), max_unpacked)
         return fetch_results(self.record, folder, choice, on_progress)

@@ -22,10 +22,10 @@ from rsctl.plan import make_plan, name_of
 from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
-from rsctl.runs.places import first_request
+from rsctl.runs.placements import first_request
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import StateEvent, now
+from rsctl.runs.stream.events import StateEvent, now
 from rsctl.targets.base import (
     Plan,
     Submission,

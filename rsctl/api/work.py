@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Optional
 
 from rsctl.job.job import Job
-from rsctl.stream.training_progress import Goal, goal_of
+from rsctl.runs.stream.training_progress import Goal, goal_of
 
 
 class Work(NamedTuple):

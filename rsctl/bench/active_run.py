@@ -9,7 +9,7 @@ from rsctl.findings import Finding, RsctlError
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import RunReader
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import Cursor, Event, FindingEvent
+from rsctl.runs.stream.events import Cursor, Event, FindingEvent
 from rsctl.targets.base import Target
 
 CAPACITY = frozenset({"quota", "stock-out"})

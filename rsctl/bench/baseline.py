@@ -15,7 +15,7 @@ from rsctl.bench.baseline_files import LARGEST, read_bytes, write_bytes
 from rsctl.bench.fingerprint import Cell, Fingerprint
 from rsctl.bench.results import CellRuns, Results, Series, cell_label
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 VERSION = 1
 _KEPT = ("run.time", "run.cost")

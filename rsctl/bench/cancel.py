@@ -8,7 +8,7 @@ from rsctl.bench.folder import BenchFolder
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from rsctl.targets import get
 
 _POLL_SECONDS = 0.2

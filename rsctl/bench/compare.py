@@ -17,7 +17,7 @@ from rsctl.bench.fingerprint import (
 )
 from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, mean, p_two_sided
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _ONE_RUN = "with one run a side nothing can be concluded"
 

@@ -6,7 +6,7 @@ from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.bench.schedule import Slot, TrialKeys, pending, unsuccessful
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.store import Store
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 
 class CurrentBench:

@@ -17,15 +17,15 @@ from rsctl.bench.steady import Steady
 from rsctl.costs.run_cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
-from rsctl.stream.aggregates import AGGREGATES
-from rsctl.stream.aggregates import quantile as quantile
-from rsctl.stream.events import MetricEvent, parse_time
-from rsctl.stream.headline import Headline
-from rsctl.stream.metrics import MACHINES, MetricSpec
+from rsctl.runs.stream.aggregates import AGGREGATES
+from rsctl.runs.stream.aggregates import quantile as quantile
+from rsctl.runs.stream.events import MetricEvent, parse_time
+from rsctl.runs.stream.headline import Headline
+from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """One metric of one run, over its headline series: see `rsctl.stream.headline`.
+    """One metric of one run, over its headline series: see `rsctl.runs.stream.headline`.
 
     `value` is None where there is no data, and `reason` says why. `n` is the number of samples of
     the steady part, of `total` in all; `spread` is their interquartile range, None for fewer than

@@ -13,8 +13,8 @@ import msgspec
 
 from rsctl.job.secret_names import public_arguments
 from rsctl.runs.store import Run, Store
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import versions_of
-from rsctl.stream.metrics import MetricSpec
 from rsctl.targets.base import Pool
 
 Cell = dict[str, Any]

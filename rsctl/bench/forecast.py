@@ -10,7 +10,7 @@ from rsctl.bench.fingerprint import Cell
 from rsctl.bench.results import Results
 from rsctl.bench.stats import detectable, excludable, noise, smallest_p
 from rsctl.bench.verdict import ALPHA, CONFIRMED, Floor, shares
-from rsctl.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.formatting import format_duration, format_number
 
 _MOST_RUNS = 1000
 

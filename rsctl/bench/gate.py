@@ -30,7 +30,7 @@ from rsctl.bench.verdict import (
     worst,
 )
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEADLINES = {
     Verdict.PASS: "no regression beyond what is allowed",

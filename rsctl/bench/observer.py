@@ -11,7 +11,7 @@ from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import Finding
 from rsctl.images.events import Show
 from rsctl.runs.store import Run
-from rsctl.stream.events import Event
+from rsctl.runs.stream.events import Event
 
 
 class BenchObserver(Protocol):

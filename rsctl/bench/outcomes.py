@@ -11,7 +11,7 @@ from rsctl.bench.follower import Follower
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.starter import Sent, Starter
 from rsctl.findings import ExitCode, JobState, RsctlError
-from rsctl.stream.events import StateEvent, now
+from rsctl.runs.stream.events import StateEvent, now
 
 _CAPACITY_TRIES = 3
 """How often a run that got no machines after it was accepted is tried, all in all."""

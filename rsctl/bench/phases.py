@@ -10,7 +10,7 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import StateReader
 from rsctl.runs.store import Run
-from rsctl.stream.events import StateEvent, parse_time
+from rsctl.runs.stream.events import StateEvent, parse_time
 
 Measured = tuple[float | None, str | None]
 """Seconds, or None and why they are not known."""

@@ -19,8 +19,8 @@ from rsctl.job.job import Job
 from rsctl.job.matrix import plain
 from rsctl.plan import choose_target, make_plan, name_of
 from rsctl.runs.ids import placeholder
-from rsctl.stream.events import now
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import now
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Submission, Target, metric_specs
 
 

@@ -6,7 +6,7 @@ from rsctl.advise.advice import format_seconds
 from rsctl.advise.profile import Profile
 from rsctl.api import JobFile, Run, measure
 from rsctl.cli.show import print_message
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.formatting import format_bytes
 
 _DATA_SHOWN_FROM = 0.01
 

@@ -11,7 +11,7 @@ from rsctl.advise.advice import format_seconds
 from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.show import print_message
 from rsctl.cli.table import write_table
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "USD/1,000 STEPS", "BOTTLENECK"]
 _NOT_PRINTED = ("every_option", "default_machine")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from rsctl.api import Bench, CellFigure, CellSummary, JobState, format_cell
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
 """So many metrics stand in the table; `-o json` has them all."""

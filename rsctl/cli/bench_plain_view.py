@@ -23,9 +23,9 @@ from rsctl.cli.build_view import make_build_view
 from rsctl.cli.run_text import failure_block, state_in_color
 from rsctl.cli.show import print_important, print_message, show_findings
 from rsctl.findings import ExitCode, Finding, JobState
-from rsctl.stream.events import Event, FindingEvent, seconds_between
-from rsctl.stream.formatting import format_duration, format_number
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.events import Event, FindingEvent, seconds_between
+from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.sanitize import sanitize
 
 _MAX_METRICS = 4
 

@@ -28,7 +28,7 @@ from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import print_events, show_findings
 from rsctl.cli.tracking import wait_for_bench_trackers
 from rsctl.findings import ExitCode, RsctlError, note
-from rsctl.stream.events import FindingEvent, now
+from rsctl.runs.stream.events import FindingEvent, now
 
 _MOST_REPETITIONS = 1000
 

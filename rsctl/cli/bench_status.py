@@ -14,7 +14,7 @@ from rsctl.cli.bench_common import how_to_go_on, state_of, table
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json
 from rsctl.findings import ExitCode
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("status")

@@ -22,9 +22,9 @@ from rsctl.api import (
 )
 from rsctl.cli.bench_plain_view import PlainBenchView, show_build
 from rsctl.findings import Finding, JobState
-from rsctl.stream.events import Event, FindingEvent, now
-from rsctl.stream.metrics import MetricSpec
-from rsctl.stream.ndjson import event_line, json_of
+from rsctl.runs.stream.events import Event, FindingEvent, now
+from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.stream.ndjson import event_line, json_of
 
 
 class BenchView(BenchObserver, Protocol):

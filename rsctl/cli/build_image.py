@@ -14,7 +14,7 @@ from rsctl.cli.build_view import make_build_view
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.findings import ExitCode
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
 

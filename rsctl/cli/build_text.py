@@ -5,7 +5,7 @@ from __future__ import annotations
 from rsctl.api import Step
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding
-from rsctl.stream.formatting import format_duration
+from rsctl.runs.stream.formatting import format_duration
 
 _NOTABLE_SECONDS = 1.0
 

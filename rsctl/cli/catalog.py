@@ -14,7 +14,7 @@ from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.job.units import Accelerator
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _Sort = Literal["price", "spot", "price-per-gbps", "gbps", "vcpus", "memory"]
 

@@ -16,8 +16,8 @@ from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.stream.formatting import format_number
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.formatting import format_number
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _CSV_HEAD = (
     *("metric", "unit", "goal", "cell", "side", "n", "mean", "values"),

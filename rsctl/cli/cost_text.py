@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rsctl.api import PlanCost, PoolPrice, RunCost, dollars
 from rsctl.job.units import Duration
-from rsctl.stream.formatting import format_duration
+from rsctl.runs.stream.formatting import format_duration
 
 
 def format_plan_cost(cost: PlanCost) -> list[str]:

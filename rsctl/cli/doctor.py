@@ -14,7 +14,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.output import in_color
 from rsctl.cli.show import print_json, print_message, remedy_line, show_findings
 from rsctl.findings import ExitCode
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.sanitize import sanitize
 
 _COLORS: dict[str, str] = {
     "ok": "green",

@@ -11,8 +11,8 @@ from rsctl.api import EventBatches, Run
 from rsctl.cli.interrupts import Cancel, Interrupts
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode
-from rsctl.stream.events import Event, ResultEvent
-from rsctl.stream.headline import Tally
+from rsctl.runs.stream.events import Event, ResultEvent
+from rsctl.runs.stream.headline import Tally
 
 OUTPUT_LOST = (errno.EPIPE, errno.EIO)
 """Errors of writing to a reader that has gone, and to a terminal that was closed."""

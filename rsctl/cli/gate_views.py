@@ -10,7 +10,7 @@ from rsctl.api import Gate, append_github_summary, gate_table, github_annotation
 from rsctl.cli.show import print_important, print_json, print_message
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 
 def print_gate(gate: Gate, output: str) -> None:

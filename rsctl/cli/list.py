@@ -14,9 +14,9 @@ from rsctl.cli.run_text import state_on
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode
-from rsctl.stream.events import now, seconds_between
-from rsctl.stream.formatting import format_bytes, format_duration, format_number
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 3
 

@@ -15,19 +15,12 @@ from rsctl.api.logs import progress_bar
 from rsctl.cli.output import in_color
 from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.findings import JobState
-from rsctl.stream.events import (
-    Event,
-    LogEvent,
-    ResultEvent,
-    StateEvent,
-    now,
-    seconds_between,
-)
-from rsctl.stream.formatting import LineFormat, format_duration, format_number, sparkline
-from rsctl.stream.headline import Tally
-from rsctl.stream.machine_use import MachineUse
-from rsctl.stream.sanitize import sanitize
-from rsctl.stream.training_progress import TrainingProgress
+from rsctl.runs.stream.events import Event, LogEvent, ResultEvent, StateEvent, now, seconds_between
+from rsctl.runs.stream.formatting import LineFormat, format_duration, format_number, sparkline
+from rsctl.runs.stream.headline import Tally
+from rsctl.runs.stream.machine_use import MachineUse
+from rsctl.runs.stream.sanitize import sanitize
+from rsctl.runs.stream.training_progress import TrainingProgress
 
 _REDRAW_SECONDS = 0.1
 _METRIC_LINES = 2

@@ -29,10 +29,10 @@ from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
 from rsctl.findings import Finding, JobState
-from rsctl.stream.events import Event, now, seconds_between
-from rsctl.stream.formatting import format_duration, format_number
-from rsctl.stream.metrics import MetricSpec
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.events import Event, now, seconds_between
+from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.stream.sanitize import sanitize
 
 _REDRAW_SECONDS = 0.25
 _MAX_METRICS = 3

@@ -14,8 +14,8 @@ from rsctl.api import BuildEvent, Output, Step
 from rsctl.cli.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import in_color
 from rsctl.findings import Finding
-from rsctl.stream.formatting import format_duration
-from rsctl.stream.sanitize import sanitize, sanitize_line
+from rsctl.runs.stream.formatting import format_duration
+from rsctl.runs.stream.sanitize import sanitize, sanitize_line
 
 _REDRAWS_A_SECOND = 10
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"

@@ -19,9 +19,9 @@ from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
-from rsctl.stream.events import TIME_LENGTH, LogEvent
-from rsctl.stream.formatting import LineFormat, format_line
-from rsctl.stream.headline import CHIEF
+from rsctl.runs.stream.events import TIME_LENGTH, LogEvent
+from rsctl.runs.stream.formatting import LineFormat, format_line
+from rsctl.runs.stream.headline import CHIEF
 
 _FILTERS = "Filters"
 MOST_FOLLOWED = 8

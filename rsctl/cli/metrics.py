@@ -14,11 +14,11 @@ from rsctl.cli.command import make_command
 from rsctl.cli.run_text import format_metric
 from rsctl.cli.runs import find_run
 from rsctl.findings import ExitCode
-from rsctl.stream.events import MetricEvent
-from rsctl.stream.formatting import format_number, sparkline
-from rsctl.stream.headline import Tally
-from rsctl.stream.ndjson import event_line
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.stream.formatting import format_number, sparkline
+from rsctl.runs.stream.headline import Tally
+from rsctl.runs.stream.ndjson import event_line
+from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("metrics")

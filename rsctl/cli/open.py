@@ -14,7 +14,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 Page = Literal["console", "tensorboard", "logs", "run", "outputs", "checkpoints", "model"]
 

@@ -15,7 +15,7 @@ from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.cost_text import format_plan_cost
 from rsctl.cli.show import print_json, show_findings
 from rsctl.findings import ExitCode
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("plan")

@@ -12,10 +12,10 @@ import typer
 
 from rsctl.api import replica_order
 from rsctl.cli.output import in_color
-from rsctl.stream.events import MetricEvent, seconds_between
-from rsctl.stream.formatting import format_number
-from rsctl.stream.metrics import MetricSpec
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.events import MetricEvent, seconds_between
+from rsctl.runs.stream.formatting import format_number
+from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEIGHT = 12
 _MARGIN = 24  # columns that the labels of the axes take

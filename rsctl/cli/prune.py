@@ -17,7 +17,7 @@ from rsctl.job.units import Duration
 from rsctl.prune.items import Item, Limits
 from rsctl.prune.prune import Prune, find_engine
 from rsctl.prune.removal import one_at_a_time
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

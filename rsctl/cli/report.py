@@ -16,7 +16,7 @@ from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_message
 from rsctl.findings import ExitCode
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
     from rsctl.report.build import Source

@@ -15,7 +15,7 @@ from rsctl.cli.output import in_color
 from rsctl.cli.results import is_empty
 from rsctl.cli.show import format_finding, remedy_line, styled
 from rsctl.findings import JobState
-from rsctl.stream.events import (
+from rsctl.runs.stream.events import (
     Attempt,
     Event,
     Failure,
@@ -26,8 +26,8 @@ from rsctl.stream.events import (
     now,
     seconds_between,
 )
-from rsctl.stream.formatting import format_duration, format_number
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.formatting import format_duration, format_number
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_METRICS = 8
 _STATE_COLORS = {

@@ -15,11 +15,11 @@ import typer
 from rsctl.cli.output import in_color, is_quiet
 from rsctl.findings import SECRET, Finding
 from rsctl.job.file_text import lines_of
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.sanitize import sanitize
 
 if TYPE_CHECKING:
     from rsctl.api import JobFile
-    from rsctl.stream.events import Event
+    from rsctl.runs.stream.events import Event
 
 _KEY = re.compile(r"([\w-]+):(?=\s|$)")
 _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -83,7 +83,7 @@ def format_finding(finding: Finding) -> str:
 
 def print_json(value: object) -> None:
     """One JSON document on stdout; see `json_of` for numbers that JSON does not have."""
-    from rsctl.stream.ndjson import json_of
+    from rsctl.runs.stream.ndjson import json_of
 
     data = msgspec.json.format(json_of(value), indent=2)
     sys.stdout.buffer.write(data + b"\n")
@@ -91,7 +91,7 @@ def print_json(value: object) -> None:
 
 def print_events(events: Iterable[Event]) -> None:
     """One event a line on stdout, at once, so that a reader of the pipe is never behind."""
-    from rsctl.stream.ndjson import event_lines
+    from rsctl.runs.stream.ndjson import event_lines
 
     sys.stdout.buffer.write(event_lines(events))
     sys.stdout.buffer.flush()

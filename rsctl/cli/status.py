@@ -15,9 +15,9 @@ from rsctl.cli.run_text import failure_block, format_attempt, format_place, stat
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
 from rsctl.findings import ExitCode
-from rsctl.stream.events import now, seconds_between
-from rsctl.stream.formatting import format_duration
-from rsctl.stream.sanitize import sanitize
+from rsctl.runs.stream.events import now, seconds_between
+from rsctl.runs.stream.formatting import format_duration
+from rsctl.runs.stream.sanitize import sanitize
 
 
 @make_command("status")

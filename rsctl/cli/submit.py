@@ -23,7 +23,7 @@ from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
 from rsctl.cli.views import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
-from rsctl.stream.events import FindingEvent, ResultEvent, now
+from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
 
 _REHEARSAL = "Rehearsal"
 _SCRIPT = "A script without a job file"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import typer
 
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 
 def write_table(rows: Sequence[Sequence[str]]) -> None:

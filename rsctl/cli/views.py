@@ -11,9 +11,9 @@ from rsctl.cli.output import in_color
 from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.cli.show import print_events, print_important, print_message
 from rsctl.findings import ExitCode
-from rsctl.stream.events import Event, LogEvent, ResultEvent
-from rsctl.stream.formatting import LineFormat
-from rsctl.stream.headline import Tally
+from rsctl.runs.stream.events import Event, LogEvent, ResultEvent
+from rsctl.runs.stream.formatting import LineFormat
+from rsctl.runs.stream.headline import Tally
 
 
 def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:

@@ -17,7 +17,7 @@ from rsctl.catalog.price_table import PriceTable, Rates
 from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 _REGION = "us-east-1"
 """Of the API, which answers for all regions in a few."""

@@ -18,7 +18,7 @@ from rsctl.catalog.price_table import PriceTable, Rates
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google, body_of
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 SERVICE = "C7E2-9256-1C43"
 """Vertex AI's id in Google's billing."""

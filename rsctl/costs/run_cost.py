@@ -11,7 +11,7 @@ from rsctl.findings import RsctlError
 from rsctl.job.job import Limits
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import now, seconds_between
+from rsctl.runs.stream.events import now, seconds_between
 from rsctl.target_info import target_info
 
 _NO_PRICE = "machines of one's own have no price"

@@ -14,8 +14,8 @@ from rsctl.export.columns import Column, Row, Value
 from rsctl.export.tables import Table
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.installation import install_command
-from rsctl.stream.ndjson import finite
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.ndjson import finite
+from rsctl.runs.stream.sanitize import sanitize_line
 
 Format = Literal["parquet", "csv", "json"]
 
@@ -143,7 +143,7 @@ def _arrow_value(value: Value, column: Column) -> Any:
 
 def as_time(text: str) -> Any:
     """An event's time as an aware datetime; None for what is none, as of a broken clock."""
-    from rsctl.stream.events import parse_time
+    from rsctl.runs.stream.events import parse_time
 
     try:
         return parse_time(text)

@@ -14,8 +14,8 @@ from rsctl.export.arguments import arguments_of
 from rsctl.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import seconds_between
-from rsctl.stream.metrics import MACHINES
+from rsctl.runs.stream.events import seconds_between
+from rsctl.runs.stream.metrics import MACHINES
 
 TableName = Literal["runs", "figures", "metrics", "telemetry"]
 TABLES: tuple[TableName, ...] = ("runs", "figures", "metrics", "telemetry")

@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import IO
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _ANSWER_SECONDS = 60.0
 _IDLE_SECONDS = 0.2

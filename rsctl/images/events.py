@@ -10,8 +10,8 @@ from typing import NamedTuple
 import msgspec
 
 from rsctl.findings import Finding
-from rsctl.stream.metrics import structured
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.metrics import structured
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _MAX_TEXT = 2000  # characters of a text of a finding
 _KEPT_FIELDS = ("severity", "code", "message", "remedy", "path")  # not that it points into files

@@ -12,7 +12,7 @@ from rsctl.images.recipe import Recipe, make_recipe
 from rsctl.images.runtime_files import has_compiled_core
 from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.formatting import format_bytes
 
 _SHOWN = 5
 _OWN = ("runtime/", "requirements/")  # what rsctl adds to the source

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Optional
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.stream.events import now, seconds_between
+from rsctl.runs.stream.events import now, seconds_between
 
 Kind = Literal["run", "bench", "folder", "bucket", "image"]
 

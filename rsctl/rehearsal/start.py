@@ -20,7 +20,7 @@ from rsctl.rehearsal.buckets import make_bucket
 from rsctl.rehearsal.settings import EmulatorSettings
 from rsctl.runs.environment import own_environment
 from rsctl.runs.home import private_folder, run_directory
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 
 def start(run: str, rehearsal: EmulatorSettings) -> None:

@@ -23,7 +23,7 @@ from rsctl.report.charts import (
 )
 from rsctl.report.overlay_charts import RunCurves, overlay_charts
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import now, seconds_between
+from rsctl.runs.stream.events import now, seconds_between
 
 METRICS = 6
 """Metrics of a bench that are drawn at most."""

@@ -22,7 +22,7 @@ from rsctl.report.documents import document
 from rsctl.report.html import Child, details, element, facts, paragraph, preformatted, table
 from rsctl.report.page import Page
 from rsctl.report.result_section import card, state_mark, with_unit
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 FAILURES = 10
 """Failed runs whose last lines are shown at most."""

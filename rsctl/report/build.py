@@ -26,7 +26,7 @@ from rsctl.report.result_section import figure_text, last_and_best, state_mark
 from rsctl.report.run_section import run_parts
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent, now
+from rsctl.runs.stream.events import MetricEvent, now
 
 Source = Union[RunRecord, Bench, Results]
 """What a report is made of; results are those of a baseline."""

@@ -14,7 +14,7 @@ from rsctl.report.charts import (
     Timeline,
     band,
 )
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 Row = tuple[str, ...]
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple, Union
 
 from rsctl.report.html import plain
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 Point = tuple[float, float]
 

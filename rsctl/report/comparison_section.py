@@ -12,7 +12,7 @@ from rsctl.findings import RsctlError
 from rsctl.report.charts import Bar, Chart, IntervalChart, counted
 from rsctl.report.html import NONE, Child, details, element, facts, items, paragraph, table
 from rsctl.report.page import Page
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 _SIDES = 6
 """Sides that have a column of their own; the table of runs has all."""

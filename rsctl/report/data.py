@@ -19,10 +19,10 @@ from rsctl.runs.home import is_rehearsed
 from rsctl.runs.reader import StateReader
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import MetricEvent, StateEvent, parse_time
+from rsctl.runs.stream.gradients import Gradients
+from rsctl.runs.stream.metrics import MACHINES
 from rsctl.runs.versions import versions_of
-from rsctl.stream.events import MetricEvent, StateEvent, parse_time
-from rsctl.stream.gradients import Gradients
-from rsctl.stream.metrics import MACHINES
 
 Series = Mapping[str, Sequence[MetricEvent]]
 """The values of one metric by replica."""

@@ -12,7 +12,7 @@ from rsctl.report.charts import (
     counted,
     finite,
 )
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 _LINES = 4
 _ROWS = 6

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rsctl.report.html import Markup, preformatted
-from rsctl.stream.ndjson import finite
+from rsctl.runs.stream.ndjson import finite
 
 DOCUMENT_LINES = 400
 """Lines of a request or a job file that are shown at most."""

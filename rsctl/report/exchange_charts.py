@@ -11,7 +11,7 @@ from rsctl.report.charts import Bar, BarChart, Chart
 from rsctl.report.data import RunData
 from rsctl.report.run_charts import byte_unit, over_time
 from rsctl.runs.records import replica_order
-from rsctl.stream.gradients import REDUCER
+from rsctl.runs.stream.gradients import REDUCER
 
 DELAYS = 20
 """Delays in a chart at most."""
@@ -54,7 +54,7 @@ def _time_charts(data: RunData, latest: dict[str, dict[str, float]]) -> Iterator
     A ring of n workers moves 2 (n - 1) / n of the gradient's bytes over each link: Patarasuk and
     Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", Journal of
     Parallel and Distributed Computing 69 (2009), section 3. To that least time as many seconds
-    are added as were measured beside the wire here (`rsctl.stream.gradients`).
+    are added as were measured beside the wire here (`rsctl.runs.stream.gradients`).
     """
     travel = data.gradients
     if travel is not None and travel.wire_seconds and travel.ring_seconds:

@@ -9,7 +9,7 @@ from rsctl.report.charts import counted
 from rsctl.report.data import RunData
 from rsctl.report.html import Markup, element, items, join, paragraph, preformatted, section
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import Failure, seconds_between
+from rsctl.runs.stream.events import Failure, seconds_between
 
 FAILURE_LINES = 40
 _NAMED = 8  # replicas that failed in the wake of the first

@@ -9,7 +9,7 @@ from dataclasses import replace
 from rsctl.report.charts import LINES, Chart, HeatMap, Line, LineChart
 from rsctl.report.data import RunData
 from rsctl.report.run_charts import byte_unit, bytes_over_time, over_time
-from rsctl.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent
 
 NODES = 4
 """Nodes with a chart of their own at most; the GPUs of more are one band, and a heat map."""

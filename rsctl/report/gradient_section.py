@@ -7,8 +7,8 @@ from rsctl.report.data import RunData
 from rsctl.report.exchange_charts import gradient_charts, worker_nodes
 from rsctl.report.html import Markup, facts, paragraph, section
 from rsctl.report.page import Page
-from rsctl.stream.formatting import format_bytes, format_number
-from rsctl.stream.gradients import Gradients
+from rsctl.runs.stream.formatting import format_bytes, format_number
+from rsctl.runs.stream.gradients import Gradients
 
 
 def gradients_part(page: Page, data: RunData) -> Markup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rsctl.report.charts import HeatMap, is_dense, most_rows, short
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

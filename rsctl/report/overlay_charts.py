@@ -12,7 +12,7 @@ from rsctl.bench.figures import Figure, quantile
 from rsctl.report.charts import DRAWN, LINES, Chart, Line, LineChart, Point, thinned, time_unit
 from rsctl.report.run_charts import in_order
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import MetricEvent, parse_time
+from rsctl.runs.stream.events import MetricEvent, parse_time
 
 METRICS = 8
 """Metrics that are drawn at most; half of them of more than `MANY` runs."""

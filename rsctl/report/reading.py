@@ -13,8 +13,8 @@ from math import isfinite
 from rsctl.bench.figures import FigureReader
 from rsctl.runs.records import RunRecord, replica_order
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent
-from rsctl.stream.metrics import MACHINES
+from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.stream.metrics import MACHINES
 
 _STRETCHES = 400  # of a series at most
 _LEAST_STRETCHES = 12
@@ -131,7 +131,7 @@ class StepArrivals:
 class Readings:
     """The series of a run by metric and replica, those of headlines, and what figures are made of.
 
-    A headline series is what a metric of several replicas is: see `rsctl.stream.headline`.
+    A headline series is what a metric of several replicas is: see `rsctl.runs.stream.headline`.
     """
 
     def __init__(self, run: RunRecord) -> None:

@@ -11,8 +11,8 @@ from rsctl.report.charts import counted
 from rsctl.report.data import RunData
 from rsctl.report.html import Child, Markup, details, element, join, paragraph, table
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import MetricEvent, now, seconds_between
-from rsctl.stream.formatting import format_bytes, format_duration, format_number
+from rsctl.runs.stream.events import MetricEvent, now, seconds_between
+from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
 
 CARDS = 6
 """Metrics with a card of their own at most."""

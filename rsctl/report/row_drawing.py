@@ -19,7 +19,7 @@ from rsctl.report.charts import (
     short,
     time_unit,
 )
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

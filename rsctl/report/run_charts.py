@@ -20,7 +20,7 @@ from rsctl.report.charts import (
     time_unit,
 )
 from rsctl.report.data import RunData, Series
-from rsctl.stream.events import MetricEvent, StateEvent, now
+from rsctl.runs.stream.events import MetricEvent, StateEvent, now
 
 METRICS = 12
 """Metrics of the job that are drawn at most."""

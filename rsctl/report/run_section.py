@@ -17,8 +17,8 @@ from rsctl.report.origin_section import origin_parts
 from rsctl.report.page import Page
 from rsctl.report.result_section import cost_text, figure_table, result_cards, state_mark
 from rsctl.report.run_charts import METRICS, cloud_charts, machine_charts, metric_charts, timeline
-from rsctl.stream.events import Failure
-from rsctl.stream.formatting import format_duration
+from rsctl.runs.stream.events import Failure
+from rsctl.runs.stream.formatting import format_duration
 
 REPLICAS = 100
 """Replicas in tables at most."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rsctl.report.charts import LineChart, counted, finite
-from rsctl.stream.formatting import format_number
+from rsctl.runs.stream.formatting import format_number
 
 _LOG_FROM, _LOG_TO = 1e3, 1e9  # times the lowest value
 _FAR = 30  # times the extent of the middle values

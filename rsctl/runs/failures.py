@@ -15,13 +15,13 @@ from msgspec.structs import replace
 from rsctl.findings import Finding
 from rsctl.job.source_roots import find_module
 from rsctl.runs.folder import RunFolder
-from rsctl.stream.causes import LOST_PEER
-from rsctl.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
-from rsctl.stream.events import Failure, LogEvent, parse_time, seconds_between
-from rsctl.stream.journal import JournalReader, tail_offset
-from rsctl.stream.metrics import structured
-from rsctl.stream.origins import Origin, find_origin
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.causes import LOST_PEER
+from rsctl.runs.stream.diagnosis import Killer, failure_lines, has_traceback, known_causes
+from rsctl.runs.stream.events import Failure, LogEvent, parse_time, seconds_between
+from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.metrics import structured
+from rsctl.runs.stream.origins import Origin, find_origin
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _TAIL = 400
 _MOST_REPORTED = 40

@@ -18,7 +18,7 @@ from rsctl.atomic_file import open_regular
 from rsctl.findings import JobState
 from rsctl.runs.home import run_directory
 from rsctl.runs.records import Replica, RunRecord, replica_order
-from rsctl.stream.events import StateEvent
+from rsctl.runs.stream.events import StateEvent
 
 _BYTES = 4096
 _BYTES_OF_REPLICA = 128

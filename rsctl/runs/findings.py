@@ -7,7 +7,7 @@ import msgspec
 from rsctl.atomic_file import open_regular
 from rsctl.findings import Finding
 from rsctl.runs.folder import RunFolder
-from rsctl.stream.events import FindingEvent, StateEvent
+from rsctl.runs.stream.events import FindingEvent, StateEvent
 
 INCOMPLETE_LOG = frozenset({"disk-full", "log-lost", "metrics-lost"})
 """Codes of findings by which the log, or what was read from it, is not complete."""

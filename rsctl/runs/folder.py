@@ -7,7 +7,7 @@ supervisor.lock   held while the supervisor lives; its text is the supervisor's 
 supervisor.log    what the supervisor itself printed; normally empty
 outcome.json      the end of the job, as a copy for which there is space on a full disk
 states.log        the states of the job and its replicas, one JSON event a line
-REPLICA/log       everything a replica printed, see `rsctl.stream.journal`
+REPLICA/log       everything a replica printed, see `rsctl.runs.stream.journal`
 REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
 outputs, checkpoints    unless the spec puts them elsewhere
@@ -29,7 +29,7 @@ from rsctl.atomic_file import open_regular
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.home import private_folder, run_directory
 from rsctl.runs.locks import holder, is_locked, try_lock, write_holder
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.metrics import MetricSpec
 
 _PROBE_SECONDS = 0.2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
-from rsctl.stream.gradients import REDUCER, TRANSPORT, Gradients, Pool, gradients
+from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Gradients, Pool, gradients
 
 
 def gradients_of(store: Store, run: Run) -> Gradients | None:

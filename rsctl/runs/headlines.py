@@ -14,9 +14,9 @@ from typing import Any, Optional
 
 import msgspec
 
-from rsctl.stream.events import MetricEvent
-from rsctl.stream.headline import Headline, Tally
-from rsctl.stream.metrics import MACHINES, MetricSpec
+from rsctl.runs.stream.events import MetricEvent
+from rsctl.runs.stream.headline import Headline, Tally
+from rsctl.runs.stream.metrics import MACHINES, MetricSpec
 
 _specs = msgspec.json.Decoder(dict[str, MetricSpec])
 _KEPT_BY_READERS = 5000

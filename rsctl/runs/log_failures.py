@@ -16,9 +16,9 @@ import signal
 from typing import NamedTuple, Optional
 
 from rsctl.runs.folder import RunFolder
-from rsctl.stream.diagnosis import failure_lines
-from rsctl.stream.events import Failure, LogEvent, UnnamedFailure
-from rsctl.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.diagnosis import failure_lines
+from rsctl.runs.stream.events import Failure, LogEvent, UnnamedFailure
+from rsctl.runs.stream.journal import JournalReader, tail_offset
 
 _TAIL = 400  # lines
 _LONGEST_LINE = 4096  # characters

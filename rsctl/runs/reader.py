@@ -9,9 +9,9 @@ import msgspec
 
 from rsctl.atomic_file import open_regular
 from rsctl.runs.folder import RunFolder
-from rsctl.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
-from rsctl.stream.journal import JournalReader, tail_offset
-from rsctl.stream.merge import OrderedMerge
+from rsctl.runs.stream.events import Cursor, Event, FindingEvent, LogEvent, StateEvent
+from rsctl.runs.stream.journal import JournalReader, tail_offset
+from rsctl.runs.stream.merge import OrderedMerge
 
 STATES = "states"
 _REORDER_SECONDS = 0.05  # from a line's stamp to its write

@@ -18,9 +18,17 @@ from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.step_times import StepPart, keep_steps
 from rsctl.runs.store import Store
+from rsctl.runs.stream.events import (
+    Attempt,
+    Event,
+    Failure,
+    FindingEvent,
+    MetricEvent,
+    StateEvent,
+    now,
+)
+from rsctl.runs.stream.metrics import MetricSpec, metric_findings
 from rsctl.runs.versions import keep_versions
-from rsctl.stream.events import Attempt, Event, Failure, FindingEvent, MetricEvent, StateEvent, now
-from rsctl.stream.metrics import MetricSpec, metric_findings
 
 _RESERVE_BYTES = 1 << 20
 _FLUSH_SECONDS = 1.0

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Optional
 import msgspec
 
 from rsctl.findings import JobState
-from rsctl.stream.events import Attempt, Failure, TriedPlace
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Attempt, Failure, TriedPlace
+from rsctl.runs.stream.metrics import MetricSpec
 
 
 class Replica(msgspec.Struct, kw_only=True, frozen=True):

@@ -10,8 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.runs.records import Fact, Replica, RunRecord, replica_order
-from rsctl.stream.events import TIME_LENGTH, Attempt, Failure, TriedPlace
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import TIME_LENGTH, Attempt, Failure, TriedPlace
+from rsctl.runs.stream.metrics import MetricSpec
 
 _COLUMNS = RunRecord.__struct_fields__[: RunRecord.__struct_fields__.index("first_failure")]
 _MORE = "plan, metrics_spec, settings, spec, first_failure"

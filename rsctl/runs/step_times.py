@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from rsctl.advise.measured import StepRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import structured
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.metrics import structured
 
 _MOST_PARTS = 1000
 

@@ -22,7 +22,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.rows import RUN_ROWS, run_of
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
-from rsctl.stream.events import Attempt, Failure, MetricEvent, StateEvent
+from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
 
 Run = RunRecord
 
@@ -173,7 +173,7 @@ class Store(Database):
     def summary(self, run: str) -> dict[str, dict[str, Any]]:
         """Of each metric of a run its last value, count, best and unit, less those of machines.
 
-        See `rsctl.stream.headline` for what that is where several replicas log a metric.
+        See `rsctl.runs.stream.headline` for what that is where several replicas log a metric.
         """
         with self._explaining():
             return headlines.summary(self._db, run, may_write=not self._is_read_only)

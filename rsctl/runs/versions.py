@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from rsctl.runs.store import Store
-from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import structured
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.metrics import structured
+from rsctl.runs.stream.sanitize import sanitize_line
 
 KNOWN = ("rsctl", "python", "torch", "nccl", "driver", "gpu", "cpu", "cores", "kernel")
 """The names that a `versions` line may have."""

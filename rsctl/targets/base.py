@@ -15,8 +15,8 @@ from rsctl.job.env_checks import without_secret
 from rsctl.job.job import Job
 from rsctl.job.placements import Place
 from rsctl.job.tracking import TrackingPlan
-from rsctl.stream.events import Cursor, Event, now
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Cursor, Event, now
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.target_info import TargetInfo
 from rsctl.targets.inputs import InputPlan
 

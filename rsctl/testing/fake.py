@@ -32,7 +32,7 @@ from rsctl.runs.home import run_directory
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.stream.events import Cursor, Event
+from rsctl.runs.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo, Unsupported
 from rsctl.targets.base import ImagePlan, Plan, Pool, Submission, metric_specs, replica_names
 from rsctl.targets.launch_command import user_command

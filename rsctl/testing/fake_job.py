@@ -14,9 +14,9 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.stream.events import LogEvent, now
-from rsctl.stream.journal import JournalWriter
-from rsctl.stream.metrics import MetricReader
+from rsctl.runs.stream.events import LogEvent, now
+from rsctl.runs.stream.journal import JournalWriter
+from rsctl.runs.stream.metrics import MetricReader
 
 _WORKER = "worker-0"
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rsctl.findings import JobState
 from rsctl.runs.store import Store
-from rsctl.stream.events import Cursor, Event, LogEvent
+from rsctl.runs.stream.events import Cursor, Event, LogEvent
 from rsctl.targets.base import (
     Submission,
     Target,

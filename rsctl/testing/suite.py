@@ -20,7 +20,7 @@ from rsctl.plan import make_plan
 from rsctl.runs.ids import new_run_id
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import Event, LogEvent, StateEvent
+from rsctl.runs.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets import get
 from rsctl.targets.base import (
     Submission,

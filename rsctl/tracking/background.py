@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from rsctl.runs.environment import own_environment
 from rsctl.runs.locks import is_locked
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import now, seconds_between
+from rsctl.runs.stream.events import now, seconds_between
 from rsctl.tracking.cursor import lock_path, make_tracking_folder, unfinished
 from rsctl.tracking.sender import is_sent
 

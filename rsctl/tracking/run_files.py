@@ -19,7 +19,7 @@ from rsctl.installation import install_command
 from rsctl.job.job import Job
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.ndjson import finite
+from rsctl.runs.stream.ndjson import finite
 from rsctl.tracking.cursor import tracking_folder
 
 _MAKING = Lock()

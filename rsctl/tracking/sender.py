@@ -14,9 +14,9 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent, now, parse_time
-from rsctl.stream.headline import CHIEF, headline_series, is_chief
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.events import MetricEvent, now, parse_time
+from rsctl.runs.stream.headline import CHIEF, headline_series, is_chief
+from rsctl.runs.stream.sanitize import sanitize_line
 from rsctl.targets import in_cloud
 from rsctl.tracking.cursor import Cursor, CursorFile, plan_of
 from rsctl.tracking.run_files import run_files

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from rsctl.findings import JobState
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import parse_time
+from rsctl.runs.stream.events import parse_time
 
 State = dict[str, Any]
 """What a tracker keeps from call to call, as JSON: ids of its service, sizes of its files."""

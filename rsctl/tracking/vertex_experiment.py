@@ -16,7 +16,7 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google, body_of
 from rsctl.findings import JobState
 from rsctl.job.tracking import PlannedTracker
-from rsctl.stream.metrics import MACHINES
+from rsctl.runs.stream.metrics import MACHINES
 from rsctl.tracking.tracker import Point, Result, State, TrackedRun, TrackerError
 from rsctl.tracking.vertex_series import BACKING, VertexSeries
 

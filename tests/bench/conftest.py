@@ -9,9 +9,9 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
-from rsctl.stream.ndjson import event_line
+from rsctl.runs.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
+from rsctl.runs.stream.ndjson import event_line
 
 SECOND = "2026-01-01T00:00:{:09.6f}Z"
 

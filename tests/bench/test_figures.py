@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rsctl.bench.figures import Figure, figures
 from rsctl.bench.steady import transient
 from rsctl.runs.store import Store
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.bench.conftest import MakeRun, values
 
 

@@ -9,7 +9,7 @@ import pytest
 from rsctl.bench.records import Bench, Benches, Trial, new_bench_id
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.runs.store import Store
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 
 def bench_of(definition: str = "d1", repeat: int = 2, name: str = "sweep") -> Bench:

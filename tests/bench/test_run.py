@@ -23,7 +23,7 @@ from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.images.events import Show
 from rsctl.job.document import read
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import Event
+from rsctl.runs.stream.events import Event
 
 SCRIPT = """
 import os, sys, time

@@ -16,8 +16,8 @@ from rsctl.cli.app import run as run_in_process
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import Event, Failure, MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Event, Failure, MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.local import compose, process
 from tests.kit.commands import Done
 

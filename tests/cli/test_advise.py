@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.runs.step_times import keep_steps, reported_steps
 from rsctl.runs.store import Store
-from rsctl.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.local import compose, process
 from rsctl.targets.local.host import Host
 

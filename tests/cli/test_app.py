@@ -15,7 +15,7 @@ import pytest
 from rsctl import __version__
 from rsctl.cli.app import COMMANDS, PANELS
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent
 
 from .conftest import Cli, MadeRun, at
 

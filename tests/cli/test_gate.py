@@ -12,9 +12,9 @@ import pytest
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.findings import JobState
 from rsctl.runs.store import Run, Store
+from rsctl.runs.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import keep_versions
-from rsctl.stream.events import MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.stream.events import Failure
+from rsctl.runs.stream.events import Failure
 from tests.kit.polling import wait_until
 
 from .conftest import Cli, MadeRun, at

@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import ExitCode, JobState, RsctlError, error, note
 from rsctl.runs.store import Store
-from rsctl.stream.events import Failure, MetricEvent
+from rsctl.runs.stream.events import Failure, MetricEvent
 from rsctl.targets.local import process
 
 from .conftest import Cli, MadeRun, at

@@ -14,7 +14,7 @@ import pytest
 
 from rsctl.findings import JobState, warning
 from rsctl.runs.store import Store
-from rsctl.stream.events import FindingEvent
+from rsctl.runs.stream.events import FindingEvent
 from tests.kit.polling import wait_until
 
 from .conftest import Cli, MadeRun, at

@@ -19,8 +19,8 @@ from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.results import frame
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.kit.deferred import Deferred
 
 pa = Deferred("pyarrow")

@@ -17,7 +17,7 @@ from rsctl.images.progress import (
     Progress,
     StepwiseProgress,
 )
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.sanitize import sanitize_line
 
 SAMPLES = Path(__file__).with_name("progress")
 

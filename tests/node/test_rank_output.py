@@ -14,7 +14,7 @@ import pytest
 from rsctl.node import structured_lines
 from rsctl.node.rank_marks import with_marks
 from rsctl.node.rank_output import RankOutput
-from rsctl.stream.rank_marks import take_mark
+from rsctl.runs.stream.rank_marks import take_mark
 from tests.kit.polling import wait_until
 
 Launch = Callable[..., Any]

@@ -16,7 +16,7 @@ from rsctl.findings import JobState
 from rsctl.prune.images import built_at
 from rsctl.runs.home import run_directory
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import StateEvent, now
+from rsctl.runs.stream.events import StateEvent, now
 
 ENGINE = f"""#!{sys.executable}
 import json, os, sys

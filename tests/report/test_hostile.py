@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli
 from tests.kit.browser import browse, needs_browser
 from tests.report.conftest import Make

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.stream.events import Failure, LogEvent
-from rsctl.stream.metrics import MetricReader
+from rsctl.runs.stream.events import Failure, LogEvent
+from rsctl.runs.stream.metrics import MetricReader
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.report.conftest import Make
 from tests.report.test_report import parsed, text_of, titles

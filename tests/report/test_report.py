@@ -14,8 +14,8 @@ from rsctl.bench.records import Benches
 from rsctl.findings import JobState, error
 from rsctl.report.svg import inline_svg
 from rsctl.runs.store import Store
-from rsctl.stream.events import Failure
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Failure
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun
 from tests.report.conftest import Make
 

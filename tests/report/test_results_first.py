@@ -16,8 +16,8 @@ from rsctl.report.descriptions import describe
 from rsctl.report.reading import readings_of
 from rsctl.report.scales import beyond_note, scale_of
 from rsctl.runs.store import Store
-from rsctl.stream.events import Failure, MetricEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Failure, MetricEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from tests.cli.conftest import Cli, MadeRun, at
 from tests.report.conftest import Make
 from tests.report.test_report import BENCH, parsed, text_of, titles

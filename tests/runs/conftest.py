@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.runs.store import Run, Store
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.metrics import MetricSpec
 
 
 def at(second: int) -> str:

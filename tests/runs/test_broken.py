@@ -21,7 +21,7 @@ from rsctl.runs.reader import StateReader
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store, StoreError
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.events import MetricEvent, StateEvent
 
 from .conftest import a_run, at
 

@@ -10,8 +10,8 @@ import pytest
 from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, first_failure, runtime_finding
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.stream.diagnosis import Killer
-from rsctl.stream.events import Failure, LogEvent
+from rsctl.runs.stream.diagnosis import Killer
+from rsctl.runs.stream.events import Failure, LogEvent
 
 from .conftest import at
 

@@ -11,7 +11,7 @@ from rsctl.advise.profile import Bucket
 from rsctl.findings import JobState
 from rsctl.runs.step_times import keep_steps, reported_steps, steps_of
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent
 
 FIELDS = {
     **{"rsctl": "steps", "steps": 20, "seconds": 0.5, "low": 0.49, "high": 0.52},

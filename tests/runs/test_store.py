@@ -16,8 +16,8 @@ from rsctl.runs.home import home
 from rsctl.runs.ids import ALPHABET, new_run_id, placeholder
 from rsctl.runs.records import replica_order
 from rsctl.runs.store import Fact, Replica, Store, StoreError
-from rsctl.stream.events import Failure, MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Failure, MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
 
 from .conftest import a_run, at
 
@@ -215,7 +215,7 @@ import sys
 from pathlib import Path
 from rsctl.findings import JobState
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import MetricEvent, StateEvent, now
+from rsctl.runs.stream.events import MetricEvent, StateEvent, now
 
 path, name = Path(sys.argv[1]), sys.argv[2]
 for n in range(20):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rsctl.findings import JobState
 from rsctl.runs.store import Run, Store
+from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.versions import keep_versions, reported_versions, versions_of
-from rsctl.stream.events import LogEvent
 
 
 def line(text: str) -> LogEvent:

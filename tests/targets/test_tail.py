@@ -11,7 +11,7 @@ from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.reader import RunReader
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import Event, LogEvent, StateEvent
+from rsctl.runs.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets.local.process import ProcessTarget
 
 SOON = "2999-01-01T00:00:0{}.000000Z"

@@ -12,8 +12,8 @@ from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import MetricEvent, StateEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import MetricEvent, StateEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.tracking.cursor import make_tracking_folder
 from rsctl.tracking.sender import Sender
 

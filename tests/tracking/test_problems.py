@@ -11,7 +11,7 @@ from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.records import RunRecord
 from rsctl.runs.store import Store
-from rsctl.stream.events import StateEvent
+from rsctl.runs.stream.events import StateEvent
 from rsctl.tracking.cursor import make_tracking_folder
 from rsctl.tracking.sender import Sender
 from rsctl.tracking.tracker import one_line

@@ -11,8 +11,8 @@ from rsctl.bench.formats.text import check_row
 from rsctl.bench.gate import Gate
 from rsctl.bench.results import cell_label
 from rsctl.bench.verdict import Verdict
-from rsctl.stream.formatting import format_number
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.formatting import format_number
+from rsctl.runs.stream.sanitize import sanitize_line
 
 _SIGNS = {
     Verdict.PASS: "✅ pass",

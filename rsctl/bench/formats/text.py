@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rsctl.bench.checks import Check
-from rsctl.stream.formatting import format_number
-from rsctl.stream.sanitize import sanitize_line
+from rsctl.runs.stream.formatting import format_number
+from rsctl.runs.stream.sanitize import sanitize_line
 
 HEAD = ("VERDICT", "METRIC", "BASELINE", "NOW", "EFFECT [90 %]", "ALLOWED", "P")
 

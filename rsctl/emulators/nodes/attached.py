@@ -11,7 +11,7 @@ from time import monotonic
 from typing import NamedTuple, Optional
 
 from rsctl.emulators.nodes import Listener
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 
 _BLOCK = 1 << 16
 _LONGEST_LINE = 256 << 10

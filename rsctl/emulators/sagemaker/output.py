@@ -9,7 +9,7 @@ from rsctl.emulators.sagemaker.hosts import Host
 from rsctl.emulators.sagemaker.job_record import JobRecord
 from rsctl.emulators.sagemaker.log_store import LogStore
 from rsctl.emulators.sagemaker.measurements import Measurements, definitions_of
-from rsctl.stream.events import parse_time
+from rsctl.runs.stream.events import parse_time
 
 _NODE = '{"rsctl": "node"'
 

@@ -17,7 +17,7 @@ from rsctl.node.rank import oom_kills
 from rsctl.node.roles import ROLE_HOSTS
 from rsctl.runs.environment import belongs_to_contract
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.stream.diagnosis import Killer
+from rsctl.runs.stream.diagnosis import Killer
 from rsctl.targets.local.endings import role_of
 from rsctl.targets.local.ports import ReservedPort
 

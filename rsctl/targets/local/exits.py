@@ -12,7 +12,7 @@ from rsctl.findings import JobState
 from rsctl.runs.failures import believable, first_failure
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.events import Failure, now
+from rsctl.runs.stream.events import Failure, now
 from rsctl.targets.local.backend import ReplicaExit
 from rsctl.targets.local.endings import Endings, role_of
 from rsctl.targets.local.replica import GRACE_SECONDS, Replica

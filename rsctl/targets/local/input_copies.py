@@ -15,8 +15,8 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.node.structured_lines import line
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.events import MetricEvent, now
-from rsctl.stream.journal import JournalWriter
+from rsctl.runs.stream.events import MetricEvent, now
+from rsctl.runs.stream.journal import JournalWriter
 from rsctl.targets.local.inputs import copied_to
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def _copy(
     check: Callable[[], object],
 ) -> None:
     from rsctl.clients.retries import RetryPolicy
-    from rsctl.fetch.directory import DiskFull
-    from rsctl.fetch.fetch import Choice, fetch
-    from rsctl.fetch.inputs import input_location
+    from rsctl.runs.fetch.directory import DiskFull
+    from rsctl.runs.fetch.fetch import Choice, fetch
+    from rsctl.runs.fetch.inputs import input_location
 
     began = monotonic()
     try:

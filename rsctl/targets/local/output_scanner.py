@@ -8,10 +8,10 @@ from rsctl.findings import Finding
 from rsctl.runs.failures import ExitReports, runtime_finding
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
+from rsctl.runs.stream.events import Failure, LogEvent, now
+from rsctl.runs.stream.metrics import MetricReader, MetricSpec
+from rsctl.runs.stream.rank_marks import take_mark, without_marks
 from rsctl.runs.versions import reported_versions
-from rsctl.stream.events import Failure, LogEvent, now
-from rsctl.stream.metrics import MetricReader, MetricSpec
-from rsctl.stream.rank_marks import take_mark, without_marks
 
 
 class OutputScanner:

@@ -7,10 +7,10 @@ import selectors
 import subprocess
 from pathlib import Path
 
-from rsctl.stream.events import Stream
-from rsctl.stream.journal import JournalWriter
-from rsctl.stream.metrics import STRUCTURED
-from rsctl.stream.progress_bar import ProgressBarFile
+from rsctl.runs.stream.events import Stream
+from rsctl.runs.stream.journal import JournalWriter
+from rsctl.runs.stream.metrics import STRUCTURED
+from rsctl.runs.stream.progress_bar import ProgressBarFile
 from rsctl.targets.local.backend import Command
 
 GRACE_SECONDS = 5.0

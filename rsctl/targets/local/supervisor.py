@@ -15,7 +15,7 @@ from time import monotonic
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.events import Attempt, now
+from rsctl.runs.stream.events import Attempt, now
 from rsctl.targets.local.backend import Backend, reap_orphans
 from rsctl.targets.local.exits import Outcome, ReplicaExits
 from rsctl.targets.local.input_copies import copy_inputs

@@ -18,7 +18,7 @@ from rsctl.runs.folder import RunDescription, RunFolder, unwritable
 from rsctl.runs.home import private_folder
 from rsctl.runs.reader import RunReader, cursor_before_last
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import Cursor, Event
+from rsctl.runs.stream.events import Cursor, Event
 from rsctl.targets.base import Submission, metric_specs, replica_names
 from rsctl.targets.local.host import Host, this_host
 from rsctl.targets.local.input_copies import remove_copies

@@ -15,12 +15,12 @@ import msgspec
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.runs import final_state
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.places import PlaceEnd, may_go_on
+from rsctl.runs.placements import PlaceEnd, may_go_on
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Run, Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import MetricEvent, now, seconds_between
+from rsctl.runs.stream.events import MetricEvent, now, seconds_between
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.capacity import lack_of_capacity

@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.runs.places import ask_to_end, is_to_end
+from rsctl.runs.placements import ask_to_end, is_to_end
 from rsctl.runs.store import Store
 from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.endpoints import endpoints_of

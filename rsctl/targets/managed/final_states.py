@@ -11,8 +11,8 @@ from rsctl.runs.failures import first_failure
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.log_failures import log_failures
 from rsctl.runs.recorder import Recorder
-from rsctl.stream.diagnosis import causes_in
-from rsctl.stream.events import Failure, StateEvent
+from rsctl.runs.stream.diagnosis import causes_in
+from rsctl.runs.stream.events import Failure, StateEvent
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
 from rsctl.targets.managed.progress import Progress

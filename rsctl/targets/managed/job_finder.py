@@ -5,7 +5,7 @@ from __future__ import annotations
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs import emulator
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import StateEvent, now, seconds_between
+from rsctl.runs.stream.events import StateEvent, now, seconds_between
 from rsctl.targets.managed.service import CloudJob, JobService, answer_of
 
 _LOST_AFTER = 300.0

@@ -11,10 +11,10 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
 from rsctl.runs.store import Run
+from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
+from rsctl.runs.stream.metrics import MetricReader
+from rsctl.runs.stream.rank_marks import take_mark
 from rsctl.runs.versions import reported_versions
-from rsctl.stream.events import LogEvent, MetricEvent, parse_time
-from rsctl.stream.metrics import MetricReader
-from rsctl.stream.rank_marks import take_mark
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror

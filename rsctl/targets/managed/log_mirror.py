@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store_errors import DiskFull, is_full
-from rsctl.stream.journal import JournalCopy
+from rsctl.runs.stream.journal import JournalCopy
 from rsctl.targets.managed.service import Line
 
 

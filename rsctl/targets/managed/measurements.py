@@ -9,7 +9,7 @@ import msgspec
 from rsctl.findings import Finding, RsctlError, note
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.store import Fact, Run, Store
-from rsctl.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.poll_timer import PollTimer
 from rsctl.targets.managed.progress import Progress

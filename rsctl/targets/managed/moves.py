@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, note, warning
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.places import (
+from rsctl.runs.placements import (
     PlaceEnd,
     PlannedPlace,
     PresentPlace,
@@ -28,7 +28,7 @@ from rsctl.runs.places import (
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.store import Store
-from rsctl.stream.events import Attempt, now, seconds_between
+from rsctl.runs.stream.events import Attempt, now, seconds_between
 from rsctl.targets.base import Unanswered
 from rsctl.targets.managed.progress import Progress, kept_progress
 from rsctl.targets.managed.service import NoCapacity

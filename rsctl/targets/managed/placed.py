@@ -8,7 +8,7 @@ import msgspec
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.document import read
-from rsctl.runs.places import PlannedPlace
+from rsctl.runs.placements import PlannedPlace
 from rsctl.runs.records import RunRecord
 from rsctl.targets.base import Submission
 from rsctl.targets.variables import values_of_secrets

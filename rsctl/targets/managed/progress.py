@@ -8,7 +8,7 @@ import msgspec
 
 from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import Locks
-from rsctl.stream.events import Attempt, Failure
+from rsctl.runs.stream.events import Attempt, Failure
 
 if TYPE_CHECKING:
     from rsctl.runs.store import Store

@@ -13,7 +13,7 @@ import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.records import Fact as Fact
-from rsctl.stream.events import Failure, LogEvent, MetricEvent, Stream, UnnamedFailure
+from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent, Stream, UnnamedFailure
 from rsctl.targets.base import Pool
 
 T = TypeVar("T")

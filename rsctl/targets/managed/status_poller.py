@@ -12,7 +12,7 @@ from rsctl.costs.limit import dollars
 from rsctl.findings import JobState
 from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.runs.records import RunRecord
-from rsctl.stream.events import now, parse_time, seconds_between
+from rsctl.runs.stream.events import now, parse_time, seconds_between
 from rsctl.targets.managed.progress import Progress
 from rsctl.targets.managed.service import CloudJob, JobStatus
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.runs.folder import CostLimit, RestartLimit, RunDescription, RunFolder
-from rsctl.stream.events import Cursor, Event
+from rsctl.runs.stream.events import Cursor, Event
 from rsctl.target_info import TargetInfo
 from rsctl.targets.base import (
     Placeholder,
@@ -30,7 +30,7 @@ from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
     from rsctl.images.events import Show
-    from rsctl.runs.places import PlaceEnd, PlannedPlace
+    from rsctl.runs.placements import PlaceEnd, PlannedPlace
     from rsctl.runs.store import Run, Store
     from rsctl.targets.managed.creation import JobCreator
     from rsctl.targets.managed.moves import Mover
@@ -95,7 +95,7 @@ class ManagedTarget:
         """Have all that each place needs, for later nobody may have the files; then send the job
         to the first place with capacity.
         """
-        from rsctl.runs.places import add_places
+        from rsctl.runs.placements import add_places
         from rsctl.targets.managed.placed import planned_place
 
         run, others = first.plan.run, first.alternatives
@@ -180,7 +180,7 @@ class ManagedTarget:
 
     def cancel(self, run: str) -> None:
         """Ask the job to end, and the run to go on nowhere else."""
-        from rsctl.runs.places import ask_to_end
+        from rsctl.runs.placements import ask_to_end
 
         ask_to_end(_open_store(), run)
         job = self.find_job(run)

@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
-from rsctl.runs.places import PlaceEnd
+from rsctl.runs.placements import PlaceEnd
 from rsctl.runs.store import Run, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rsctl.clients.aws import Aws
 from rsctl.clients.errors import NoAnswer
-from rsctl.stream.events import MetricEvent, parse_time
+from rsctl.runs.stream.events import MetricEvent, parse_time
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.description import event_time

@@ -10,7 +10,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
 from rsctl.job.secret_names import is_secret_name
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from rsctl.targets.managed.service import JobDescription
 from rsctl.targets.sagemaker.pools import pools_of
 from rsctl.targets.sagemaker.request import RUN_TAG

@@ -13,8 +13,8 @@ from typing import Any
 
 from rsctl.findings import Finding, error
 from rsctl.runs.log_failures import signal_name
-from rsctl.stream.events import Failure, UnnamedFailure
-from rsctl.stream.origins import find_origin
+from rsctl.runs.stream.events import Failure, UnnamedFailure
+from rsctl.runs.stream.origins import find_origin
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.hosts import replica_on
 from rsctl.targets.sagemaker.errors import CLIENT_ERROR, find_known

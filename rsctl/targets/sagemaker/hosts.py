@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.stream.metrics import structured
+from rsctl.runs.stream.metrics import structured
 from rsctl.targets.base import Pool, replica_names
 
 _STREAM = re.compile(r"algo-([1-9]\d{0,5})(?:-(\d{1,20}))?")

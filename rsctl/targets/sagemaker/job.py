@@ -9,7 +9,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError
 from rsctl.clients.errors import NoAnswer
 from rsctl.findings import ExitCode, Finding, RsctlError
-from rsctl.stream.events import LogEvent, MetricEvent, parse_time
+from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
 from rsctl.targets.sagemaker import efa_status

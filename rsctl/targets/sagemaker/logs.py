@@ -16,7 +16,7 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError
 from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
-from rsctl.stream.events import parse_time
+from rsctl.runs.stream.events import parse_time
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.sagemaker.dedup_window import DedupWindow
 from rsctl.targets.sagemaker.hosts import Hosts

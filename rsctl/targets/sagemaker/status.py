@@ -7,7 +7,7 @@ from typing import Any
 
 from rsctl.findings import JobState
 from rsctl.node.roles import STOPPED_ROLES
-from rsctl.stream.formatting import format_duration
+from rsctl.runs.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact, JobStatus
 from rsctl.targets.sagemaker import failure_reason
 from rsctl.targets.sagemaker.description import event_time

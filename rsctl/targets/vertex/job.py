@@ -10,7 +10,7 @@ from rsctl.clients.google import Google, body_of
 from rsctl.clients.google_errors import google_error
 from rsctl.findings import Finding
 from rsctl.job.secret_names import is_secret_name
-from rsctl.stream.events import LogEvent, MetricEvent, now
+from rsctl.runs.stream.events import LogEvent, MetricEvent, now
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
 from rsctl.targets.vertex.job_address import JobAddress

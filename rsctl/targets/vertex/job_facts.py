@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlsplit
 
-from rsctl.stream.formatting import format_duration
+from rsctl.runs.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import seconds_of

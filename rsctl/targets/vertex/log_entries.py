@@ -8,8 +8,8 @@ from hashlib import blake2b
 from typing import Any
 
 from rsctl.node.rank_marks import JSON_KEY
-from rsctl.stream.events import Stream
-from rsctl.stream.rank_marks import with_mark
+from rsctl.runs.stream.events import Stream
+from rsctl.runs.stream.rank_marks import with_mark
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
 from rsctl.targets.vertex.worker_pools import Roles, replica_of

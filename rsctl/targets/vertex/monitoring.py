@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from rsctl.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.timestamps import event_time, timestamp
 from rsctl.targets.vertex.worker_pools import Roles, replica_of

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, note, warning
-from rsctl.stream.events import LogEvent
-from rsctl.stream.formatting import format_bytes
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.formatting import format_bytes
 from rsctl.targets.managed.service import Fact, Measured
 from rsctl.targets.vertex.worker_pools import has_googles_reducers
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Optional
 
 from rsctl.findings import Finding, JobState, error, warning
 from rsctl.node.roles import AWAITED_ROLES
-from rsctl.stream.events import Failure, now
-from rsctl.stream.origins import find_origin
+from rsctl.runs.stream.events import Failure, now
+from rsctl.runs.stream.origins import find_origin
 from rsctl.targets.managed.known_errors import MORE_MEMORY
 from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from rsctl.emulators.nodes import Listener, Node
 from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
 

@@ -8,7 +8,7 @@ from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.emulators.sagemaker import Behaviour
 from rsctl.findings import JobState, RsctlError
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.managed.service import CloudJob, Line, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService

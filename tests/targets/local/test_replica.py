@@ -7,7 +7,7 @@ import os
 import selectors
 from pathlib import Path
 
-from rsctl.stream.journal import JournalReader
+from rsctl.runs.stream.journal import JournalReader
 from rsctl.targets.local.backend import Command
 from rsctl.targets.local.replica import Replica
 

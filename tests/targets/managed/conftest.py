@@ -13,8 +13,8 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import Finding, JobState, warning
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.store import Fact, Run, Store
-from rsctl.stream.events import Event, LogEvent, MetricEvent
-from rsctl.stream.metrics import MetricSpec
+from rsctl.runs.stream.events import Event, LogEvent, MetricEvent
+from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.service import JobDescription, JobStatus, Line, Unreachable
 from rsctl.targets.managed.target import ManagedTarget

@@ -15,8 +15,8 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.stream.events import Failure, FindingEvent, UnnamedFailure, now
-from rsctl.stream.journal import JournalCopy
+from rsctl.runs.stream.events import Failure, FindingEvent, UnnamedFailure, now
+from rsctl.runs.stream.journal import JournalCopy
 from rsctl.targets.managed.service import JobStatus, Line
 from rsctl.targets.sagemaker.job_address import JobAddress as SageMakerAddress
 from rsctl.targets.sagemaker.status import status_of as sagemaker_status

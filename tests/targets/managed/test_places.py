@@ -17,7 +17,7 @@ from rsctl.job.placements import Place
 from rsctl.job.units import EnvValue
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from rsctl.targets.base import (
     ImagePlan,
     Placeholder,

@@ -9,7 +9,7 @@ import pytest
 from rsctl.findings import JobState, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
-from rsctl.stream.events import FindingEvent, MetricEvent
+from rsctl.runs.stream.events import FindingEvent, MetricEvent
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.service import JobStatus, Line
 

@@ -11,7 +11,7 @@ from rsctl.findings import JobState
 from rsctl.job.job import Image, Job
 from rsctl.job.job import Run as Command
 from rsctl.runs.store import Run, Store
-from rsctl.stream.events import now
+from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
 from rsctl.targets.managed.placeholders import resolve_placeholders
 

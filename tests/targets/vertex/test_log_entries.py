@@ -10,8 +10,8 @@ import pytest
 
 from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, runtime_finding
-from rsctl.stream.events import LogEvent
-from rsctl.stream.metrics import MetricReader
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.metrics import MetricReader
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
 from rsctl.targets.vertex.worker_pools import replica_of

@@ -9,7 +9,7 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError, note
-from rsctl.stream.events import LogEvent
+from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 from rsctl.targets.vertex.job import VertexJob

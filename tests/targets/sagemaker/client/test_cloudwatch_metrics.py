@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
-from rsctl.stream.events import MetricEvent
+from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService

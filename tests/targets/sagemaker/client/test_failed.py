@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.findings import error
-from rsctl.stream.events import Failure
+from rsctl.runs.stream.events import Failure
 
 from .fake_sagemaker import FakeSageMaker
 from .opening import status

@@ -1,0 +1,331 @@
+"""Unpacks a `.tar.gz` of anybody's: only regular files come out of it, and all below one folder.
+
+It is read twice: first all that it says of its members, against the limits, then what was chosen.
+A link to a file of the archive becomes a copy of that file. A symbolic link to a folder of it is
+returned to the caller, who makes it once all is written. Other links, devices and pipes are left
+out and shown. No link is made here, and no member's mode or owner is kept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import posixpath
+import tarfile
+import zlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, NamedTuple, Optional
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.job.units import Size
+from rsctl.runs.fetch.directory import DiskFull, disk_error, write_all
+from rsctl.runs.fetch.downloads import Context, Stopped
+from rsctl.runs.fetch.index import Entry
+from rsctl.runs.fetch.links import FolderLinks
+from rsctl.runs.fetch.names import assign_paths, folder_path
+
+_BLOCK = 1 << 20
+_HEADERS = 1 << 20  # bytes that may come between the contents of two members
+_MOST_MEMBERS = 1_000_000
+_MOST_LINKS = 40
+_LONGEST_NAME, _DEEPEST = 4096, 100  # Linux has no longer path, in bytes
+_MOST_NAMES, _MOST_FOLDERS = 256 << 20, 64 << 20  # bytes of all members' names and folders' paths
+_LEAST_LIMIT, _LIMIT_FACTOR = Size(10 << 30), 100
+_CORRUPT = (
+    *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError),
+    *(LookupError, RecursionError, MemoryError),  # what tarfile raises for some broken headers
+)
+
+
+class Content(NamedTuple):
+    """What is in an archive, by the members' names: sizes of files, and what links lead to."""
+
+    sizes: dict[str, int]
+    links: dict[str, str]
+    folders: dict[str, str]
+    """The folders that other links lead to."""
+    findings: list[Finding]
+
+
+class Unpacking(NamedTuple):
+    """What to unpack and where: below `folder`, members whose path is `wanted`.
+
+    `most` is how many bytes may come out of it; None for a hundred times its size, 10 GiB at least.
+    """
+
+    name: str
+    folder: str
+    wanted: Callable[[str], bool]
+    most: Optional[int] = None
+
+
+def unpack(
+    archive: IO[bytes], unpacking: Unpacking, version: str, context: Context
+) -> tuple[list[Entry], dict[str, str], list[Finding]]:
+    """Write the chosen files, each at once or not at all; what is there now, the links to folders
+    that have some of it, with the folder of each, and what is left out.
+
+    Raises RsctlError if it is damaged, exceeds a limit, or cannot be written, and Stopped.
+    """
+    size = os.fstat(archive.fileno()).st_size
+    most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
+    with _explained(unpacking.name):
+        content = _read_content(archive, most, unpacking.name, context)
+        paths, links = _chosen(content, unpacking, context)
+        _require_space(content, paths, unpacking, context)
+        entries = _write_files(archive, content, paths, version, most, unpacking.name, context)
+    return entries, links, content.findings
+
+
+def _chosen(
+    content: Content, unpacking: Unpacking, context: Context
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The paths of the members that are wanted, by their names, and of links to their folders."""
+    system = context.directory.file_system()
+    assigned = assign_paths([*content.sizes, *content.links, *content.folders], system)
+    folders = {assigned.pop(link): folder_path(to, system) for link, to in content.folders.items()}
+    links = FolderLinks(unpacking.folder, folders)
+    paths = {name: f"{unpacking.folder}/{path}" for name, path in assigned.items()}
+    wanted = {name: path for name, path in paths.items() if links.chooses(unpacking.wanted, path)}
+    return wanted, links.to(wanted.values())
+
+
+def _require_space(
+    content: Content, paths: Mapping[str, str], unpacking: Unpacking, context: Context
+) -> None:
+    needed = sum(content.sizes[_target(content, name)] for name in paths)
+    free = context.directory.free()
+    if needed > free:
+        message = f"{unpacking.name} unpacks to {needed:,} bytes, and there is space for {free:,}"
+        remedy = "make space, choose less with --include, or name another folder"
+        raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+
+
+def _read_content(archive: IO[bytes], most: int, name: str, context: Context) -> Content:
+    sizes: dict[str, int] = {}
+    links: dict[str, str] = {}
+    left_out: list[str] = []
+    too_long: list[str] = []
+    names = _Names(name)
+    total = count = 0
+    for _, member in _members(archive, most, name, context):
+        count, total = count + 1, total + max(member.size, 0)
+        if count > _MOST_MEMBERS:
+            raise _too_big(name, f"more than {_MOST_MEMBERS:,} members", None)
+        if total > most:
+            raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+        if not names.take(member):
+            too_long.append(member.name[:100])
+            continue
+        known = _plain(member.name)
+        if not known or member.isdir():
+            continue
+        sizes.pop(known, None)  # of several members of one name the last counts
+        links.pop(known, None)
+        if member.isreg():
+            sizes[known] = member.size
+        elif member.issym():
+            links[known] = _plain(posixpath.join(posixpath.dirname(known), member.linkname))
+        elif member.islnk():
+            links[known] = _plain(member.linkname)
+        else:
+            left_out.append(known)
+    content = Content(sizes, links, {}, [])
+    ordered = sorted(sizes)
+    for known in [*links]:
+        target = _target(content, known)
+        if target in sizes:
+            continue
+        if _is_folder(target, ordered):
+            content.folders[known] = target
+        else:
+            left_out.append(known)
+    for known in [*links]:
+        if _target(content, known) not in sizes:
+            del links[known]
+    total += sum(sizes[_target(content, known)] for known in links)
+    if total > most:
+        raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+    if left_out:
+        what = "neither files nor links to what the archive has"
+        content.findings.append(_left_out(name, left_out, what))
+    if too_long:
+        what = f"longer than {_LONGEST_NAME:,} bytes, or deeper than {_DEEPEST} folders"
+        content.findings.append(_left_out(name, too_long, what))
+    return content
+
+
+def _is_folder(name: str, ordered: Sequence[str]) -> bool:
+    """Whether one of the files, in their order, is below a folder of this name."""
+    at = bisect_left(ordered, f"{name}/")
+    return bool(name) and at < len(ordered) and ordered[at].startswith(f"{name}/")
+
+
+def _target(content: Content, name: str) -> str:
+    """The file that a name stands for, through links; something else if there is none."""
+    for _ in range(_MOST_LINKS):
+        if name in content.sizes or name not in content.links:
+            return name
+        name = content.links[name]
+    return ""
+
+
+def _write_files(
+    archive: IO[bytes],
+    content: Content,
+    paths: Mapping[str, str],
+    version: str,
+    most: int,
+    name: str,
+    context: Context,
+) -> list[Entry]:
+    """Write each file under its path, and under those of the links that lead to it."""
+    names: dict[str, list[str]] = {}
+    for chosen in paths:
+        names.setdefault(_target(content, chosen), []).append(chosen)
+    written: dict[str, Entry] = {}
+    for packed, member in _members(archive, most, name, context):
+        known = _plain(member.name) if _is_usable(member) else ""
+        source = packed.extractfile(member) if member.isreg() and known in names else None
+        if source is None:
+            continue
+        first, *others = (paths[chosen] for chosen in names[known])
+        with source:
+            written[first] = _write(source, first, member.size, version, context)
+        for other in others:
+            with open(context.directory.open(first), "rb") as copied:
+                written[other] = _write(copied, other, member.size, version, context)
+    return list(written.values())
+
+
+def _write(source: IO[bytes], path: str, size: int, version: str, context: Context) -> Entry:
+    context.directory.drop_part(path)
+    with open(context.directory.open_part(path), "wb", buffering=0) as file:
+        left = size
+        while left > 0:
+            if context.stop.is_set():
+                raise Stopped
+            block = source.read(min(left, _BLOCK))
+            if not block:
+                raise EOFError("a member ends early")
+            write_all(file.fileno(), block, path)
+            left -= len(block)
+    found = context.directory.finish(path)
+    return context.index.entry(path, version, found, None)
+
+
+class _Names:
+    """Counts what the names of an archive's members take, before anything is made of them."""
+
+    def __init__(self, archive: str) -> None:
+        self._archive = archive
+        self._names = self._paths = 0
+        self._folders: set[str] = set()
+
+    def take(self, member: tarfile.TarInfo) -> bool:
+        """Whether the member has a usable name. Raises RsctlError where all are too much."""
+        if not _is_usable(member):
+            return False
+        self._names += len(member.name) + len(member.linkname)
+        folder = member.name.rpartition("/")[0]
+        while folder and folder not in self._folders:
+            self._folders.add(folder)
+            self._paths += len(folder)
+            folder = folder.rpartition("/")[0]
+        if self._names > _MOST_NAMES or self._paths > _MOST_FOLDERS:
+            raise _too_big(self._archive, "too many long names of members", None)
+        return True
+
+
+def _is_usable(member: tarfile.TarInfo) -> bool:
+    """Whether the names of a member are those of a path that can be."""
+    return all(
+        len(name) <= _LONGEST_NAME and name.count("/") <= _DEEPEST
+        for name in (member.name, member.linkname)
+    )
+
+
+class _Metered:
+    """An unpacked stream that gives only so many bytes beyond those that were granted.
+
+    What describes a member is read into memory as a whole, however long it says it is.
+    """
+
+    def __init__(self, source: IO[bytes], name: str) -> None:
+        self._source, self._name = source, name
+        self._left = _HEADERS
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes. Raises RsctlError."""
+        block = self._source.read(size)
+        self._left -= len(block)
+        if self._left < 0:
+            raise _too_big(self._name, "a description of a member that cannot be read", None)
+        return block
+
+    def grant(self, content: int) -> None:
+        """The content of a member comes next."""
+        self._left = _HEADERS + content + tarfile.RECORDSIZE
+
+
+def _members(
+    archive: IO[bytes], most: int, name: str, context: Context
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members one by one, as far as the limit goes; nothing is kept of those before."""
+    archive.seek(0)
+    with gzip.GzipFile(fileobj=archive, mode="rb") as stream:
+        metered = _Metered(stream, name)  # type: ignore[arg-type]
+        with tarfile.open(fileobj=metered, mode="r|") as packed:  # type: ignore[call-overload]
+            while (member := packed.next()) is not None:
+                if context.stop.is_set():
+                    raise Stopped
+                packed.members.clear()
+                if member.size < 0 or member.size > most:
+                    raise _too_big(name, f"a member of {member.size:,} bytes")
+                metered.grant(member.size)
+                yield packed, member
+        metered.grant(0)
+        while metered.read(_BLOCK):  # to its end, where gzip has a checksum
+            pass
+
+
+def _plain(name: str) -> str:
+    """A member's name without the parts that mean nothing; what leads upwards stays in it."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    kept: list[str] = []
+    for part in parts:
+        if part == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        else:
+            kept.append(part)
+    return "/".join(kept)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Raise RsctlError for an archive that is damaged."""
+    try:
+        yield
+    except _CORRUPT as problem:
+        message = f"{name} cannot be unpacked: {str(problem)[:200] or 'it ends early'}"
+        remedy = "if the job has ended well, it has written a damaged archive"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy)) from None
+    except OSError as problem:
+        raise disk_error(name, problem) from None
+
+
+_MORE = "if you trust the job: rsctl get --max-unpacked SIZE, such as 500GB"
+
+
+def _too_big(name: str, what: str, remedy: str | None = _MORE) -> RsctlError:
+    message = f"{name} has {what}"
+    return RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy))
+
+
+def _left_out(name: str, members: list[str], what: str) -> Finding:
+    shown = ", ".join(repr(member[:100]) for member in members[:3])
+    more = f" and {len(members) - 3} more" if len(members) > 3 else ""
+    message = f"{name}: {shown}{more} left out: {what}"
+    return warning("left-out", message)

@@ -1,0 +1,335 @@
+"""Brings all that a run has left into one folder, several files at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock
+from time import monotonic
+from typing import Any, Optional
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.clients.errors import NoAnswer
+from rsctl.clients.retries import RetryPolicy
+from rsctl.clients.storage import ObjectChanged, StoredObject
+from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
+from rsctl.runs.fetch.archives import Unpacking, unpack
+from rsctl.runs.fetch.directory import Directory, DiskFull
+from rsctl.runs.fetch.downloads import Context, State, Stopped, Task, fetch_file, receive_part
+from rsctl.runs.fetch.index import Entry, Index, Unpacked
+from rsctl.runs.fetch.links import FolderLinks
+from rsctl.runs.fetch.locations import Kind, Location
+from rsctl.runs.fetch.names import assign_paths, folder_path
+from rsctl.runs.fetch.sources import FolderSource, printable
+
+_THREADS = 8
+_POLL_SECONDS = 0.2
+
+
+class FetchedFile(msgspec.Struct, kw_only=True):
+    """A file that is home: its path, size in bytes, and the checksum that it was compared by.
+
+    `checksum` is None where the location has none that can be computed: then its size fits.
+    `link` is the path of a folder, below the same folder as `path`, if it is a link to that.
+    """
+
+    path: str
+    size: int
+    state: State
+    location: str
+    checksum: Optional[str] = None
+    link: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What to download: these kinds, and of them what fits one of the patterns.
+
+    A pattern without a slash is for the last part of a path; `*` stands for slashes too.
+    """
+
+    kinds: frozenset[Kind] = frozenset({"outputs", "checkpoints", "logs", "artifacts"})
+    include: tuple[str, ...] = ()
+    most_unpacked: Optional[int] = None
+
+    def has(self, path: str) -> bool:
+        """Whether a path is chosen."""
+        name = path.rpartition("/")[2]
+        return not self.include or any(
+            fnmatchcase(path if "/" in pattern else name, pattern) for pattern in self.include
+        )
+
+
+@dataclass
+class FetchProgress:
+    """How far it is: files and bytes that are home, and how many there will be."""
+
+    files: int = 0
+    bytes: int = 0
+    all_files: int = 0
+    all_bytes: int = 0
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def advance(self, count: int) -> None:
+        """So many bytes more are home."""
+        with self._lock:
+            self.bytes += count
+
+
+@dataclass
+class Fetched:
+    """What came of it. Errors among the findings are of single files."""
+
+    directory: str
+    files: list[FetchedFile] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    exit_code: ExitCode = ExitCode.SUCCEEDED
+
+    def add_problem(self, problem: RsctlError) -> None:
+        """Note why one file is not home."""
+        self.findings += problem.findings
+        if self.exit_code is ExitCode.SUCCEEDED:
+            self.exit_code = problem.exit_code
+
+
+Job = Callable[[Context], tuple[list[FetchedFile], list[Finding]]]
+
+
+def fetch(
+    run: str,
+    locations: Iterable[Location],
+    path: Path,
+    choice: Choice,
+    retries: RetryPolicy,
+    show: Callable[[FetchProgress], object] = bool,
+) -> Fetched:
+    """Bring the chosen files of a run into a folder. Raises RsctlError where nothing can go on."""
+    chosen = [location for location in locations if location.kind in choice.kinds]
+    _require_outside(path, chosen)
+    progress, fetched = FetchProgress(), Fetched(printable(str(path)))
+    with closing(Directory(path)) as directory, closing(Index(directory, run)) as index:
+        context = Context(directory, index, retries, progress.advance)
+        jobs = _plan(chosen, choice, context, progress, fetched)
+        _run(jobs, context, progress, fetched, lambda: show(progress))
+    fetched.files.sort(key=lambda file: file.path)
+    fetched.findings = list(dict.fromkeys(fetched.findings))
+    return fetched
+
+
+def _require_outside(path: Path, locations: Iterable[Location]) -> None:
+    """A folder within what is brought into it would be brought into itself."""
+    there = Path(os.path.realpath(path))
+    for location in locations:
+        source = location.source
+        if isinstance(source, FolderSource) and there.is_relative_to(
+            os.path.realpath(source.folder)
+        ):
+            where = printable(str(path))
+            message = f"{where} is inside {source.location}, which is to be copied there"
+            finding = error("destination", message, "name a folder elsewhere")
+            raise RsctlError(ExitCode.USAGE, finding)
+
+
+def _plan(
+    locations: list[Location],
+    choice: Choice,
+    context: Context,
+    progress: FetchProgress,
+    fetched: Fetched,
+) -> list[Job]:
+    jobs: list[Job] = []
+    missing = 0
+    for location in locations:
+        try:
+            tasks, links = _tasks(location, choice, context, fetched)
+        except RsctlError as problem:
+            if _ends_all(problem):
+                raise
+            fetched.add_problem(problem)
+            continue
+        fetched.findings += location.source.findings
+        progress.all_files += len(tasks) + len(links)
+        jobs += [_link_job(path, target, location) for path, target in links.items()]
+        for task in tasks:
+            progress.all_bytes += task.found.size
+            there = context.directory.stat(task.path)
+            is_there = there is not None and there.st_size == task.found.size
+            missing += 0 if is_there else task.found.size
+            jobs.append(_job(task, location, choice))
+    free = context.directory.free()
+    if missing > free:
+        message = f"{missing:,} bytes are to come, and there is space for {free:,}"
+        remedy = "make space, choose less with --only or --include, or name another folder"
+        raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
+    return jobs
+
+
+def _tasks(
+    location: Location, choice: Choice, context: Context, fetched: Fetched
+) -> tuple[list[Task], dict[str, str]]:
+    """The chosen files of a location, and links to the folders that they are in, as paths."""
+    source, system = location.source, context.directory.file_system()
+    if location.archive is not None:
+        found = source.find(location.archive)
+        path = f"{location.folder}{_suffix(location.archive)}"
+        return [Task(path, source, found)] if found else [], {}
+    listed: dict[str, StoredObject] = {
+        found.name: found for found in source.files() if not _is_of_others(found.name, location)
+    }
+    paths = assign_paths([*listed, *source.links], system)
+    if renamed := [name for name, path in paths.items() if path != name]:
+        fetched.findings.append(_renamed(source.location, renamed, paths))
+    links = FolderLinks(
+        location.folder,
+        {paths.pop(link): folder_path(to, system) for link, to in source.links.items()},
+    )
+    below = {name: f"{location.folder}/{path}" for name, path in paths.items()}
+    if empty := links.empty(below.values()):
+        fetched.findings.append(_links_to_nothing(source.location, empty))
+    chosen = {name: path for name, path in below.items() if links.chooses(choice.has, path)}
+    tasks = [Task(path, source, listed[name]) for name, path in chosen.items()]
+    return tasks, links.to(chosen.values())
+
+
+def _suffix(archive: str) -> str:
+    return archive[archive.index(".") :]
+
+
+def _is_of_others(name: str, location: Location) -> bool:
+    return any(name == other or name.startswith(f"{other}/") for other in location.others)
+
+
+def _job(task: Task, location: Location, choice: Choice) -> Job:
+    where = location.source.location
+
+    def fetch_one(context: Context) -> tuple[list[FetchedFile], list[Finding]]:
+        if location.archive is not None:
+            return _fetch_archive(task, location, choice, context)
+        entry, state = fetch_file(task, context)
+        return [_shown(entry, state, where)], []
+
+    return fetch_one
+
+
+def _link_job(path: str, target: str, location: Location) -> Job:
+    def make_link(context: Context) -> tuple[list[FetchedFile], list[Finding]]:
+        return [_linked(path, target, location.source.location, context)], []
+
+    return make_link
+
+
+def _linked(path: str, target: str, where: str, context: Context) -> FetchedFile:
+    state: State = "fetched" if context.directory.link(path, target) else "unchanged"
+    return FetchedFile(path=path, size=0, state=state, location=where, link=target)
+
+
+def _fetch_archive(
+    task: Task, location: Location, choice: Choice, context: Context
+) -> tuple[list[FetchedFile], list[Finding]]:
+    """Have an archive's files; the archive itself is here only until they are."""
+    where = f"{location.source.location.rstrip('/')}/{location.archive}"
+    known = context.index.find_unpacked(location.folder, task.version, choice.include)
+    if known is not None:
+        context.advance(task.found.size)
+        links = [_linked(path, to, where, context) for path, to in known.links.items()]
+        return [*(_shown(entry, "unchanged", where) for entry in known.files), *links], []
+    digest = receive_part(task, context)
+    unpacking = Unpacking(where, location.folder, choice.has, choice.most_unpacked)
+    with open(context.directory.open_part(task.path), "rb") as archive:
+        entries, folder_links, findings = unpack(archive, unpacking, task.version, context)
+    entries = [replace(entry, checksum=digest.algorithm) for entry in entries]
+    context.index.add_unpacked(
+        Unpacked(
+            archive=location.folder,
+            version=task.version,
+            include=list(choice.include),
+            files=entries,
+            links=folder_links,
+        )
+    )
+    context.directory.drop_part(task.path)
+    links = [_linked(path, to, where, context) for path, to in folder_links.items()]
+    return [*(_shown(entry, "fetched", where) for entry in entries), *links], findings
+
+
+def _run(
+    jobs: list[Job],
+    context: Context,
+    progress: FetchProgress,
+    fetched: Fetched,
+    show: Callable[[], object],
+) -> None:
+    """Do all of it; what is wrong with one file keeps no other from coming."""
+    pool = ThreadPoolExecutor(_THREADS)
+    done: SimpleQueue[Future[Any]] = SimpleQueue()  # `wait` looks at all that are left, each time
+    shown = 0.0
+    try:
+        for job in jobs:
+            pool.submit(job, context).add_done_callback(done.put)
+        while progress.files < len(jobs):
+            with suppress(Empty):
+                future = done.get(timeout=_POLL_SECONDS)
+                progress.files += 1
+                _take(future, fetched)
+            if monotonic() - shown >= _POLL_SECONDS or progress.files == len(jobs):
+                show()
+                shown = monotonic()
+    finally:
+        context.stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def _take(future: Future[Any], fetched: Fetched) -> None:
+    try:
+        files, findings = future.result()
+    except Stopped:
+        return
+    except RsctlError as problem:
+        if _ends_all(problem):
+            raise
+        fetched.add_problem(problem)
+        return
+    fetched.files += files
+    fetched.findings += findings
+
+
+def _ends_all(problem: RsctlError) -> bool:
+    """Whether no other file would come either."""
+    is_general = problem.exit_code in (ExitCode.ENVIRONMENT, ExitCode.REFUSED)
+    codes = {finding.code for finding in problem.findings}
+    lacking = any(code.startswith("credentials") or code == "clock" for code in codes)
+    return isinstance(problem, (DiskFull, NoAnswer)) or (
+        is_general and lacking and not isinstance(problem, ObjectChanged)
+    )
+
+
+def _shown(entry: Entry, state: State, location: str) -> FetchedFile:
+    return FetchedFile(
+        path=entry.path,
+        size=entry.size,
+        state=state,
+        location=location,
+        checksum=entry.checksum,
+    )
+
+
+def _links_to_nothing(location: str, links: list[str]) -> Finding:
+    shown = ", ".join(repr(link[:80]) for link in links[:3])
+    more = f" and {len(links) - 3} more" if len(links) > 3 else ""
+    message = f"{location}: {shown}{more} left out: links to folders without files"
+    return warning("left-out", message)
+
+
+def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:
+    examples = ", ".join(f"{name[:80]!r} as {paths[name][:80]!r}" for name in sorted(names)[:3])
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    message = f"{location} has names that a file here cannot have: {examples}{more}"
+    return warning("renamed", message)

@@ -1,0 +1,157 @@
+"""What of a run is in a folder already: `.rsctl-get`, one JSON object a line, the last one counts.
+
+{run}                                      whose results these are
+{path, version, size, modified, checksum}  a file that is complete
+{path, part: version}                      of which version the part beside it is
+{archive, version, files: [{path, …}], links: {path: folder}}     an archive that was unpacked
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any, Optional
+
+import msgspec
+
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.fetch.directory import INDEX, Directory, explained, write_all
+
+
+class Entry(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A file that is complete. `modified` is its time in nanoseconds, `checksum` an algorithm."""
+
+    path: str
+    version: str
+    size: int
+    modified: int
+    checksum: Optional[str] = None
+
+
+class Unpacked(msgspec.Struct, kw_only=True):
+    """An archive that was unpacked: the version, what was chosen of it, and what is there of it."""
+
+    archive: str
+    version: str
+    include: list[str]
+    files: list[Entry]
+    links: dict[str, str] = {}
+
+
+class Index:
+    """The index of one folder; threads can share it. One process at a time has it."""
+
+    def __init__(self, directory: Directory, run: str) -> None:
+        self._directory = directory
+        self._files: dict[str, Entry] = {}
+        self._parts: dict[str, str] = {}
+        self._unpacked: dict[str, Unpacked] = {}
+        self._lock = Lock()
+        self._file = directory.open_index()
+        try:
+            self._claim(run)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def close(self) -> None:
+        """Leave it to others."""
+        os.close(self._file)
+
+    def part(self, path: str) -> str | None:
+        """The version that the part beside a file is of."""
+        return self._parts.get(path)
+
+    def begin(self, path: str, version: str) -> None:
+        """Note that from now on the part beside a file is of this version; it is not there yet."""
+        self._parts[path] = version
+        self._write({"path": path, "part": version})
+
+    def add(self, path: str, version: str, found: os.stat_result, checksum: str | None) -> Entry:
+        """Note a file that is complete."""
+        entry = self.entry(path, version, found, checksum)
+        self._files[path] = entry
+        self._write(entry)
+        return entry
+
+    @staticmethod
+    def entry(path: str, version: str, found: os.stat_result, checksum: str | None) -> Entry:
+        """What is noted of a file."""
+        return Entry(
+            path=path,
+            version=version,
+            size=found.st_size,
+            modified=found.st_mtime_ns,
+            checksum=checksum,
+        )
+
+    def find(self, path: str, version: str) -> Entry | None:
+        """What is known of a file, if this version of it is there and unchanged."""
+        entry = self._files.get(path)
+        return entry if entry and entry.version == version and self._is_there(entry) else None
+
+    def add_unpacked(self, unpacked: Unpacked) -> None:
+        """Note an archive that was unpacked."""
+        self._unpacked[unpacked.archive] = unpacked
+        self._write(unpacked)
+
+    def find_unpacked(self, archive: str, version: str, include: Iterable[str]) -> Unpacked | None:
+        """What is there of an archive, if this version of it was unpacked so and all are there."""
+        known = self._unpacked.get(archive)
+        if known is None or known.version != version or known.include != list(include):
+            return None
+        return known if all(map(self._is_there, known.files)) else None
+
+    def _is_there(self, entry: Entry) -> bool:
+        found = self._directory.stat(entry.path)
+        return found is not None and (found.st_size, found.st_mtime_ns) == (
+            entry.size,
+            entry.modified,
+        )
+
+    def _claim(self, run: str) -> None:
+        """Take the folder for a run, and read what is there. Raises RsctlError."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"another rsctl get is writing to {self._directory.path}"
+            finding = error("destination", message, "wait for it, or name another folder")
+            raise RsctlError(ExitCode.USAGE, finding) from None
+        with explained(INDEX), open(os.dup(self._file), "rb") as file:
+            file.seek(0)
+            lines = file.read().splitlines(keepends=True)
+        owner = None
+        for line in lines:
+            owner = self._read(line) or owner
+        if owner not in (None, run):
+            message = f"{self._directory.path} has the results of {owner}"
+            finding = error("destination", message, "name another folder")
+            raise RsctlError(ExitCode.USAGE, finding)
+        if lines and not lines[-1].endswith(b"\n"):  # it was killed while it wrote
+            os.write(self._file, b"\n")
+        if owner is None:
+            self._write({"run": run})
+
+    def _read(self, line: bytes) -> str | None:
+        """Take a line; the run, if it has that. One that is damaged is passed over."""
+        try:
+            value = msgspec.json.decode(line)
+            if "run" in value:
+                return str(value["run"])
+            if "archive" in value:
+                unpacked = msgspec.convert(value, Unpacked)
+                self._unpacked[unpacked.archive] = unpacked
+            elif "part" in value:
+                self._parts[str(value["path"])] = str(value["part"])
+            else:
+                entry = msgspec.convert(value, Entry)
+                self._files[entry.path] = entry
+        except (msgspec.MsgspecError, TypeError, KeyError):
+            pass
+        return None
+
+    def _write(self, value: Any) -> None:
+        with self._lock:
+            write_all(self._file, msgspec.json.encode(value) + b"\n", INDEX)

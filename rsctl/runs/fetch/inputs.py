@@ -1,0 +1,98 @@
+"""Where a job's inputs are: an object, those below a prefix, a local file or folder, or shards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.storage import ObjectUrl, StoredObject
+from rsctl.clients.storage.buckets import open_bucket
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.node import shards
+from rsctl.runs.fetch.locations import Location
+from rsctl.runs.fetch.sources import BucketSource, FileSource, FolderSource, Source
+
+_FEW = 16
+"""Files that are looked for each by its name: what else is in their folder may be much."""
+
+
+def input_location(name: str, location: str, endpoints: Endpoints) -> Location:
+    """Where an input is, and the folder that it comes to. Raises RsctlError, also if it is empty.
+
+    What a location names last is what it is called there; shards keep their names.
+    """
+    if shards.has_range(location):
+        folder, pattern = shards.split_folder(location)
+        source = _folder(folder, endpoints)
+        return Location("inputs", name, ShardSource(source, shards.expand(pattern)))
+    source, own_folder = _whole(location, endpoints)
+    return Location("inputs", f"{name}/{own_folder}" if own_folder else name, source)
+
+
+def _whole(location: str, endpoints: Endpoints) -> tuple[Source, str]:
+    """The files of a location, and the folder that they come to: none for a single file."""
+    if "://" not in location:
+        path = Path(location)
+        if path.is_dir():
+            return FolderSource(path), path.name
+        return FileSource(path.parent, {path.name: path.name}), ""
+    parent, _, last = location.rstrip("/").rpartition("/")
+    files = _folder(location.rstrip("/"), endpoints)
+    first = next(files.files(), None)
+    if first is not None:
+        return files, last
+    if location.count("/") > 2 and not location.endswith("/"):
+        single = ShardSource(_folder(parent, endpoints), [last])
+        if single.find(last) is not None:
+            return single, ""
+    finding = error("input", f"nothing is at {location}", "correct inputs")
+    raise RsctlError(ExitCode.REFUSED, finding)
+
+
+def _folder(location: str, endpoints: Endpoints) -> Source:
+    if "://" not in location:
+        return FolderSource(Path(location))
+    name = ObjectUrl.parse(location).name.strip("/")
+    bucket = open_bucket(location, endpoints)
+    return BucketSource(bucket, location, f"{name}/" if name else "")
+
+
+class ShardSource:
+    """See Source: some files of another source, by their names. One that is missing is an error."""
+
+    def __init__(self, source: Source, names: list[str]) -> None:
+        self.location, self.findings = source.location, list[Finding]()
+        self.links: dict[str, str] = {}
+        self._source, self._names = source, names
+
+    def files(self) -> Iterator[StoredObject]:
+        """See Source.files."""
+        wanted = set(self._names)
+        found = {each.name: each for each in self._listed() if each.name in wanted}
+        missing = [name for name in self._names if name not in found]
+        if missing:
+            shown = ", ".join(repr(name[:80]) for name in missing[:3])
+            message = f"{len(missing):,} of {len(self._names):,} files are not there: {shown}"
+            finding = error("input", f"{self.location}: {message}", "correct the range of inputs")
+            raise RsctlError(ExitCode.REFUSED, finding)
+        yield from found.values()
+
+    def _listed(self) -> Iterator[StoredObject]:
+        """The source's files, or those of few names."""
+        if len(self._names) > _FEW:
+            return self._source.files()
+        return chain.from_iterable([found] if (found := self.find(n)) else [] for n in self._names)
+
+    def find(self, name: str) -> StoredObject | None:
+        """See Source.find."""
+        return self._source.find(name)
+
+    def digests(self, found: StoredObject) -> Mapping[str, str]:
+        """See Source.digests."""
+        return self._source.digests(found)
+
+    def stream(self, found: StoredObject, offset: int) -> Iterator[bytes]:
+        """See Source.stream."""
+        return self._source.stream(found, offset)

@@ -1,0 +1,83 @@
+"""What a run has left, by the folder that it comes to, and where that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Union
+
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.storage import ObjectUrl
+from rsctl.clients.storage.buckets import open_bucket
+from rsctl.runs.fetch.sources import BucketSource, FileSource, FolderSource, Source
+from rsctl.runs.folder import RunFolder
+
+ResultKind = Literal["outputs", "checkpoints", "logs", "artifacts"]
+"""What a run leaves."""
+
+Kind = Union[ResultKind, Literal["inputs"]]
+_ARCHIVE = ".tar.gz"
+
+
+class Location(NamedTuple):
+    """One location of results. `folder` is where it comes to; `archive` is the name of the file
+    of the source that is unpacked there, None where all files come as they are.
+    """
+
+    kind: Kind
+    folder: str
+    source: Source
+    archive: str | None = None
+    others: tuple[str, ...] = ()
+    """Locations of their own below this one, as prefixes of its names."""
+
+
+def locations_of(
+    run: str, results: Mapping[str, str], endpoints: Endpoints, region: str | None
+) -> list[Location]:
+    """All locations of a run; `results` are its results by what they are. Raises RsctlError."""
+    found = []
+    for name, location in results.items():
+        kind: ResultKind = name if name in ("outputs", "checkpoints") else "artifacts"  # type: ignore
+        folder = kind if kind == name else f"artifacts/{name}"
+        parent, archive = _split_archive(location)
+        source = _open(parent, endpoints, region)
+        others = () if archive else tuple(_below(location, results))
+        found.append(Location(kind, folder, source, archive, others))
+    return [*found, Location("logs", "logs", _logs(run))]
+
+
+def region_of(plan: Mapping[str, Any]) -> str | None:
+    """The region of a plan's request, where its buckets are; None for Google's."""
+    request = plan.get("request")
+    region = request.get("region") if isinstance(request, Mapping) else None
+    return str(region) if region else None
+
+
+def _split_archive(location: str) -> tuple[str, str | None]:
+    """The folder of an archive, and its name; another location as it is."""
+    if not location.endswith(_ARCHIVE):
+        return location, None
+    parent, _, name = location.rpartition("/")
+    return parent, name
+
+
+def _open(location: str, endpoints: Endpoints, region: str | None) -> Source:
+    if "://" not in location:
+        return FolderSource(Path(location))
+    name = ObjectUrl.parse(location).name.strip("/")
+    bucket = open_bucket(location, endpoints, region)
+    return BucketSource(bucket, location, f"{name}/" if name else "")
+
+
+def _below(location: str, results: Mapping[str, str]) -> list[str]:
+    """Where other results are below a location, so that nothing comes home twice."""
+    base = f"{location.rstrip('/')}/"
+    inside = [other.rstrip("/") for other in results.values() if other.startswith(base)]
+    return [other[len(base) :] for other in inside if len(other) > len(base)]
+
+
+def _logs(run: str) -> FileSource:
+    folder = RunFolder(run)
+    names = {f"{replica}.log": f"{replica}/log" for replica in folder.replicas()}
+    return FileSource(folder.path, {**names, "states.ndjson": folder.states.name})

@@ -1,0 +1,170 @@
+"""The places that a run is tried at, one after the other, and what is sent to each.
+
+A run with one place has no rows here. For any other they are written before anything is sent, with
+all that sending takes but the secrets: whoever looks after the run later can go on. A run is at
+the last place that has begun. A place begins, in the transaction in which the one before it ends,
+before its job is created; so whatever is killed, the store knows the only place where a job can be.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Optional, Union
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import now
+
+Path = tuple[Union[str, int], ...]
+
+
+class PlannedPlace(msgspec.Struct, kw_only=True, frozen=True):
+    """What is sent to a place: its plan, as `plan -o json` has it, and the reference of the image.
+
+    `placeholders` are the paths in the plan's request of values that are filled in as it is sent,
+    each with the name of a secret, or None for the image.
+    """
+
+    region: Optional[str]
+    machine: Optional[str]
+    plan: dict[str, Any]
+    image: Optional[str] = None
+    placeholders: list[tuple[Path, Optional[str]]] = []
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, (self.region, self.machine)))
+
+
+class PresentPlace(NamedTuple):
+    """The place where a run is, its number from 0, when it began, and whether it is the last."""
+
+    number: int
+    place: PlannedPlace
+    began: str
+    is_last: bool
+
+
+class PlaceEnd(NamedTuple):
+    """Why a run leaves a place: the state and time in which its job ended there, if there was one.
+
+    `dollars` is what that job has cost, None if nobody knows.
+    """
+
+    state: JobState
+    reason: str
+    time: str
+    dollars: Optional[float] = None
+
+
+def add_places(store: Store, run: str, places: Iterable[PlannedPlace]) -> None:
+    """Write down a run's places, of which the first begins; those that are there already stay."""
+    with store.transaction() as db:
+        for number, place in enumerate(places):
+            db.execute(
+                "INSERT OR IGNORE INTO places"
+                " (run, number, region, machine, plan, image, placeholders, began)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(run, number, place.region, place.machine),
+                    *(_json(place.plan), place.image, _json(place.placeholders)),
+                    None if number else now(),
+                ),
+            )
+
+
+def present_place(store: Store, run: str) -> PresentPlace | None:
+    """The place where a run is; None if it has but one."""
+    with store.transaction() as db:
+        return _present(db, run)
+
+
+def first_request(store: Store, run: str) -> Any:
+    """The request for a run's first place; None if it has but one."""
+    with store.transaction() as db:
+        found = db.execute("SELECT plan FROM places WHERE run=? AND number=0", (run,)).fetchone()
+    return msgspec.json.decode(found[0])["request"] if found else None
+
+
+def go_on(
+    store: Store, run: str, left: PresentPlace, end: PlaceEnd, progress: bytes, attempt: int
+) -> PresentPlace | None:
+    """The run leaves a place, and the next one begins: from now on its plan is the run's.
+
+    What was collected of the former job's log and metrics stays; `progress` is what the collector
+    of the next one starts from, `attempt` the number of its first start. Returns None, having
+    changed nothing, if there is no next place, if the run is not at the place any more, or if
+    somebody has asked it to end.
+    """
+    with store.transaction() as db:
+        present = _present(db, run)
+        if present is None or present.number != left.number or left.is_last or _ends(db, run):
+            return None
+        db.execute(
+            "UPDATE places SET state=?, reason=?, ended=?, dollars=?,"
+            " url=(SELECT CASE WHEN url=target || '://' || id THEN NULL ELSE url END"
+            " FROM runs WHERE id=?) WHERE run=? AND number=?",
+            (end.state.value, end.reason, end.time, end.dollars, run, run, left.number),
+        )
+        began = now()
+        where = (run, left.number + 1)
+        db.execute("UPDATE places SET began=? WHERE run=? AND number=?", (began, *where))
+        db.execute(
+            "UPDATE runs SET url=target || '://' || id, state=?, reason=?, attempt=?, started=NULL,"
+            " plan=(SELECT plan FROM places WHERE run=? AND number=?) WHERE id=?",
+            (JobState.QUEUED.value, None, attempt, *where, run),
+        )
+        db.execute("DELETE FROM replicas WHERE run=?", (run,))
+        db.execute("INSERT OR REPLACE INTO collected VALUES (?, ?, '[]')", (run, progress.decode()))
+        return _present(db, run)
+
+
+def ask_to_end(store: Store, run: str) -> None:
+    """Write down that a run is to end: it goes on to no other place."""
+    with store.transaction() as db:
+        db.execute("UPDATE runs SET ending=COALESCE(ending, ?) WHERE id=?", (now(), run))
+
+
+def may_go_on(store: Store, run: str) -> bool:
+    """Whether a run has a next place, and nobody has asked it to end."""
+    with store.transaction() as db:
+        present = _present(db, run)
+        return present is not None and not present.is_last and not _ends(db, run)
+
+
+def is_to_end(store: Store, run: str) -> bool:
+    """Whether somebody has asked the run to end, or it has ended."""
+    with store.transaction() as db:
+        return _ends(db, run)
+
+
+def _present(db: sqlite3.Connection, run: str) -> PresentPlace | None:
+    found = db.execute(
+        "SELECT number, region, machine, plan, image, placeholders, began,"
+        " (SELECT max(number) FROM places WHERE run=?1) FROM places"
+        " WHERE run=?1 AND began IS NOT NULL ORDER BY number DESC LIMIT 1",
+        (run,),
+    ).fetchone()
+    if found is None:
+        return None
+    number, region, machine, plan, image, placeholders, began, last = found
+    place = PlannedPlace(
+        region=region,
+        machine=machine,
+        plan=msgspec.json.decode(plan),
+        image=image,
+        placeholders=msgspec.json.decode(placeholders, type=list[tuple[Path, Optional[str]]]),
+    )
+    return PresentPlace(number, place, began, number == last)
+
+
+def _ends(db: sqlite3.Connection, run: str) -> bool:
+    query = "SELECT ending IS NOT NULL OR ended IS NOT NULL FROM runs WHERE id=?"
+    found = db.execute(query, (run,)).fetchone()
+    return found is None or bool(found[0])
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,191 @@
+"""The diagnosis of a failed replica from its log: the lines to show, and known causes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from signal import Signals
+from typing import NamedTuple, Optional
+
+from rsctl.findings import Finding, note
+from rsctl.known_errors import find_known_errors
+from rsctl.runs.stream.causes import CAUSES, GENERAL_CAUSES, LESS_MEMORY
+from rsctl.runs.stream.structured import is_structured
+
+_TRACEBACK = "Traceback (most recent call last)"
+_INSIDE_GROUP = re.compile(r"(?:\[rank\d+\]:)?\s+(?:\||\+(?! Exception Group))")
+_FROM_TORCHRUN = re.compile(r"[DIWE]\d{4} [\d:.]+ .*torch/distributed/")
+_TORCHRUN_ERROR = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError"
+_MAX_LINES = 30
+_PLAIN_LINES = 10
+_LONGEST_LINE = 4096
+_FAULT_HANDLER = "set PYTHONFAULTHANDLER=1 in run.env: the log then has where it was"
+_ENDINGS: Mapping[int | str, Finding] = {
+    "SIGSEGV": note("crash", "native code crashed", _FAULT_HANDLER),
+    "SIGABRT": note(
+        "abort",
+        "native code gave up (SIGABRT), as after a failed assertion or a watchdog's timeout",
+        f"see the last lines of the log; {_FAULT_HANDLER}",
+    ),
+    "SIGILL": note(
+        "processor",
+        "native code has an instruction that the machine's processor does not know (SIGILL)",
+        "install builds for older processors (without AVX-512), or take a newer machine type",
+    ),
+    "SIGFPE": note("crash", "native code divided by zero or overflowed (SIGFPE)", _FAULT_HANDLER),
+    "SIGBUS": note(
+        "shared-memory",
+        "native code could not reach its memory (SIGBUS), as when the shared memory is full",
+        "use fewer data loader workers or raise the container's memory",
+    ),
+    128: note(
+        "start",
+        "the container could not be started",
+        "check run.command, and that the image has it and is for the machine's processor",
+    ),
+    126: note(
+        "executable",
+        "a command may not be executed (exit code 126)",
+        "make it executable (`chmod +x`), or start it by its interpreter; check that it is for the "
+        "machine's processor",
+    ),
+    127: note(
+        "command",
+        "a command was not found (exit code 127)",
+        "correct run.command, or add the program to the image; an image may have `python3` and no "
+        "`python`",
+    ),
+}
+"""What a signal or an exit code alone shows, as a cause.
+
+126 and 127 are a shell's, and of container engines; 128 is that of a container that did not start
+on Vertex AI (StartError).
+"""
+
+
+class Killer(NamedTuple):
+    """What is known of who ended a process by a signal.
+
+    `out_of_memory` is whether the kernel ended processes there for want of memory, None where
+    nobody knows; `command` is the command of whoever else it was, such as `docker kill`.
+    """
+
+    out_of_memory: Optional[bool] = None
+    command: Optional[str] = None
+
+
+def failure_lines(lines: Iterable[str]) -> list[str]:
+    """The end of a failed replica's log: its last traceback, else its last lines.
+
+    torchrun's own messages are left out.
+    """
+    kept = [line for line in lines if not _is_noise(line)]
+    starts = [i for i, line in enumerate(kept) if _begins_traceback(line)]
+    if len(starts) > 1 and any(line.startswith(_TORCHRUN_ERROR) for line in kept[starts[-1] :]):
+        kept = kept[: starts.pop()]
+    if not starts:
+        return kept[-_PLAIN_LINES:]
+    block = kept[_first_of_chain(kept, starts) :]
+    return block if len(block) <= _MAX_LINES else [block[0], "...", *block[-_MAX_LINES:]]
+
+
+def has_traceback(lines: Iterable[str]) -> bool:
+    """Whether a traceback of Python is among the lines."""
+    return any(_TRACEBACK in line for line in lines)
+
+
+def _is_noise(line: str) -> bool:
+    return is_structured(line) or _FROM_TORCHRUN.match(line) is not None
+
+
+def _begins_traceback(line: str) -> bool:
+    """Whether a traceback begins here that does not stand inside the one of an exception group."""
+    return _TRACEBACK in line and not _INSIDE_GROUP.match(line)
+
+
+def _first_of_chain(lines: list[str], starts: list[int]) -> int:
+    """The last traceback, with those that it was raised from."""
+    chosen = starts[-1]
+    for start in reversed(starts[:-1]):
+        between = "\n".join(lines[start:chosen])
+        if not re.search(r"above exception was|During handling of the above", between):
+            break
+        chosen = start
+    return chosen
+
+
+def known_causes(
+    lines: Iterable[str],
+    exit_code: int,
+    signal: str | None,
+    killer: Killer | None = None,
+    reported: Iterable[str] = (),
+) -> list[Finding]:
+    """Known causes of a failure, the most specific first, each with a remedy.
+
+    `reported` is what the target's own error has about the replica. It counts where `lines`, the
+    end of the log, have no known cause: a container that never started has no log.
+    """
+    killer = killer or Killer()
+    found = [_ended_by(killer.command)] if killer.command else []
+    found += causes_in(lines) or causes_in(reported)
+    if found:
+        return found
+    signal = signal or _signal_of(exit_code)
+    if signal == "SIGKILL" or killer.out_of_memory:
+        found.append(_sigkill(killer.out_of_memory, signal == "SIGKILL"))
+    if known := _ENDINGS.get(signal or exit_code):
+        found.append(known)
+    return found
+
+
+def causes_in(lines: Iterable[str]) -> list[Finding]:
+    """Known causes that a text has, the most specific first, each with a remedy."""
+    text = "\n".join(line[:_LONGEST_LINE] for line in lines)  # a job's lines may be made to be slow
+    found: list[Finding] = []
+    for table in (CAUSES, GENERAL_CAUSES):
+        for known in find_known_errors(table, text):
+            cause = known.fill(text)
+            found.append(note(cause.code, cause.summary or "", cause.remedy))
+        if found:
+            break
+    return found
+
+
+def _signal_of(exit_code: int) -> str | None:
+    """The signal that an exit code stands for, as shells and container engines have it."""
+    try:
+        return Signals(exit_code - 128).name if exit_code > 128 else None
+    except ValueError:
+        return None
+
+
+def _ended_by(command: str) -> Finding:
+    return note(
+        "killed",
+        f"somebody ended its container through docker ({command}); it did not fail by itself",
+        "look for who did: a user, a script; rsctl cancel is what ends a run as cancelled",
+    )
+
+
+def _sigkill(out_of_memory: bool | None, is_killed: bool) -> Finding:
+    """What is known of a SIGKILL, whose sender is not known."""
+    if out_of_memory:
+        how = "it was killed by SIGKILL, and " if is_killed else ""
+        return note(
+            "memory",
+            f"out of memory: {how}the kernel ended processes there for want of memory",
+            f"{LESS_MEMORY}, or raise the memory limit",
+        )
+    if out_of_memory is False:
+        return note(
+            "killed",
+            "it was killed by SIGKILL, by whom is not known; not by the kernel for want of memory",
+            "look for who ends processes there: a user, a script, the platform",
+        )
+    return note(
+        "killed",
+        "it was killed by SIGKILL, by whom is not known",
+        "if it was for want of memory, the node's memory in `rsctl metrics` and `dmesg` on its "
+        "machine show it",
+    )

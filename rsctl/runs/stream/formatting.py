@@ -1,0 +1,118 @@
+"""Formats log lines, durations, sizes and numbers as text for people."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.sanitize import sanitize_line
+from rsctl.runs.stream.structured import is_structured, structured
+from rsctl.transport import LANGUAGES
+
+_COLORS = (36, 33, 35, 32, 34, 96, 93, 95, 92, 94)
+_HIDDEN = frozenset(
+    {"node", "telemetry", "exit", "exits", "finding", "versions", "steps"}
+)  # shown otherwise
+
+
+class LineFormat:
+    """Formats log lines. Prefixes are as wide as the longest name of the replicas it begins with,
+    and these have their colours in that order.
+    """
+
+    def __init__(self, color: bool, replicas: list[str]) -> None:
+        self._color = color
+        self._width = max((len(name) for name in replicas), default=8)
+        self._prefixes: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}
+        for replica in replicas:
+            self._prefix(replica)
+
+    def lines(self, events: list[LogEvent]) -> str:
+        """The text of a batch of lines, each ended; structured lines are formatted for people."""
+        parts = []
+        for event in events:
+            text = format_line(event.text)
+            if text is not None:
+                name = event.rank or event.replica
+                prefix = self._prefixes.get(name) or self._prefix(name)
+                parts.append(f"{prefix}{sanitize_line(text)}\n")
+        return "".join(parts)
+
+    def _prefix(self, name: str) -> str:
+        """The prefix of a replica, or of a rank, which has its replica's colour."""
+        if len(name) > self._width:
+            self._width = len(name)
+            self._prefixes.clear()
+        prefix = f"{sanitize_line(name):<{self._width}} | "
+        if self._color:
+            number = self._numbers.setdefault(name.partition("/")[0], len(self._numbers))
+            prefix = f"\x1b[{_COLORS[number % len(_COLORS)]}m{prefix}\x1b[0m"
+        self._prefixes[name] = prefix
+        return prefix
+
+
+def format_line(text: str) -> str | None:
+    """A metrics line as `step 10  loss=0.41`, a reducer's first as a sentence, None for lines that
+    are shown in other ways or are for rsctl alone, any other line as it is.
+    """
+    record = structured(text) if is_structured(text) else None
+    if record is None:
+        return text
+    if record["rsctl"] in _HIDDEN:
+        return None
+    form = _FORMATS.get(record["rsctl"])
+    return form(record) if form else text
+
+
+def _format_metrics(record: dict[str, Any]) -> str:
+    step = f"step {record['step']}  " if "step" in record else ""
+    values = (f"{n}={v}" for n, v in record.items() if n not in ("rsctl", "step", "rank"))
+    return step + " ".join(values)
+
+
+def _format_reducer(record: dict[str, Any]) -> str:
+    engine = str(record.get("engine"))
+    return f"rsctl: a reducer at {record.get('address')} ({LANGUAGES.get(engine, engine)} engine)"
+
+
+_FORMATS = {"metrics": _format_metrics, "reducer": _format_reducer}
+
+
+def format_duration(seconds: float) -> str:
+    """`0:07`, `12:30`, `1:02:03`; no time where a clock was set back."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
+def format_bytes(count: int) -> str:
+    """`1.2 GB`, in powers of ten, as docker and disks are measured."""
+    power = min((len(str(count)) - 1) // 3, len(_UNITS) - 1)
+    return f"{count / 1000**power:.3g} {_UNITS[power]}"
+
+
+def format_number(value: float) -> str:
+    """Four significant digits; thousands in full."""
+    return f"{value:,.0f}" if 10_000 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: list[float], width: int = 20) -> str:
+    """The last values as bars from the lowest to the highest, those that are not finite as `x`."""
+    shown = [value / 2 for value in values[-width:]]  # so that no difference is infinite
+    finite = [value for value in shown if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    return "".join(_bar(value - low, high - low) for value in shown)
+
+
+def _bar(value: float, highest: float) -> str:
+    if not math.isfinite(value):
+        return "x"
+    return _BARS[round(value / highest * 7)] if highest else _BARS[3]

@@ -1,0 +1,135 @@
+"""Statistics of a run's gradient exchange over reducers, from the telemetry of its transport."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple, Optional
+
+import msgspec
+
+from rsctl.runs.stream.formatting import format_bytes
+from rsctl.transport.cost_model import Links, goodput, hybrid_seconds, pure_seconds, ring_seconds
+
+TRANSPORT = "node.transport."
+REDUCER = "node.reducer."
+"""The prefixes of the metrics that workers and reducers report."""
+
+_LATE = re.compile(r"late\.(\d+)\.mean_ms")
+_SHOWN_FROM_MS = 1.0
+_SHOWN_FROM_PART = 0.01
+
+Figures = Mapping[str, Mapping[str, float]]
+"""By replica, the last value of each metric."""
+
+
+class Gradients(msgspec.Struct, kw_only=True):
+    """What the reducers have done for a run so far.
+
+    `operations` and `bytes` are of one rank, the one that has most, and `seconds` the longest that
+    a rank had a gradient in flight. `wire_seconds` is the least that the links allow for as much
+    with these reducers. `ring_seconds` is what a ring of the workers would have needed: the least
+    that the links allow it, and as many seconds beside the wire as were measured here, since late
+    ranks and busy cores hold up a ring too. It is a model, and kind to the ring, which has more
+    steps to an operation. `gbps` is what the slowest rank sent meanwhile, in Gbit/s, and
+    `link_gbps` what its link has. What depends on the link is None if nobody knows it. `stalled`
+    is the part of that time, of 1, in which a rank had to wait for room. `latest_rank` is the one
+    that the reducers wait for most, by `late_ms` a block.
+    """
+
+    operations: int
+    bytes: int
+    seconds: float
+    wire_seconds: Optional[float]
+    ring_seconds: Optional[float]
+    gbps: float
+    link_gbps: Optional[float]
+    stalled: float
+    latest_rank: Optional[int] = None
+    late_ms: Optional[float] = None
+
+    def format(self) -> str:
+        """One line for people."""
+        link = f" of {self.link_gbps:.3g}" if self.link_gbps else ""
+        parts = [
+            f"{self.operations} all-reduces of {format_bytes(self.bytes)} in all",
+            f"{self.gbps:.3g}{link} Gbit/s",
+        ]
+        if self.stalled >= _SHOWN_FROM_PART:
+            parts.append(f"window full {self.stalled:.0%} of the time")
+        if self.wire_seconds and self.ring_seconds and self.seconds:
+            times = self.ring_seconds / self.seconds
+            parts.append(
+                f"took {self.seconds:.3g} s where the network alone needs {self.wire_seconds:.3g} s"
+            )
+            parts.append(f"a ring with the same delays {self.ring_seconds:.3g} s ({times:.2f} x)")
+        if self.late_ms is not None and self.late_ms >= _SHOWN_FROM_MS:
+            parts.append(
+                f"reducers wait most for rank {self.latest_rank}, {self.late_ms:.3g} ms on average"
+            )
+        return ", ".join(parts)
+
+
+class Pool(NamedTuple):
+    """The workers, and the reducers: how many nodes, the ranks of all workers, the Gbit/s of a
+    node's link if known."""
+
+    nodes: int
+    ranks: int
+    gbps: Optional[float]
+    reducers: int = 0
+    reducer_gbps: Optional[float] = None
+
+    def links(self) -> Links | None:
+        """The links, where they are known and each worker has one rank."""
+        if not self.gbps or not self.reducer_gbps or self.ranks != self.nodes:
+            return None
+        reducer = goodput(self.reducer_gbps * 1e9)
+        return Links(self.nodes, goodput(self.gbps * 1e9), (reducer,) * self.reducers)
+
+
+def _estimate_ring(seconds: float, wire: float, ring: float) -> float:
+    """What a ring would have needed where the reducers needed `seconds`; `wire` and `ring` are the
+    least of both by the links. Links that prove faster than specified are so for both.
+    """
+    return ring + seconds - wire if seconds >= wire else ring * seconds / wire
+
+
+def gradients(workers: Figures, reducers: Figures, pool: Pool) -> Gradients | None:
+    """The figures of a run; None if no gradient went over reducers yet."""
+    ranks = [figures for figures in workers.values() if figures.get("operations")]
+    if not ranks:
+        return None
+    late, total = _latest(reducers), max(rank.get("reduced_bytes", 0) for rank in ranks)
+    seconds = max(rank.get("busy_seconds", 0.0) for rank in ranks)
+    links, wire, ring = pool.links(), None, None
+    if links is not None and total and links.workers > 1:
+        wire = min(pure_seconds(links, total), hybrid_seconds(links, total))
+        ring = _estimate_ring(seconds, wire, ring_seconds(links, total))
+    return Gradients(
+        operations=int(max(rank["operations"] for rank in ranks)),
+        bytes=int(total),
+        seconds=seconds,
+        wire_seconds=wire,
+        ring_seconds=ring,
+        gbps=min(rank.get("gbit_per_second", 0.0) for rank in ranks),
+        link_gbps=pool.gbps,
+        stalled=max(_part(rank, "stalled_seconds", "busy_seconds") for rank in ranks),
+        latest_rank=late[1] if late else None,
+        late_ms=late[0] if late else None,
+    )
+
+
+def _part(figures: Mapping[str, float], part: str, whole: str) -> float:
+    return min(1.0, figures.get(part, 0.0) / figures[whole]) if figures.get(whole) else 0.0
+
+
+def _latest(reducers: Figures) -> tuple[float, int] | None:
+    """The longest mean wait for a rank, in milliseconds, and that rank."""
+    waits = [
+        (value, int(match[1]))
+        for figures in reducers.values()
+        for name, value in figures.items()
+        if (match := _LATE.fullmatch(name))
+    ]
+    return max(waits, default=None)

@@ -1,0 +1,220 @@
+"""The log file of one replica: `TIME o|e TEXT` a line, written once, read by many.
+
+Times never go back within a file and have a fixed width, so lines sort as bytes. A line's id is
+its offset in the file: reading can resume anywhere, without loss or repetition.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rsctl.atomic_file import open_regular
+from rsctl.runs.stream.events import TIME_LENGTH, LogEvent, Stream, now
+from rsctl.runs.stream.rank_marks import leading_mark, take_mark
+
+MAX_LINE = 256 * 1024
+BLOCK = 64 * 1024
+_CODES: dict[Stream, bytes] = {"stdout": b" o ", "stderr": b" e "}
+_STREAMS: dict[bytes, Stream] = {code: name for name, code in _CODES.items()}
+_TEXT = TIME_LENGTH + 3
+_LONG_AGO = "0001-01-01T00:00:00.000000Z"
+
+
+class JournalWriter:
+    """Appends what a replica printed, stamped with the time of its arrival.
+
+    But for the times, what it writes does not depend on the pieces in which the output arrives.
+    When the disk is full it is `full`: what comes is lost, counted in `lost_bytes`, and the job
+    goes on.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.full = False
+        try:
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)
+        except OSError as problem:
+            if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            self._file, self.full = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC), True
+        size = os.fstat(self._file).st_size
+        self._is_torn = size > 0 and os.pread(self._file, 1, size - 1) != b"\n"
+        self._partial: dict[Stream, bytes] = {"stdout": b"", "stderr": b""}
+        self._last_time = ""
+        self.lost_bytes = 0
+
+    def feed(self, stream: Stream, data: bytes) -> bytes:
+        """Take a chunk of output; returns the whole lines in it, longer ones broken."""
+        data = _with_breaks(self._partial[stream] + data)
+        lines, end, self._partial[stream] = data.rpartition(b"\n")
+        if end:
+            self._write(stream, lines)
+        return lines
+
+    @property
+    def unfinished(self) -> bytes:
+        """What has come since the last line end, of that stream which has a progress bar."""
+        return max(self._partial.values(), key=lambda data: data.rfind(b"\r"))
+
+    def close(self) -> bytes:
+        """Write what is left without a line end and close; returns those lines."""
+        rest = [(stream, data) for stream, data in self._partial.items() if data]
+        for stream, data in rest:
+            self._write(stream, data)
+        os.close(self._file)
+        return b"\n".join(data for _, data in rest)
+
+    def _write(self, stream: Stream, lines: bytes) -> None:
+        self._last_time = max(self._last_time, now())
+        stamp = self._last_time.encode() + _CODES[stream]
+        # After a line that was cut short, by a full disk or a killed writer, a new one begins.
+        out = b"\n" * self._is_torn + stamp + lines.replace(b"\n", b"\n" + stamp) + b"\n"
+        written = 0
+        try:
+            while written < len(out) and not self.full:
+                written += os.write(self._file, out[written:])
+        except OSError:
+            self.full = True
+        self.lost_bytes += len(out) - written
+        if written:
+            self._is_torn = out[written - 1 : written] != b"\n"
+
+
+def _with_breaks(lines: bytes) -> bytes:
+    """Break lines that are longer than MAX_LINE; a rank's mark stands before each piece."""
+    if len(lines) <= MAX_LINE or all(len(line) <= MAX_LINE for line in lines.split(b"\n")):
+        return lines
+    return b"\n".join(piece for line in lines.split(b"\n") for piece in _pieces(line))
+
+
+def _pieces(line: bytes) -> Iterator[bytes]:
+    mark = leading_mark(line)
+    yield line[:MAX_LINE]
+    step = MAX_LINE - len(mark)
+    for begin in range(MAX_LINE, len(line), step):
+        yield mark + line[begin : begin + step]
+
+
+class JournalCopy:
+    """Writes a log whose lines have their times already, such as one that a cloud has kept.
+
+    It begins by cutting the file off at `size` bytes, which a killed writer may have passed. Times
+    must not go back within a file: a line that comes late stays where it was appended, and gets
+    the time of the line before.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(path, flags, 0o600)
+        os.ftruncate(self._file, min(size, os.fstat(self._file).st_size))
+        self._last_time = _last_time(path)
+        self.size = os.fstat(self._file).st_size
+
+    def write(self, lines: Iterable[tuple[str, Stream, str]]) -> None:
+        """Append lines of (time, stream, text), all or none. Raises OSError."""
+        out = bytearray()
+        last = self._last_time
+        for time, stream, text in lines:
+            last = max(last, time)
+            stamp = last.encode() + _CODES[stream]
+            for part in _with_breaks(text.encode(errors="backslashreplace")).split(b"\n"):
+                out += stamp + part + b"\n"
+        try:
+            written = 0
+            while written < len(out):
+                written += os.write(self._file, out[written:])
+        except OSError:
+            os.ftruncate(self._file, self.size)
+            raise
+        self.size += len(out)
+        self._last_time = last
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+def _last_time(path: Path) -> str:
+    reader = JournalReader(path, "", tail_offset(path, 1))
+    lines = reader.read()
+    reader.close()
+    return lines[-1].time if lines else _LONG_AGO
+
+
+class JournalReader:
+    """Reads a replica's log from an offset on, block by block, whole lines only."""
+
+    def __init__(self, path: Path, replica: str, offset: int = 0) -> None:
+        self.path = path
+        self.replica = replica
+        self.offset = offset
+        self._time = _LONG_AGO
+        self._file: int | None = None
+
+    def read(self) -> list[LogEvent]:
+        """The next lines, at most a block of them; empty if there is nothing new (yet)."""
+        if self._file is None and not self._open():
+            return []
+        assert self._file is not None  # noqa: S101 - for the type checker
+        data = os.pread(self._file, BLOCK, self.offset)
+        end = data.rfind(b"\n") + 1
+        if not end and len(data) == BLOCK:
+            data = os.pread(self._file, BLOCK + MAX_LINE, self.offset)
+            end = data.rfind(b"\n") + 1
+        offset, self.offset = self.offset, self.offset + end
+        events = []
+        for line in data[:end].split(b"\n")[:-1]:
+            events.append(self._event(line, offset))
+            offset += len(line) + 1
+        return events
+
+    def close(self) -> None:
+        """Close the file, if it was ever opened."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _event(self, line: bytes, offset: int) -> LogEvent:
+        stream = _STREAMS.get(line[TIME_LENGTH:_TEXT])
+        if stream is None:  # the rest of a line that was cut short within its stamp
+            return LogEvent(self._time, self.replica, str(offset), "stdout", _text(line))
+        self._time = line[:TIME_LENGTH].decode(errors="replace")
+        rank, text = take_mark(self.replica, _text(line[_TEXT:]))
+        return LogEvent(self._time, self.replica, str(offset), stream, text, rank)
+
+    def _open(self) -> bool:
+        try:
+            self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="backslashreplace")
+
+
+def tail_offset(path: Path, lines: int) -> int:
+    """The offset of the last `lines` whole lines of a log; 0 if it has fewer or does not exist."""
+    wanted = lines + 1  # the last line break is the end of the last line
+    try:
+        file = open_regular(path)
+    except FileNotFoundError:
+        return 0
+    with file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - BLOCK)
+            file.seek(start)
+            block = file.read(end - start)
+            position = len(block)
+            while (position := block.rfind(b"\n", 0, position)) >= 0:
+                wanted -= 1
+                if not wanted:
+                    return start + position + 1
+            end = start
+    return 0

@@ -1,0 +1,87 @@
+"""The regex of one metric: the numbers that it finds, and those that it misses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional
+
+from rsctl.runs.stream.cpu_limit import CpuLimit
+
+_LITERAL = re.compile(r"\D{1,24}\Z")
+_STRANGE = r"\s*([-+]?(?:nan|inf(?:inity)?)(?![\w.]))"
+_MAY_BE_STRANGE = re.compile("nan|inf", re.IGNORECASE)
+
+
+class Found(NamedTuple):
+    """A number in a line, with its step if the line has one."""
+
+    value: float
+    step: Optional[float]
+
+
+class Pattern:
+    """A metric's regex, and the CPU time that is left to it.
+
+    `no_number` is the first text that it took for the number and that is not one. `missed` is the
+    first NaN or infinity that stands where the number does in other lines, and that the regex does
+    not take: a group such as `([0-9.]+)` cannot.
+    """
+
+    def __init__(self, name: str, regex: str) -> None:
+        self.name = name
+        self.no_number: str | None = None
+        self.missed: str | None = None
+        self.limit = CpuLimit()
+        self._compiled = re.compile(regex)
+        self._group = _value_group(self._compiled)
+        self._strange: re.Pattern[str] | None = None
+
+    def is_in(self, texts: Sequence[str]) -> bool:
+        """Whether any of these texts has a match, or a number that is missed."""
+        return any(self._compiled.search(text) or self._misses(text) for text in texts)
+
+    def read(self, text: str) -> Iterator[Found]:
+        """The numbers in a line."""
+        has_match = False
+        for match in self._compiled.finditer(text):
+            has_match = True
+            value = number(match[self._group])
+            if value is not None:
+                self._learn(text, match)
+                yield Found(value, number(match.groupdict().get("step")))
+            elif self.no_number is None:
+                self.no_number = str(match[self._group])
+        if not has_match and self.missed is None:
+            self.missed = self._misses(text)
+
+    def _learn(self, text: str, match: re.Match[str]) -> None:
+        """Note what stands before the number, by the first that is found."""
+        if self._strange is None:
+            before = _LITERAL.search(text[: match.start(self._group)])
+            literal = before[0] if before else ""
+            if any(char.isalpha() for char in literal):
+                self._strange = re.compile(re.escape(literal) + _STRANGE, re.IGNORECASE)
+
+    def _misses(self, text: str) -> str | None:
+        if self._strange is None or not _MAY_BE_STRANGE.search(text):
+            return None
+        found = self._strange.search(text)
+        return found[1] if found else None
+
+
+def number(raw: object) -> float | None:
+    """A number, or one written as text; nan and inf count, since a diverged loss is news."""
+    if isinstance(raw, bool) or not isinstance(raw, (int, float, str)):
+        return None
+    try:
+        return float(raw)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _value_group(pattern: re.Pattern[str]) -> int:
+    """The group named `value`, else the first that is not the step."""
+    names = pattern.groupindex
+    others = [group for group in range(1, pattern.groups + 1) if group != names.get("step")]
+    return names.get("value") or next(iter(others), 1)

@@ -1,0 +1,242 @@
+"""Reads metrics from log lines: by the spec's regexes, from metric lines and from telemetry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Optional, TypeVar
+
+import msgspec
+
+from rsctl.findings import Finding, warning
+from rsctl.runs.stream.cpu_limit import TooSlow
+from rsctl.runs.stream.events import LogEvent, MetricEvent
+from rsctl.runs.stream.metric_pattern import Pattern, number
+from rsctl.runs.stream.structured import EXAMPLE, is_structured, may_be_structured, unread_line
+from rsctl.runs.stream.structured import STRUCTURED as STRUCTURED
+from rsctl.runs.stream.structured import structured as structured
+
+T = TypeVar("T")
+
+_MATCH_LIMIT = 4096  # characters of a line that a user's regex gets to see
+_NOT_METRICS = frozenset({"rsctl", "step", "rank", "gpus"})
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}")
+_PARTS = ("transport", "reducer")
+_RANKS = range(1 << 16)
+_GPUS = range(1000)
+_MOST_FINDINGS = 20
+_NUMBER_GROUP = r"([-+]?(?:[0-9.]+(?:[eE][-+]?[0-9]+)?|nan|inf))"
+_STEPS = 2.0**63  # what the store and JSON readers take as an integer
+
+
+class MetricSpec(msgspec.Struct, frozen=True):
+    """What is known of a metric beyond its values.
+
+    `warmup` and `aggregate` say, as in the job file, how its values become a run's one figure.
+    """
+
+    regex: Optional[str] = None
+    goal: Optional[str] = None
+    unit: Optional[str] = None
+    warmup: str = "auto"
+    aggregate: str = "median"
+
+
+MACHINES = ("node.", "cloud.")
+"""The prefixes of metrics of machines: those that nodes report themselves, and that clouds do."""
+
+
+def metric_findings(
+    metrics: Mapping[str, MetricSpec], last: Mapping[str, Mapping[str, float]], is_success: bool
+) -> list[Finding]:
+    """What is wrong with the metrics of a run that has ended, by replica their last values.
+
+    A metric that was never seen is reported only for a run that has succeeded. What the script logs
+    without a declaration may diverge too.
+    """
+    found: list[Finding] = []
+    logged = (name for of in last.values() for name in of if not name.startswith(MACHINES))
+    for name in dict.fromkeys([*metrics, *logged]):
+        values = {replica: of[name] for replica, of in last.items() if name in of}
+        if not values and is_success:
+            found += _unseen(name, metrics[name])
+        odd = [f"{value:g} on {replica}" for replica, value in values.items() if value - value != 0]
+        if odd:
+            message = f"the last {name} is {odd[0]}: the training may have diverged"
+            remedy = "see where it begins: `rsctl metrics --plot`"
+            found.append(warning("metric-nan", message, remedy, f"metrics.{name}"))
+    return found
+
+
+def _unseen(name: str, spec: MetricSpec) -> Iterator[Finding]:
+    """A metric without a value; names with a dot are those that rsctl itself measures."""
+    if spec.regex:
+        message = f"metric {name} has no value: no line of the log has a number by its regex"
+        remedy = "compare the regex with `rsctl logs`; --grep tries one"
+        yield warning("metric-unseen", message, remedy, f"metrics.{name}.regex")
+    elif "." not in name:
+        message = f"metric {name} has no value: it has no regex, and the script has not logged it"
+        line = f'{STRUCTURED}metrics", "{name}": 0.5}}'
+        remedy = f"add metrics.{name}.regex, or have the script print {line}"
+        yield warning("metric-unseen", message, remedy, f"metrics.{name}")
+
+
+class MetricReader:
+    """Reads the metrics of one job out of its log.
+
+    A metric whose regex takes far too long on a log is switched off, with a finding.
+    """
+
+    def __init__(self, metrics: Mapping[str, MetricSpec]) -> None:
+        self._patterns = [Pattern(n, spec.regex) for n, spec in metrics.items() if spec.regex]
+        self._findings: list[Finding] = []
+        self._reported: set[str] = set()
+
+    def take_findings(self) -> list[Finding]:
+        """Findings about the reading itself; each is given once."""
+        findings, self._findings = self._findings, []
+        return findings
+
+    def may_hold_metrics(self, text: str) -> bool:
+        """A quick check of a whole block of lines, so that most need not be read line by line."""
+        if may_be_structured(text):
+            return True
+        if not self._patterns:
+            return False
+        texts = [line[:_MATCH_LIMIT] for line in text.split("\n")]
+        patterns = [*self._patterns]
+        return any(self._within_time(p, texts, partial(p.is_in, texts)) for p in patterns)
+
+    def read(self, line: LogEvent) -> Iterator[MetricEvent]:
+        """The metrics in one line."""
+        return iter(self.read_all([line])[0])
+
+    def read_all(self, lines: Sequence[LogEvent]) -> list[list[MetricEvent]]:
+        """The metrics in each of these lines."""
+        found: list[list[MetricEvent]] = [[] for _ in lines]
+        plain: list[tuple[LogEvent, str, list[MetricEvent]]] = []
+        for line, metrics in zip(lines, found, strict=True):
+            text = line.text
+            if is_structured(text) and (record := structured(text)):
+                metrics += self._structured_values(line, record)
+            elif self._patterns:
+                plain.append((line, text[:_MATCH_LIMIT], metrics))
+            if not metrics and may_be_structured(text) and (unread := unread_line(text)):
+                self._report(unread)
+        if plain:
+            self._match(plain)
+        return found
+
+    def _report(self, finding: Finding) -> None:
+        """Each problem once, and of a log that is full of them not all."""
+        if finding.message not in self._reported and len(self._reported) < _MOST_FINDINGS:
+            self._reported.add(finding.message)
+            self._findings.append(finding)
+
+    def _structured_values(self, line: LogEvent, record: dict[str, Any]) -> Iterator[MetricEvent]:
+        """The metrics of a structured line."""
+        if record["rsctl"] == "metrics":
+            yield from _named_values(line, record, "")
+            for finding in _not_metrics(record):
+                self._report(finding)
+        elif record["rsctl"] == "telemetry":
+            yield from _named_values(line, record, "node.")
+            yield from _gpu_values(line, record.get("gpus"))
+            for part in _PARTS:
+                yield from _part_values(line, part, record.get(part))
+
+    def _match(self, lines: list[tuple[LogEvent, str, list[MetricEvent]]]) -> None:
+        texts = [text for _, text, _ in lines]
+
+        def match(pattern: Pattern) -> None:
+            for line, text, metrics in lines:
+                for value, step in pattern.read(text):
+                    metrics.append(_event(line, pattern.name, value, step))
+            if pattern.no_number is not None:
+                self._report(_no_number(pattern.name, pattern.no_number))
+            if pattern.missed is not None:
+                self._report(_missed(pattern.name, pattern.missed))
+
+        for pattern in [*self._patterns]:
+            self._within_time(pattern, texts, partial(match, pattern))
+
+    def _within_time(
+        self, pattern: Pattern, texts: list[str], function: Callable[[], T]
+    ) -> T | None:
+        """Run a pattern on texts within its time; None if it took too long, and is switched off."""
+        try:
+            return pattern.limit.run(sum(map(len, texts)), function)
+        except TooSlow:
+            self._patterns = [other for other in self._patterns if other is not pattern]
+            message = f"metric {pattern.name} is not read any more: its regex takes too long"
+            remedy = "write it without repetitions inside repetitions, such as (a+)+ or (a|aa)*"
+            path = f"metrics.{pattern.name}.regex"
+            self._findings.append(warning("metric-slow", message, remedy, path))
+            return None
+
+
+def _no_number(name: str, text: str) -> Finding:
+    message = f"metric {name}: {text[:60]!r} is not a number, and is left out"
+    remedy = f"let the group take the number alone: {name}={_NUMBER_GROUP}"
+    return warning("metric-value", message, remedy, f"metrics.{name}.regex")
+
+
+def _missed(name: str, text: str) -> Finding:
+    message = (
+        f"the log has {text} where metric {name} has its number, and its regex does not take it: "
+        "the training may have diverged"
+    )
+    remedy = f"let the group take it too: {name}={_NUMBER_GROUP}"
+    return warning("metric-nan", message, remedy, f"metrics.{name}.regex")
+
+
+def _not_metrics(record: Mapping[str, Any]) -> Iterator[Finding]:
+    """What in a line of metrics is not a metric."""
+    for name, raw in record.items():
+        if name in _NOT_METRICS:
+            continue
+        if not _NAME.fullmatch(name):
+            message = f"metric name {name[:60]!r} does not match {_NAME.pattern}, and is left out"
+            yield warning("metric-value", message, f"rename it: {EXAMPLE}")
+        elif number(raw) is None:
+            message = f"metric {name}: {_shown(raw)} is not a number, and is left out"
+            remedy = f"print a number for each key: {EXAMPLE}"
+            yield warning("metric-value", message, remedy, f"metrics.{name}")
+
+
+def _shown(raw: object) -> str:
+    return msgspec.json.encode(raw).decode()[:60]
+
+
+def _named_values(line: LogEvent, record: dict[str, Any], prefix: str) -> Iterator[MetricEvent]:
+    step = number(record.get("step"))
+    for name, raw in record.items():
+        value = number(raw)
+        if name not in _NOT_METRICS and value is not None and _NAME.fullmatch(name):
+            yield _event(line, prefix + name, value, step)
+
+
+def _gpu_values(line: LogEvent, gpus: Any) -> Iterator[MetricEvent]:
+    for gpu in gpus if isinstance(gpus, list) else []:
+        if isinstance(gpu, dict) and type(gpu.get("index")) is int and gpu["index"] in _GPUS:
+            named = {name: value for name, value in gpu.items() if name != "index"}
+            yield from _named_values(line, named, f"node.gpu{gpu['index']}.")
+
+
+def _part_values(line: LogEvent, part: str, fields: Any) -> Iterator[MetricEvent]:
+    """What one part of a node reports; `late` has how long others wait for some ranks."""
+    if not isinstance(fields, dict):
+        return
+    yield from _named_values(line, fields, f"node.{part}.")
+    late = fields.get("late")
+    for rank in late if isinstance(late, list) else []:
+        if isinstance(rank, dict) and type(rank.get("rank")) is int and rank["rank"] in _RANKS:
+            waited = {"mean_ms": rank.get("mean_ms")}
+            yield from _named_values(line, waited, f"node.{part}.late.{rank['rank']}.")
+
+
+def _event(line: LogEvent, name: str, value: float, step: float | None) -> MetricEvent:
+    whole = int(step) if step is not None and abs(step) < _STEPS else None
+    replica = line.rank or line.replica
+    return MetricEvent(time=line.time, replica=replica, name=name, value=value, step=whole)

@@ -1,0 +1,162 @@
+"""How far a training is, by the steps of its metrics, its log and its arguments.
+
+What it reads is a job's own output, so it is for display alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple, Optional
+
+from rsctl.runs.stream.events import Event, LogEvent, MetricEvent, seconds_between
+from rsctl.runs.stream.formatting import format_duration
+from rsctl.runs.stream.headline import is_chief
+from rsctl.runs.stream.metrics import MACHINES
+
+_STEPS = frozenset(
+    {"max_steps", "steps", "num_steps", "train_steps", "total_steps", "max_train_steps"}
+    | {"num_train_steps", "training_steps", "max_iters", "iters", "iterations", "num_iterations"}
+    | {"train_iters", "max_iterations"}
+)
+_EPOCHS = frozenset({"epochs", "num_epochs", "max_epochs", "num_train_epochs", "n_epochs"})
+_EPOCH_METRICS = frozenset({"epoch", "epochs"})
+_IN_LOG = re.compile(
+    r"\b(epoch|step|iter(?:ation)?)s?\s*[:=#]?\s*[\[(]?\s*(\d{1,12})\s*(?:/|of)\s*(\d{1,12})\b",
+    re.IGNORECASE,
+)
+_LINE = 400  # characters of a line that are looked at
+_WINDOW = 60
+_MOST_SERIES = 50
+
+
+class Goal(NamedTuple):
+    """How much a training is asked to do, as far as its arguments say."""
+
+    steps: Optional[float] = None
+    epochs: Optional[float] = None
+
+
+def goal_of(arguments: Iterable[str]) -> Goal:
+    """The goal in a command's arguments: `--max-steps 300`, `--epochs=3`, `trainer.max_steps=9`."""
+    found: dict[str, float] = {}
+    words = list(arguments)
+    for word, following in zip(words, [*words, ""][1:], strict=True):
+        name, equals, value = word.lstrip("-").partition("=")
+        key = name.replace("-", "_").lower().rpartition(".")[2]
+        kind = "steps" if key in _STEPS else "epochs" if key in _EPOCHS else None
+        number = _number(value if equals else following)
+        if kind and number:
+            found[kind] = number
+    return Goal(**found)
+
+
+class _Series:
+    """Times and values of something that counts up, as of late."""
+
+    def __init__(self) -> None:
+        self.points: deque[tuple[str, float]] = deque(maxlen=_WINDOW)
+        self.count = 0
+
+    def add(self, time: str, value: float) -> None:
+        if self.points and value < self.points[-1][1]:  # a further attempt
+            self.points.clear()
+        if not self.points or value > self.points[-1][1]:
+            self.points.append((time, value))
+            self.count += 1
+
+    @property
+    def last(self) -> float:
+        return self.points[-1][1]
+
+    def rate(self) -> float | None:
+        """A second; None while nothing is known."""
+        (start, first), (end, last) = self.points[0], self.points[-1]
+        try:
+            seconds = seconds_between(start, end)
+        except ValueError:
+            return None
+        return (last - first) / seconds if seconds > 0 else None
+
+
+class TrainingProgress:
+    """The step, the rate and the time left of a run, by its events."""
+
+    def __init__(self, goal: Goal) -> None:
+        self._goal = goal
+        self._steps: dict[tuple[str, str], _Series] = {}
+        self._epochs = _Series()
+        self._logged_steps = _Series()
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Take events; those of other replicas than the chief count if it logs no steps."""
+        for event in events:
+            if isinstance(event, MetricEvent):
+                self._add_metric(event)
+            elif isinstance(event, LogEvent) and is_chief(event.replica):
+                self._add_line(event)
+
+    def format(self) -> str:
+        """`step 120 of 300  8.3 steps/s  0:22 left`; empty while nothing is known."""
+        steps, epochs = self._step_series(), self._epochs
+        parts, left = [], None
+        if epochs.points:
+            parts.append(f"epoch {epochs.last:.4g}{_of(epochs, self._goal.epochs)}")
+            left = _left(epochs, self._goal.epochs)
+        if steps is not None:
+            parts.append(f"step {steps.last:,.0f}{_of(steps, self._goal.steps)}")
+            if rate := steps.rate():
+                parts.append(f"{rate:.3g} steps/s" if rate > 1 else f"{1 / rate:.3g} s/step")
+            left = _left(steps, self._goal.steps) if self._goal.steps else left
+        if left is not None:
+            parts.append(f"{format_duration(left)} left")
+        return "  ".join(parts)
+
+    def _add_metric(self, event: MetricEvent) -> None:
+        if event.name.startswith(MACHINES):
+            return
+        if event.name.rpartition("/")[2] in _EPOCH_METRICS and is_chief(event.replica):
+            self._epochs.add(event.time, event.value)
+        key = event.name, event.replica
+        if event.step is not None and (key in self._steps or len(self._steps) < _MOST_SERIES):
+            self._steps.setdefault(key, _Series()).add(event.time, event.step)
+
+    def _add_line(self, event: LogEvent) -> None:
+        found = _IN_LOG.search(event.text[:_LINE])
+        if found is None or not 0 < int(found[2]) <= int(found[3]):
+            return
+        if found[1].lower() == "epoch":
+            self._goal = self._goal._replace(epochs=self._goal.epochs or float(found[3]))
+            self._epochs.add(event.time, float(found[2]))
+        else:
+            self._goal = self._goal._replace(steps=self._goal.steps or float(found[3]))
+            self._logged_steps.add(event.time, float(found[2]))
+
+    def _step_series(self) -> _Series | None:
+        """The chief's series that goes on the fastest, else another replica's, else the log's."""
+        known = {key: series for key, series in self._steps.items() if series.points}
+        chief = [series for (_, replica), series in known.items() if is_chief(replica)]
+        own = max(chief or known.values(), key=lambda series: series.count, default=None)
+        return own or (self._logged_steps if self._logged_steps.points else None)
+
+
+def _of(series: _Series, goal: float | None) -> str:
+    """The goal; nothing where it was passed, since it is then of something else."""
+    return f" of {goal:,.10g}" if goal and series.last <= goal else ""
+
+
+def _left(series: _Series, goal: float | None) -> float | None:
+    """Seconds until the goal at the present rate; None where that is not known."""
+    rate = series.rate()
+    if not goal or not rate or series.last > goal:
+        return None
+    return (goal - series.last) / rate
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if 0 < number < 1e12 else None

@@ -1,0 +1,326 @@
+"""Why a job failed, from logs as PyTorch, NCCL, torchrun and docker write them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from rsctl.runs.stream.diagnosis import Killer, failure_lines, known_causes
+from tests.fixtures import real
+
+CHAINED = """\
+step 1
+Traceback (most recent call last):
+  File "/app/train.py", line 3, in load
+    open("x")
+FileNotFoundError: [Errno 2] No such file or directory: 'x'
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/app/train.py", line 9, in <module>
+    load()
+RuntimeError: no data""".splitlines()
+
+TORCHRUN = """\
+E0131 12:00:00.123000 139 torch/distributed/elastic/multiprocessing/api.py:874] failed (exitcode: 1)
+Traceback (most recent call last):
+  File "<frozen runpy>", line 198, in _run_module_as_main
+  File "/opt/torch/distributed/run.py", line 901, in main
+    run(args)
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+/app/train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+  exitcode  : 1 (pid: 8)
+============================================================""".splitlines()
+
+GROUP = """\
+  + Exception Group Traceback (most recent call last):
+  |   File "/app/train.py", line 4, in <module>
+  |     raise ExceptionGroup("two", [first, second])
+  | ExceptionGroup: two (2 sub-exceptions)
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "/app/train.py", line 1, in <module>
+    | ValueError: first
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "/app/train.py", line 2, in <module>
+    | ValueError: second
+    +------------------------------------""".splitlines()
+
+
+def test_without_a_traceback_the_last_lines_are_shown() -> None:
+    assert failure_lines(f"line {n}" for n in range(50)) == [f"line {n}" for n in range(40, 50)]
+    assert failure_lines([]) == []
+
+
+def test_structured_lines_are_not_shown() -> None:
+    assert failure_lines(["a", '{"rsctl": "telemetry", "cpu": 1}', "b"]) == ["a", "b"]
+
+
+def test_of_tracebacks_the_last_is_shown() -> None:
+    earlier = ["Traceback (most recent call last):", "ValueError: caught", "going on"]
+    assert failure_lines([*earlier, *CHAINED[8:]]) == CHAINED[8:]
+
+
+def test_a_chain_of_tracebacks_is_shown_from_its_first() -> None:
+    assert failure_lines(CHAINED) == CHAINED[1:]
+    during = "During handling of the above exception, another exception occurred:"
+    chain = [during if "direct cause" in line else line for line in CHAINED]
+    assert failure_lines(chain) == chain[1:]
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]:"])
+def test_an_exception_group_is_shown_as_a_whole(prefix: str) -> None:
+    group = [prefix + line for line in GROUP]
+    assert failure_lines(["step 1", *group]) == group
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with Python 3.11")
+def test_an_exception_group_as_this_python_writes_it() -> None:
+    script = textwrap.dedent("""
+        inner = ExceptionGroup("inner", [ValueError("a"), TypeError("b")])
+        raise ExceptionGroup("outer", [inner, OSError("c")])
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    written = done.stderr.splitlines()
+    assert failure_lines(["before", *written]) == written
+
+
+def test_what_torchrun_says_of_a_failure_is_left_out() -> None:
+    assert failure_lines([*CHAINED, *TORCHRUN]) == CHAINED[1:]
+    assert failure_lines(["loss 1", TORCHRUN[0]]) == ["loss 1"]
+
+
+def test_torchruns_own_traceback_is_better_than_none() -> None:
+    assert failure_lines(["loss 1", *TORCHRUN]) == TORCHRUN[1:]
+
+
+def test_of_a_very_long_traceback_the_head_and_the_end_are_shown() -> None:
+    long = ["Traceback (most recent call last):", *map(str, range(100)), "RecursionError"]
+    shown = failure_lines(long)
+    assert shown[:2] == [long[0], "..."]
+    assert shown[2:] == long[-30:]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+            "total capacity of 79.15 GiB of which 1.2 GiB is free.",
+            "gpu-memory",
+        ),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling "
+            "`cublasCreate(handle)`",
+            "gpu-memory",
+        ),
+        (
+            "ERROR: Unexpected bus error encountered in worker. This might be caused by "
+            "insufficient shared memory (shm).",
+            "shared-memory",
+        ),
+        (
+            "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. ",
+            "shared-memory",
+        ),
+        (
+            "[1] misc/shmutils.cc:87 NCCL WARN Error while creating shared memory segment "
+            "/dev/shm/nccl-Vh2Sbu (size 9637888)",
+            "shared-memory",
+        ),
+        ("MemoryError", "memory"),
+        (
+            "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 74.5 GiB for an array",
+            "memory",
+        ),
+        ("OSError: [Errno 12] Cannot allocate memory", "memory"),
+        (
+            "RuntimeError: [enforce fail at alloc_cpu.cpp:118] err == 0. DefaultCPUAllocator: "
+            "can't allocate memory: you tried to allocate 4000000000000 bytes.",
+            "memory",
+        ),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "memory"),
+        ("RuntimeError: DataLoader worker (pid 77) is killed by signal: Killed. ", "memory"),
+        (
+            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=23, "
+            "OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 milliseconds",
+            "timeout",
+        ),
+        (
+            "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] "
+            "Timed out waiting 1800000ms for recv operation to complete",
+            "timeout",
+        ),
+        (
+            "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. "
+            "2/4 clients joined.",
+            "rendezvous",
+        ),
+        (
+            "ncclSystemError: System call (e.g. socket, malloc) or external library call failed "
+            "or device error.",
+            "nccl",
+        ),
+        (
+            "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an "
+            "NVIDIA GPU",
+            "no-gpu",
+        ),
+        ("AssertionError: Torch not compiled with CUDA enabled", "cpu-torch"),
+        # By torch 2.13.0+cpu: torch.cuda.set_device(0), torch.cuda.Stream().
+        (
+            "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+            "cpu-torch",
+        ),
+        ("RuntimeError: torch.cuda.Stream requires CUDA support", "cpu-torch"),
+        (
+            "worker-0:7:7 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so), using "
+            "internal implementation",
+            "plugin",
+        ),
+        ("ModuleNotFoundError: No module named 'transformers.models'", "module"),
+        ("OSError: [Errno 28] No space left on device: '/rsctl/outputs/x'", "disk"),
+        (
+            "torch.distributed.DistNetworkError: The server socket has failed to listen on any "
+            "local network address. port: 29500, useIpv6: false, code: -98, name: EADDRINUSE, "
+            "message: address already in use",
+            "port",
+        ),
+        (
+            'OCI runtime create failed: exec: "rsctl-launch": executable file not found in $PATH',
+            "entrypoint",
+        ),
+        (
+            'runc create failed: exec: "python3": executable file not found in $PATH: unknown',
+            "python",
+        ),
+        ("/gcs/b/packages/0a/package.tar.gz is not what was submitted", "package"),
+        ("rsctl cannot start the source: [Errno 2] No such file or directory: '/x'", "package"),
+        (
+            "Error response from daemon: pull access denied for team/image, repository does not "
+            "exist or may require 'docker login'",
+            "image",
+        ),
+        (
+            "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection "
+            "closed by peer [172.18.0.3]:23811",
+            "peer",
+        ),
+        (
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, "
+            "ncclRemoteError: A call failed possibly due to a network error",
+            "peer",
+        ),
+        (
+            "rsctl.transport.errors.TransportError: reducer 1 (10.0.0.7:29600) ended the run "
+            "during operation 9: rank 2 was lost: it closed the connection",
+            "peer",
+        ),
+        ("rsctl.transport.errors.TransportError: reducer 0 was lost during operation 3", "peer"),
+        ("rsctl.transport.errors.TransportError: reducer 0 has been silent for 60 s", "peer"),
+    ],
+)
+def test_a_known_cause_has_a_remedy(line: str, code: str) -> None:
+    [cause] = known_causes(["Traceback (most recent call last):", line], 1, None)
+    assert (cause.code, cause.severity) == (code, "note")
+    assert cause.remedy
+
+
+def test_a_missing_module_is_named() -> None:
+    [cause] = known_causes(["ModuleNotFoundError: No module named 'a.b'"], 1, None)
+    assert cause.message == "a Python module is missing: a.b"
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "codes"),
+    [
+        (137, None, ["killed"]),
+        (1, "SIGKILL", ["killed"]),
+        (139, None, ["crash"]),
+        (1, "SIGSEGV", ["crash"]),
+        (1, None, []),
+        (1, "SIGTERM", []),
+    ],
+)
+def test_without_a_message_the_way_it_ended_tells(
+    exit_code: int, signal: str | None, codes: list[str]
+) -> None:
+    assert [cause.code for cause in known_causes([], exit_code, signal)] == codes
+
+
+@pytest.mark.parametrize(
+    ("out_of_memory", "code", "message"),
+    [
+        (None, "killed", "it was killed by SIGKILL, by whom is not known"),
+        (
+            False,
+            "killed",
+            "it was killed by SIGKILL, by whom is not known; not by the kernel for want of memory",
+        ),
+        (
+            True,
+            "memory",
+            "out of memory: it was killed by SIGKILL, and the kernel ended processes there for "
+            "want of memory",
+        ),
+    ],
+)
+def test_a_kill_is_explained_as_far_as_it_is_known(
+    out_of_memory: bool | None, code: str, message: str
+) -> None:
+    [cause] = known_causes([], 137, "SIGKILL", Killer(out_of_memory))
+    assert (cause.code, cause.message) == (code, message)
+
+
+def test_a_script_that_fails_since_the_kernel_ended_a_process_of_it() -> None:
+    [cause] = known_causes(["it said nothing"], 1, None, Killer(out_of_memory=True))
+    assert (cause.code, cause.message) == (
+        "memory",
+        "out of memory: the kernel ended processes there for want of memory",
+    )
+
+
+def test_the_command_that_ended_it_comes_first() -> None:
+    killer = Killer(command="docker stop")
+    first, second = known_causes(["Connection reset by peer"], 143, None, killer)
+    assert (first.code, first.message, second.code) == (
+        "killed",
+        "somebody ended its container through docker (docker stop); it did not fail by itself",
+        "peer",
+    )
+
+
+def test_lines_that_are_made_to_be_slow() -> None:
+    lines = [text * 13_000 for text in ("DataLoader worker (", "ended the run ")] * 15
+    assert known_causes(lines, 1, None) == []
+
+
+def test_a_message_tells_more_than_the_signal_and_the_first_cause_most() -> None:
+    lines = ["Connection reset by peer", "CUDA out of memory"]
+    assert [c.code for c in known_causes(lines, 137, "SIGKILL")] == ["gpu-memory", "peer"]
+
+
+def test_nccl_names_what_its_own_error_is_an_effect_of() -> None:
+    lines = [
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:275, invalid usage",
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
+        "Duplicate GPU detected : rank 3 and rank 0 both on CUDA device f000",
+    ]
+    assert [c.code for c in known_causes(lines, 1, None)] == ["processes", "nccl"]
+
+
+@pytest.mark.parametrize("one", real("log_lines"), ids=lambda one: one["text"][:50])
+def test_real_lines_have_a_cause(one: dict[str, str]) -> None:
+    (cause,) = known_causes([one["text"]], 1, None)
+    assert cause.code == one["code"]
+    assert cause.remedy
+    if "named" in one:
+        assert cause.message.endswith(f": {one['named']}")

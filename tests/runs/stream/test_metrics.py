@@ -1,0 +1,335 @@
+"""Numbers out of log lines: by the spec's expressions, metric lines, telemetry; hostile ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rsctl.findings import Finding
+from rsctl.runs.stream.events import LogEvent
+from rsctl.runs.stream.metrics import MetricReader, MetricSpec, metric_findings, structured
+
+TIME = "2026-01-31T12:00:00.000000Z"
+
+
+def read(text: str, **regexes: str) -> list[tuple[str, float, int | None]]:
+    reader = MetricReader({name: MetricSpec(regex) for name, regex in regexes.items()})
+    events = list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", text)))
+    assert all((event.time, event.replica) == (TIME, "worker-0") for event in events)
+    return [(event.name, event.value, event.step) for event in events]
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "found"),
+    [
+        (r"loss=([0-9.]+)", "loss=0.5", [(0.5, None)]),
+        (r"loss=([0-9.]+)", "nothing", []),
+        (r"loss=([0-9.]+)", "loss=0.5 then loss=0.25", [(0.5, None), (0.25, None)]),
+        (r"^loss=(\S+)$", "loss=1e-5", [(1e-5, None)]),
+        (r"loss=(\S+)", "loss=-inf", [(-math.inf, None)]),
+        (r"loss=(\S+)", "loss=oops", []),
+        (r"loss=(\S+)", "loss=0.5,", []),
+        (r"(?P<value>\S+) at (?P<step>\d+)", "0.5 at 7", [(0.5, 7)]),
+        (r"step (?P<step>\d+): (?P<value>\S+)", "step 7: 0.5", [(0.5, 7)]),
+        (r"step (?P<step>\d+): (\S+)", "step 7: 0.5", [(0.5, 7)]),
+        (r"step (?P<step>\d+)", "step 7", [(7.0, 7)]),
+        (r"(?:step (?P<step>\d+) )?loss (?P<value>\S+)", "loss 2", [(2.0, None)]),
+        (r"(?:loss (?P<value>\S+)|nothing)", "nothing", []),
+        (r"at (?P<step>\S+) (?P<value>\S+)", "at nan 1", [(1.0, None)]),
+        (r"at (?P<step>\S+) (?P<value>\S+)", f"at {'9' * 400} 1", [(1.0, None)]),
+        (r"at (?P<step>\S+) (?P<value>\S+)", "at 1e300 1", [(1.0, None)]),
+        (r"x(\d+)", "\u0663 x\u0663", [(3.0, None)]),
+    ],
+)
+def test_an_expression_finds_its_numbers(
+    regex: str, text: str, found: list[tuple[float, int | None]]
+) -> None:
+    assert read(text, loss=regex) == [("loss", value, step) for value, step in found]
+
+
+def test_a_diverged_loss_is_news() -> None:
+    [(name, value, _)] = read("loss=nan", loss=r"loss=(\S+)")
+    assert name == "loss"
+    assert math.isnan(value)
+
+
+def test_several_metrics_on_a_line_come_in_the_order_of_the_spec() -> None:
+    found = read("acc 0.9 loss 0.1", loss=r"loss (\S+)", accuracy=r"acc (\S+)")
+    assert found == [("loss", 0.1, None), ("accuracy", 0.9, None)]
+
+
+def test_a_line_of_metrics() -> None:
+    line = '{"rsctl": "metrics", "step": 10, "loss": 0.41, "eval/acc": 0.93, "rank": 0}'
+    assert read(line, loss=r"never") == [("loss", 0.41, 10), ("eval/acc", 0.93, 10)]
+
+
+def test_telemetry_describes_the_node_and_its_gpus() -> None:
+    line = json.dumps(
+        {
+            "rsctl": "telemetry",
+            "cpu": 12.5,
+            "memory": 1024,
+            "gpus": [{"index": 0, "use": 97, "name": "H100"}, {"index": 1, "use": 3}],
+        }
+    )
+    assert read(line) == [
+        ("node.cpu", 12.5, None),
+        ("node.memory", 1024.0, None),
+        ("node.gpu0.use", 97.0, None),
+        ("node.gpu1.use", 3.0, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "found"),
+    [
+        ('"loss": "nan"', "nan"),
+        ('"loss": "0.5"', "0.5"),
+        ('"loss": true', None),
+        ('"loss": null', None),
+        ('"loss": [1]', None),
+        ('"loss": {"a": 1}', None),
+        ('"loss": ' + "9" * 300, "1e+300"),
+        ('"loss": ' + "9" * 400, None),
+        ('"loss": ' + "9" * 5000, None),
+        ('"loss": 1e999', None),
+        ('"loss": 1, "loss": 2', "2.0"),
+        ('"loss": ' + "[" * 5000 + "]" * 5000, None),
+        ('"loss": 1, "rsctl": []', None),
+        ('"loss": 1, "rsctl": null', None),
+        ('"loss": 1', None),
+        ('"' + "l" * 101 + '": 1', None),
+        ('"lo\\u001b[31mss": 1', None),
+        ('"loss\\ud800": 1', None),
+    ],
+)
+def test_a_hostile_line_of_metrics_gives_a_number_or_nothing(fields: str, found: str) -> None:
+    text = '{"rsctl": "metrics", ' + fields
+    text += "" if fields == '"loss": 1' else "}"
+    assert [str(value) for _, value, _ in read(text)] == ([found] if found else [])
+
+
+@pytest.mark.parametrize("step", ["1e300", "9" * 30, '"nan"', '"-inf"', "[]", "null", "true"])
+def test_a_step_that_is_none_is_left_out(step: str) -> None:
+    assert read(f'{{"rsctl": "metrics", "step": {step}, "loss": 1}}') == [("loss", 1.0, None)]
+
+
+@pytest.mark.parametrize(
+    "gpus",
+    [
+        "1",
+        "{}",
+        "[1]",
+        '[{"use": 1}]',
+        '[{"index": true, "use": 1}]',
+        '[{"index": "0", "use": 1}]',
+        f'[{{"index": {"9" * 200}, "use": 1}}]',
+        '[{"index": -1, "use": 1}]',
+        "null",
+    ],
+)
+def test_hostile_telemetry_gives_nothing(gpus: str) -> None:
+    assert read(f'{{"rsctl": "telemetry", "gpus": {gpus}}}') == []
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_any_json_gives_storable_numbers_or_nothing(value: Any) -> None:
+    for kind in ("metrics", "telemetry", "exit", "x"):
+        record = {"rsctl": kind, "step": value, "gpus": [{"index": 1, "u": value}], "a": value}
+        for _, number, step in read(json.dumps(record)):
+            assert isinstance(number, float)
+            assert step is None or -(2**63) < step < 2**63
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ('{"rsctl": "metrics", "loss": NaN, "lr": 0.1}', {"loss": "nan", "lr": "0.1"}),
+        ('{"rsctl": "metrics", "loss": Infinity}', {"loss": "inf"}),
+        ('{"rsctl": "metrics", "loss": -Infinity}', {"loss": "-inf"}),
+        ('{"rsctl": "metrics", "loss": nan, "lr": -inf, "x": inf}',
+         {"loss": "nan", "lr": "-inf", "x": "inf"}),
+        ('{"rsctl": "metrics", "loss": NaN, "inf": 1, "n": "a \\"nan"}',
+         {"loss": "nan", "inf": "1.0"}),
+        ('{"rsctl":"metrics","step":3,"loss":0.5}', {"loss": "0.5"}),
+        ('{"rsctl" : "metrics", "loss":0.5}', {"loss": "0.5"}),
+        ('{ "rsctl": "metrics", "loss": 0.5 }', {"loss": "0.5"}),
+        ('  {"rsctl":"metrics","loss":NaN}\r', {"loss": "nan"}),
+    ],
+)  # fmt: skip
+def test_what_programs_print_as_json_is_read(line: str, values: dict[str, str]) -> None:
+    """Python prints NaN where JSON has no number, JavaScript leaves out the spaces."""
+    reader = MetricReader({})
+    assert reader.may_hold_metrics(f"before\n{line}")
+    assert {name: str(value) for name, value, _ in read(line)} == values
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"rsctl": "metrics", "step": 10, "los', "it is cut off, or other text follows it"),
+        ('{"rsctl": "metrics", "loss": 1} done', "it is cut off, or other text follows it"),
+        ('{"rsctl": "metrics", "loss": tensor(0.5)}', "it is not valid JSON"),
+        ('{"rsctl": "metrics", "loss": None}', "it is not valid JSON"),
+        ('{"rsctl": "metric", "loss": 1}', "its kind is 'metric', which must be 'metrics'"),
+        ('{"loss": 1, "rsctl": "metrics"}', '"rsctl" must be its first key'),
+        (
+            "{'rsctl': 'metrics', 'loss': 0.5}",
+            "it has single quotes, which JSON does not have (json.dumps writes JSON)",
+        ),
+        (
+            ' 50%|##   | 5/10{"rsctl": "metrics", "loss": 0.5}',
+            "other text stands before it on the same line",
+        ),
+        ('    "rsctl": "metrics",', "its object does not begin on the same line"),
+    ],
+)
+def test_a_line_of_metrics_that_is_not_read_is_a_finding(line: str, reason: str) -> None:
+    """Once, however many such lines there are."""
+    reader = MetricReader({})
+    assert reader.may_hold_metrics(f"one\n{line}\ntwo")
+    for _ in range(3):
+        assert list(reader.read(LogEvent(TIME, "worker-0", "0", "stdout", line))) == []
+    [finding] = reader.take_findings()
+    assert (finding.severity, finding.code) == ("warning", "metric-line")
+    assert finding.message == f"a line of metrics is not read: {reason}"
+
+
+def test_a_cut_line_of_the_runtime_is_a_finding() -> None:
+    [finding] = findings_of('{"rsctl": "telemetry", "cpu_percent": 12')
+    assert finding.code == "metric-line"
+    assert findings_of('{"rsctl": "telemetry", "cpu_percent": 12}') == []
+    assert findings_of('x "rsctl" is a tool') == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ('"loss": null', "metric loss: null is not a number, and is left out"),
+        ('"loss": "low"', 'metric loss: "low" is not a number, and is left out'),
+        ('"loss": [1,2]', "metric loss: [1,2] is not a number, and is left out"),
+        (
+            '"val loss": 1',
+            "metric name 'val loss' does not match "
+            "[A-Za-z_][A-Za-z0-9_./:=()@%+-]{0,99}, and is left out",
+        ),
+    ],
+)
+def test_what_is_left_out_of_a_line_of_metrics_is_a_finding(fields: str, message: str) -> None:
+    assert [f.message for f in findings_of(f'{{"rsctl": "metrics", "lr": 1, {fields}}}')] == [
+        message
+    ]
+
+
+def findings_of(*lines: str, **regexes: str) -> list[Finding]:
+    reader = MetricReader({name: MetricSpec(regex) for name, regex in regexes.items()})
+    reader.read_all([LogEvent(TIME, "worker-0", "0", "stdout", text) for text in lines])
+    return reader.take_findings()
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN", "-inf", "inf", "Infinity"])
+def test_a_divergence_that_a_regex_cannot_take_is_a_finding(text: str) -> None:
+    """`[0-9.]+` finds no nan: the last value that was read would look like the end."""
+    lines = ["step 1 loss=0.5 lr=1", f"step 2 loss={text} lr=1"]
+    reader = MetricReader({"loss": MetricSpec(r"loss=([0-9.]+)")})
+    reader.read_all([LogEvent(TIME, "worker-0", "0", "stdout", lines[0])])
+    assert reader.may_hold_metrics(lines[1])
+    [finding] = findings_of(*lines, loss=r"loss=([0-9.]+)")
+    assert (finding.code, finding.path) == ("metric-nan", "metrics.loss.regex")
+    assert f"the log has {text} where metric loss has its number" in finding.message
+    assert findings_of(*lines, loss=r"loss=([-+.\w]+)") == []
+    assert findings_of(lines[0], "info: loss of nanobots", loss=r"loss=([0-9.]+)") == []
+
+
+def test_the_last_value_of_any_metric_may_show_a_divergence() -> None:
+    """Whether or not the job file declares it; telemetry is not a metric of the training."""
+    last = {"worker-1": {"loss": math.nan, "lr": 0.1, "node.gpu0.temperature": math.nan}}
+    found = metric_findings({"lr": MetricSpec()}, last, is_success=True)
+    assert [finding.message for finding in found] == [
+        "the last loss is nan on worker-1: the training may have diverged"
+    ]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rsctl": "metrics' + '\\"' * 100_000,
+        '{"rsctl": "metrics", ' + '"' * 100_000,
+        '{"rsctl": "metrics", ' + "nan" * 80_000,
+        '{"rsctl"' * 30_000,
+        "{" + " " * 250_000 + '"rsctl"' + " " * 1000,
+        '{"rsctl": "metrics", "a": ' + "[" * 100_000,
+    ],
+)
+def test_a_hostile_structured_line_takes_no_time(text: str) -> None:
+    assert read(text) == []
+
+
+def test_a_structured_line_begins_with_its_kind() -> None:
+    assert structured('{"rsctl": "exit", "code": 1}') == {"rsctl": "exit", "code": 1}
+    assert structured('{"code": 1, "rsctl": "exit"}') is None
+    assert structured('{"rsctl": "exit", "code": 1') is None
+
+
+@pytest.mark.parametrize("regex", [r"^loss=(\S+)", r"loss=(\S+)$", r"\Aloss=(\S+)\Z"])
+def test_a_block_of_lines_is_looked_at_line_by_line(regex: str) -> None:
+    """An anchor means the line's, not the block's that the supervisor happened to read."""
+    reader = MetricReader({"loss": MetricSpec(regex)})
+    assert reader.may_hold_metrics("one\nloss=1\ntwo")
+    assert not reader.may_hold_metrics("one\nno loss=1 at an end\ntwo")
+
+
+@pytest.mark.timeout(20)
+def test_a_very_long_line_does_not_take_for_ever() -> None:
+    text = "a" * 262144
+    reader = MetricReader({"loss": MetricSpec(r"([a-z]+)=loss")})
+    assert not reader.may_hold_metrics(text)
+    assert read(text, loss=r"([a-z]+)=loss") == []
+
+
+def test_without_metrics_only_structured_lines_are_looked_at() -> None:
+    reader = MetricReader({})
+    assert not reader.may_hold_metrics("loss=1\n" * 100)
+    assert reader.may_hold_metrics('x\n{"rsctl": "exit"}')
+
+
+@pytest.mark.parametrize(
+    ("regex", "line"),
+    [
+        (r"(x|xx)+(y)", "x" * 90),
+        (r"(a+)+$", "a" * 60 + "b"),
+        (r"(?=(a+)+b)", "a" * 60),
+        (r"^(([a-z])+.)+[A-Z]$", "a" * 60),
+    ],
+)
+def test_a_regex_that_takes_too_long_is_switched_off(regex: str, line: str) -> None:
+    specs = {"slow": MetricSpec(regex), "loss": MetricSpec(r"loss=(\S+)")}
+    lines = [
+        LogEvent(TIME, "worker-0", str(n), "stdout", t) for n, t in enumerate([line, "loss=1"])
+    ]
+    for read_first in (True, False):
+        reader = MetricReader(specs)
+        if not read_first:
+            assert not reader.may_hold_metrics(line)
+        found = reader.read_all(lines)
+        assert [[metric.name for metric in metrics] for metrics in found] == [[], ["loss"]]
+        [finding] = reader.take_findings()
+        assert finding.path == "metrics.slow.regex"
+        assert reader.take_findings() == []
+
+
+def test_a_good_regex_has_the_time_for_a_long_log() -> None:
+    reader = MetricReader({"loss": MetricSpec(r".*loss=([0-9.eE+-]+)")})
+    lines = [
+        LogEvent(TIME, "worker-0", str(n), "stdout", f"{'word ' * 20}{n} loss=1")
+        for n in range(2000)
+    ]
+    for _ in range(50):
+        assert sum(map(len, reader.read_all(lines))) == 2000
+    assert reader.take_findings() == []
