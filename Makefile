@@ -34,7 +34,7 @@ bench: $(INSTALLED)
 
 # What is made of the code and its data: the catalogue as JSON, the JSON Schema, docs/reference.
 schema: $(INSTALLED)
-	$(BIN)/python -m rsctl.catalog.compile
+	$(BIN)/python -m rsctl.estimate.catalog.compile
 	$(BIN)/rsctl schema > schema/rsctl.schema.json
 	$(BIN)/python docs/generate.py
 

@@ -23,9 +23,8 @@ import variables
 
 from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
-from rsctl.costs.billing import PlanCost, PoolPrice
-from rsctl.costs.run_cost import RunCost
 from rsctl.doctor import Check
+from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
 from rsctl.job.job import Job
 from rsctl.job.tracking import PlannedTracker, TrackingPlan
@@ -33,6 +32,7 @@ from rsctl.job.type_descriptions import describe_type
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.yaml_tree import join_path
 from rsctl.prune.items import Item
+from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
 from rsctl.runs.stream import events
@@ -193,7 +193,7 @@ def _struct(struct: type[msgspec.Struct], title: str) -> Iterator[str]:
 def _type(hint: Any) -> str:
     text = hint.__name__ if isinstance(hint, type) and not hasattr(hint, "__args__") else str(hint)
     for old, new in (("typing.", ""), ("rsctl.findings.", ""), ("rsctl.runs.stream.events.", ""),
-                     ("rsctl.targets.base.", ""), ("rsctl.costs.billing.", ""),
+                     ("rsctl.targets.base.", ""), ("rsctl.estimate.costs.billing.", ""),
                      ("rsctl.bench.summary.", ""),
                      ("NoneType", "None"), ("|", "or")):  # fmt: skip
         text = text.replace(old, new)

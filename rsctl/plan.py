@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
-from rsctl.catalog.images import check_python
+from rsctl.estimate.catalog.images import check_python
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document
 from rsctl.job.job import Job

@@ -126,7 +126,7 @@ class TargetInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The catalogue of rsctl with its machines and prices."""
     billing: Optional[str] = None
     """How a request is billed: a function of the request that returns a
-    `rsctl.costs.billing.Billing`."""
+    `rsctl.estimate.costs.billing.Billing`."""
     quota: Optional[Quota] = None
     """How fast a bench may submit and poll."""
 

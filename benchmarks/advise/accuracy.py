@@ -9,11 +9,11 @@ from benchmarks.advise.cases import FITTED, MB, PREDICTED, Case
 from benchmarks.advise.kept import FOLDER, Measured
 from benchmarks.advise.plot import write_plot
 from benchmarks.report import Report
-from rsctl.advise.calibrate import Observation, calibrate
-from rsctl.advise.calibration import UNCALIBRATED, Calibration
-from rsctl.advise.cluster import Cluster
-from rsctl.advise.measured import profile_of_record
-from rsctl.advise.step import Settings
+from rsctl.estimate.advice.calibrate import Observation, calibrate
+from rsctl.estimate.advice.calibration import UNCALIBRATED, Calibration
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.measured import profile_of_record
+from rsctl.estimate.advice.step import Settings
 
 _CORES = 2
 _HEAD = (

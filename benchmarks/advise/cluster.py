@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.advise.cases import Case
 from benchmarks.measure import Failed
 from benchmarks.transport.network import Link, Star
-from rsctl.advise.measured import StepRecord
+from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.step_times import reported_steps, whole_record
 from rsctl.runs.stream.events import LogEvent
 

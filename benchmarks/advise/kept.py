@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.advise.measured import StepRecord
+from rsctl.estimate.advice.measured import StepRecord
 
 FOLDER = Path(__file__).parent
 _FILE = FOLDER / "measured.json"

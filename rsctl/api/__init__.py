@@ -17,7 +17,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rsctl.advise.advice import Advice as Advice
     from rsctl.api.advice import SweptAdvice as SweptAdvice
     from rsctl.api.advice import advise as advise
     from rsctl.api.advice import advise_sweep as advise_sweep
@@ -105,17 +104,16 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import cell_figures as cell_figures
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
-    from rsctl.catalog.price_table import PriceTable as PriceTable
-    from rsctl.catalog.prices import Price as Price
-    from rsctl.costs.billing import PlanCost as PlanCost
-    from rsctl.costs.billing import PoolPrice as PoolPrice
-    from rsctl.costs.limit import dollars as dollars
-    from rsctl.costs.offers import Offer as Offer
-    from rsctl.costs.refresh import RefreshedPrices as RefreshedPrices
-    from rsctl.costs.run_cost import RunCost as RunCost
-    from rsctl.costs.run_cost import cost_of as cost_of
     from rsctl.doctor import Check as Check
     from rsctl.emulators.faults import Fault as Fault
+    from rsctl.estimate.advice.recommendation import Advice as Advice
+    from rsctl.estimate.catalog.price_table import PriceTable as PriceTable
+    from rsctl.estimate.catalog.prices import Price as Price
+    from rsctl.estimate.costs.billing import PlanCost as PlanCost
+    from rsctl.estimate.costs.billing import PoolPrice as PoolPrice
+    from rsctl.estimate.costs.limit import dollars as dollars
+    from rsctl.estimate.costs.offers import Offer as Offer
+    from rsctl.estimate.costs.refresh import RefreshedPrices as RefreshedPrices
     from rsctl.findings import ExitCode as ExitCode
     from rsctl.findings import Finding as Finding
     from rsctl.findings import JobState as JobState
@@ -126,6 +124,8 @@ if TYPE_CHECKING:
     from rsctl.images.events import Step as Step
     from rsctl.images.last_build import ImageChange as ImageChange
     from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
+    from rsctl.runs.cost import RunCost as RunCost
+    from rsctl.runs.cost import cost_of as cost_of
     from rsctl.runs.fetch.fetch import Fetched as Fetched
     from rsctl.runs.fetch.fetch import FetchedFile as FetchedFile
     from rsctl.runs.fetch.fetch import FetchProgress as FetchProgress
@@ -146,7 +146,7 @@ if TYPE_CHECKING:
     from rsctl.targets.inputs import InputPlan as InputPlan
 
 _MODULES = {
-    "rsctl.advise.advice": ("Advice",),
+    "rsctl.estimate.advice.recommendation": ("Advice",),
     "rsctl.api.advice": ("SweptAdvice", "advise", "advise_sweep", "write_recommendation"),
     "rsctl.api.bench_handle": ("Bench",),
     "rsctl.api.bench_list": ("bench", "benches", "find"),
@@ -187,13 +187,13 @@ _MODULES = {
     "rsctl.bench.summary": ("CellFigure", "CellSummary", "cell_figures", "format_cell"),
     "rsctl.bench.verdict": ("Verdict",),
     "rsctl.api.catalog": ("machines", "price_tables", "refresh_prices"),
-    "rsctl.catalog.price_table": ("PriceTable",),
-    "rsctl.catalog.prices": ("Price",),
-    "rsctl.costs.offers": ("Offer",),
-    "rsctl.costs.refresh": ("RefreshedPrices",),
-    "rsctl.costs.billing": ("PlanCost", "PoolPrice"),
-    "rsctl.costs.limit": ("dollars",),
-    "rsctl.costs.run_cost": ("RunCost", "cost_of"),
+    "rsctl.estimate.catalog.price_table": ("PriceTable",),
+    "rsctl.estimate.catalog.prices": ("Price",),
+    "rsctl.estimate.costs.offers": ("Offer",),
+    "rsctl.estimate.costs.refresh": ("RefreshedPrices",),
+    "rsctl.estimate.costs.billing": ("PlanCost", "PoolPrice"),
+    "rsctl.estimate.costs.limit": ("dollars",),
+    "rsctl.runs.cost": ("RunCost", "cost_of"),
     "rsctl.doctor": ("Check",),
     "rsctl.emulators.faults": ("Fault",),
     "rsctl.runs.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),

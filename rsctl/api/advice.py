@@ -1,4 +1,4 @@
-"""Advice on a job: its plans, prices and profile, as `rsctl.advise` wants them. Sends nothing."""
+"""Advice on a job: its plans, prices and profile, as `rsctl.estimate.advice` wants them. Sends nothing."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.advise.advice import Advice, make_advice
-from rsctl.advise.calibration import Calibration
-from rsctl.advise.profile import Profile
-from rsctl.advise.situation import Situation
 from rsctl.api.advice_situation import make_situation, rate_assumption
 from rsctl.api.calibration import calibration_of
 from rsctl.api.job_file import AnyJob, JobFile, Settings, load, setting_texts, source_of, target_of
 from rsctl.api.step_profiles import profile_of_job, profile_of_run
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.recommendation import Advice, make_advice
+from rsctl.estimate.advice.situation import Situation
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.job.document import Document
 from rsctl.job.edit import write_values

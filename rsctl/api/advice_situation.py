@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from rsctl import catalog
-from rsctl.advise.cluster import Cluster
-from rsctl.advise.facts import dollars_of, interconnect_of, settings_of
-from rsctl.advise.situation import ReducerMachine, Situation
-from rsctl.catalog.sizing import reducers_for
+from rsctl.estimate import catalog
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.inputs import dollars_of, interconnect_of, settings_of
+from rsctl.estimate.advice.situation import ReducerMachine, Situation
+from rsctl.estimate.catalog.sizing import reducers_for
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.plan import make_plan

@@ -11,8 +11,8 @@ from typing import Optional
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.advise.calibrate import Observation, calibrate
-from rsctl.advise.calibration import Calibration, uncalibrated
+from rsctl.estimate.advice.calibrate import Observation, calibrate
+from rsctl.estimate.advice.calibration import Calibration, uncalibrated
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.calibrations import save_calibration, saved_calibration
 from rsctl.runs.predictions import errors_of, observation_of, prediction_of

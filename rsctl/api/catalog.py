@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from rsctl.catalog import accelerators
-from rsctl.catalog.price_table import PriceTable
-from rsctl.catalog.price_tables import price_tables as tables_of
-from rsctl.catalog.regions import regions
-from rsctl.costs.offers import ORDERS, Offer, Wanted, offers
-from rsctl.costs.refresh import RefreshedPrices
-from rsctl.costs.refresh import refresh_prices as fetch
+from rsctl.estimate.catalog import accelerators
+from rsctl.estimate.catalog.price_table import PriceTable
+from rsctl.estimate.catalog.price_tables import price_tables as tables_of
+from rsctl.estimate.catalog.regions import regions
+from rsctl.estimate.costs.offers import ORDERS, Offer, Wanted, offers
+from rsctl.estimate.costs.refresh import RefreshedPrices
+from rsctl.estimate.costs.refresh import refresh_prices as fetch
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.target_info import all_targets, target_info
 

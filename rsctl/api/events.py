@@ -9,9 +9,9 @@ import msgspec
 
 from rsctl.api.metric_feed import MetricFeed
 from rsctl.api.results import result_locations
-from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, error
 from rsctl.runs import emulator
+from rsctl.runs.cost import run_cost
 from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import Event, ResultEvent, now
 from rsctl.runs.stream.headline import Tally

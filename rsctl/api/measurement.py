@@ -7,12 +7,12 @@ from contextlib import closing
 
 from msgspec.structs import replace
 
-from rsctl.advise.measure import MOST_STEPS, STEPS, job_to_measure, measure_findings
-from rsctl.advise.measured import StepRecord, profile_of_record
-from rsctl.advise.profile import Profile
 from rsctl.api.job_file import AnyJob, JobFile, source_of
 from rsctl.api.run_handle import Run
 from rsctl.api.submission import prepare
+from rsctl.estimate.advice.measure import MOST_STEPS, STEPS, job_to_measure, measure_findings
+from rsctl.estimate.advice.measured import StepRecord, profile_of_record
+from rsctl.estimate.advice.profile import Profile
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.job.document import Document
 from rsctl.job.job import Job

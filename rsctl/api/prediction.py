@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from rsctl.advise.calibration import Calibration
-from rsctl.advise.exchange import Topology
-from rsctl.advise.profile import Profile
-from rsctl.advise.situation import Situation
-from rsctl.advise.step import predict
 from rsctl.api.advice_situation import make_situation
 from rsctl.api.calibration import calibration_of
 from rsctl.api.step_profiles import profile_of_job
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.exchange import Topology
+from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.situation import Situation
+from rsctl.estimate.advice.step import predict
 from rsctl.findings import RsctlError
 from rsctl.runs.predictions import Prediction, keep_prediction
 from rsctl.runs.store import Store

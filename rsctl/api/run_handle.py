@@ -17,8 +17,8 @@ from rsctl.api.metrics import metric_events
 from rsctl.api.outdated import latest, refreshed
 from rsctl.api.pages import pages_of
 from rsctl.api.results import result_locations
-from rsctl.costs.run_cost import RunCost, run_cost
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
+from rsctl.runs.cost import RunCost, run_cost
 from rsctl.runs.disk_use import disk_use
 from rsctl.runs.findings import INCOMPLETE_LOG, findings_of
 from rsctl.runs.gradients import gradients_of

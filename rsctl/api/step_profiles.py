@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from rsctl.advise.measured import profile_of_record
-from rsctl.advise.profile import Profile, profile_of_model
+from rsctl.estimate.advice.measured import profile_of_record
+from rsctl.estimate.advice.profile import Profile, profile_of_model
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.runs.calibrations import saved_profile

@@ -14,7 +14,7 @@ import msgspec
 
 from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
-from rsctl.costs.run_cost import cost_of
+from rsctl.runs.cost import cost_of
 from rsctl.runs.gradients import gradients_of
 from rsctl.runs.store import Run, Store
 from rsctl.runs.stream.aggregates import AGGREGATES

@@ -8,7 +8,6 @@ from typing import Annotated, Optional
 
 import typer
 
-from rsctl.advise.profile import Profile
 from rsctl.api import (
     Advice,
     JobFile,
@@ -25,6 +24,7 @@ from rsctl.cli.advise_measure import measure_script
 from rsctl.cli.advise_views import advice_json, print_advice, print_sweep, sweep_json
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
+from rsctl.estimate.advice.profile import Profile
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.report.charts import LineChart
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 import typer
 
-from rsctl.advise.advice import format_seconds
 from rsctl.api import Fitted
 from rsctl.cli.show import print_json, print_message
 from rsctl.cli.table import write_table
+from rsctl.estimate.advice.recommendation import format_seconds
 
 _HEAD = ["RUN", "MEASURED", "PREDICTED THEN", "BEFORE", "ERROR", "AFTER", "ERROR"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rsctl.advise.advice import format_seconds
-from rsctl.advise.profile import Profile
 from rsctl.api import JobFile, Run, measure
 from rsctl.cli.show import print_message
+from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.recommendation import format_seconds
 from rsctl.runs.stream.formatting import format_bytes
 
 _DATA_SHOWN_FROM = 0.01

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import typer
 
-from rsctl.advise.advice import format_seconds
 from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.show import print_message
 from rsctl.cli.table import write_table
+from rsctl.estimate.advice.recommendation import format_seconds
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEAD = ["TOPOLOGY", "REDUCERS", "MACHINE", "STEP", "EFFICIENCY", "USD/1,000 STEPS", "BOTTLENECK"]

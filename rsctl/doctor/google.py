@@ -7,18 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from rsctl.catalog import load
-from rsctl.catalog.vertex import quotas_of
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
 from rsctl.doctor import Check, Verdict, run_check
 from rsctl.doctor.google_setup import bucket_region, log_writer, missing_scope, scopes_of
+from rsctl.estimate.catalog import load
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job
 from rsctl.job.units import Accelerator, Location
 from rsctl.targets.base import Plan
+from rsctl.targets.vertex.catalog import quotas_of
 from rsctl.targets.vertex.scheduling import strategy_of
 
 _SERVICES = ("aiplatform.googleapis.com", "logging.googleapis.com", "storage.googleapis.com")

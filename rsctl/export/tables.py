@@ -9,9 +9,9 @@ import msgspec
 
 from rsctl.bench.figures import figures
 from rsctl.bench.records import Bench, Cell
-from rsctl.costs.run_cost import cost_of
 from rsctl.export.arguments import arguments_of
 from rsctl.export.columns import Column, Row, Value, cast, column_type
+from rsctl.runs.cost import cost_of
 from rsctl.runs.pools import pool_of_role
 from rsctl.runs.store import Run, Store
 from rsctl.runs.stream.events import seconds_between

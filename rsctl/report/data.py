@@ -9,9 +9,9 @@ from typing import Any
 from rsctl.bench.figures import Figure
 from rsctl.bench.fingerprint import run_print
 from rsctl.bench.phases import Measured, phases_of
-from rsctl.costs.run_cost import cost_of
 from rsctl.findings import Finding
 from rsctl.report.reading import Curve, Readings, StepArrivals, read_values
+from rsctl.runs.cost import cost_of
 from rsctl.runs.findings import findings_of
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.gradients import gradients_of

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 import msgspec
 
-from rsctl.advise.calibration import Calibration
-from rsctl.advise.profile import Profile
 from rsctl.atomic_file import write_file
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.profile import Profile
 from rsctl.job.job import Job
 from rsctl.runs.home import home, private_folder
 

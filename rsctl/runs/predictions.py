@@ -6,11 +6,11 @@ from typing import Optional
 
 import msgspec
 
-from rsctl.advise.calibrate import Observation
-from rsctl.advise.calibration import Calibration
-from rsctl.advise.cluster import Cluster
-from rsctl.advise.measured import profile_of_record
-from rsctl.advise.step import Settings
+from rsctl.estimate.advice.calibrate import Observation
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.measured import profile_of_record
+from rsctl.estimate.advice.step import Settings
 from rsctl.runs.step_times import steps_of
 from rsctl.runs.store import Store
 

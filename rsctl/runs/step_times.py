@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from rsctl.advise.measured import StepRecord
+from rsctl.estimate.advice.measured import StepRecord
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.metrics import structured

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Protocol, Union
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.costs.billing import PlanCost
+from rsctl.estimate.costs.billing import PlanCost
 from rsctl.findings import Finding, JobState, RsctlError, warning
 from rsctl.job.env_checks import without_secret
 from rsctl.job.job import Job

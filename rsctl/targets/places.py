@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
 
-from rsctl.costs.billing import billing_of, plan_cost
-from rsctl.costs.limit import cost_findings
+from rsctl.estimate.costs.billing import billing_of, plan_cost
+from rsctl.estimate.costs.limit import cost_findings
 from rsctl.findings import ExitCode, Finding, RsctlError, error, warning
 from rsctl.job.inputs import inputs_of
 from rsctl.job.job import Job

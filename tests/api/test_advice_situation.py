@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.advise.situation import Situation
 from rsctl.api.advice_situation import make_situation
+from rsctl.estimate.advice.situation import Situation
 from rsctl.job.document import read
 from rsctl.plan import make_plan
 from rsctl.targets import get

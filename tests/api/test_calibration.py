@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 import rsctl.api
-from rsctl.advise.calibrate import Observation
-from rsctl.advise.calibration import UNCALIBRATED
-from rsctl.advise.cluster import Cluster
-from rsctl.advise.profile import Profile, even_profile
-from rsctl.advise.step import Settings
 from rsctl.api import ExitCode, JobState, RsctlError, Store
 from rsctl.api.calibration import calibrate_from, calibration_of
+from rsctl.estimate.advice.calibrate import Observation
+from rsctl.estimate.advice.calibration import UNCALIBRATED
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.profile import Profile, even_profile
+from rsctl.estimate.advice.step import Settings
 from rsctl.job.job import Job, Run
 from rsctl.runs.calibrations import save_profile, saved_profile
 from rsctl.runs.predictions import Prediction, keep_prediction, prediction_of

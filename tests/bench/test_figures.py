@@ -149,7 +149,7 @@ def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
 
 def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:
     """By the catalogue's price of its machines and the 35 seconds that it ran."""
-    from rsctl.catalog.prices import Price, price_of
+    from rsctl.estimate.catalog.prices import Price, price_of
 
     pools = [
         {"role": "worker", "count": 4, "machine": "n1-standard-8"},

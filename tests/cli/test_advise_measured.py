@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rsctl.advise.calibration import UNCALIBRATED
+from rsctl.estimate.advice.calibration import UNCALIBRATED
 from rsctl.runs.store import Store
 from rsctl.targets.local import compose
 from rsctl.targets.local.host import this_host

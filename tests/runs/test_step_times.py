@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from rsctl.advise.measured import StepRecord, profile_of_record
-from rsctl.advise.profile import Bucket
+from rsctl.estimate.advice.measured import StepRecord, profile_of_record
+from rsctl.estimate.advice.profile import Bucket
 from rsctl.findings import JobState
 from rsctl.runs.step_times import keep_steps, reported_steps, steps_of
 from rsctl.runs.store import Run, Store

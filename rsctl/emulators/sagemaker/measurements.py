@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Optional
 
-from rsctl.catalog import load
 from rsctl.emulators.sagemaker.behaviour import Behaviour
+from rsctl.estimate.catalog import load
 
 _HEAD = '{"rsctl": "telemetry"'
 _MOST_SAMPLES = 5000

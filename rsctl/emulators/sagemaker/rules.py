@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.emulators.sagemaker.measurements import definitions_of
+from rsctl.targets.sagemaker.catalog import has_own_disks
 
 _LONGEST_RUN = 28 * 86_400
 _ACCELERATED = ("ml.p", "ml.g", "ml.trn")

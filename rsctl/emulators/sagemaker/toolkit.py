@@ -11,13 +11,13 @@ import io
 import tarfile
 from pathlib import Path
 
-from rsctl.catalog import load
 from rsctl.emulators.aws.s3_objects import FolderObjects
 from rsctl.emulators.nodes import Kind
 from rsctl.emulators.sagemaker.channels import split_uri
 from rsctl.emulators.sagemaker.contract import Machine
 from rsctl.emulators.sagemaker.files import make_folder
 from rsctl.emulators.sagemaker.job_record import JobRecord
+from rsctl.estimate.catalog import load
 from rsctl.job.units import Accelerator
 from rsctl.node.platforms.sagemaker_hyperparameters import arguments_of, decode, decode_all
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.catalog import Catalog, Machine, load
-from rsctl.catalog.vertex import quotas_of
+from rsctl.estimate.catalog import Catalog, Machine, load
+from rsctl.targets.vertex.catalog import quotas_of
 from rsctl.targets.vertex.worker_pools import accelerator_of
 
 _NO_GPU = ("", "ACCELERATOR_TYPE_UNSPECIFIED")

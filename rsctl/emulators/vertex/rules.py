@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from rsctl.catalog import load
-from rsctl.catalog.vertex import has_tpus, rules
 from rsctl.emulators.vertex.machines import machine_problems
+from rsctl.estimate.catalog import load
+from rsctl.targets.vertex.catalog import has_tpus, rules
 from rsctl.targets.vertex.proto_json import seconds, snake
 
 _MOST_POOLS = 4

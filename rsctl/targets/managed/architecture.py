@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rsctl.catalog import Machine
+from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 

@@ -14,8 +14,8 @@ from contextlib import closing
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.costs.run_cost import run_cost
 from rsctl.findings import ExitCode, JobState, RsctlError, note, warning
+from rsctl.runs.cost import run_cost
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import (
     PlaceEnd,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from rsctl.costs.billing import HOUR
-from rsctl.costs.limit import dollars
+from rsctl.estimate.costs.billing import HOUR
+from rsctl.estimate.costs.limit import dollars
 from rsctl.findings import JobState
 from rsctl.runs.folder import CostLimit, RunDescription, RunFolder
 from rsctl.runs.records import RunRecord

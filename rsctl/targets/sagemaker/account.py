@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from rsctl.catalog.regions import unknown_region
+from rsctl.estimate.catalog.regions import unknown_region
 from rsctl.findings import Finding, RsctlError, error, warning
 from rsctl.images.recipe import repository_of
 from rsctl.images.registry.names import Kind, Repository, parse_repository

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.costs.billing import Billing
+from rsctl.estimate.costs.billing import Billing
 from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT
 
 STOPPING_SECONDS = 120.0

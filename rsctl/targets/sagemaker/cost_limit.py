@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.costs.limit import limit_time
+from rsctl.estimate.costs.limit import limit_time
 from rsctl.job.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.billing import billing_of

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Optional
 
 from msgspec.structs import replace
 
-from rsctl.catalog import Catalog, Machine, load, smallest
-from rsctl.catalog.sagemaker import family, has_own_disks, reducer_machine
-from rsctl.catalog.sizing import reducers_for
+from rsctl.estimate.catalog import Catalog, Machine, load, smallest
+from rsctl.estimate.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images.transport import NEURON_EXCHANGE
 from rsctl.job.job import Job, PerTarget
@@ -18,12 +17,13 @@ from rsctl.job.options_common import first_of
 from rsctl.job.units import Accelerator
 from rsctl.targets.chief import chief_findings, chief_job, has_own_chief
 from rsctl.targets.roles import role_findings, role_job
+from rsctl.targets.sagemaker.catalog import family, has_own_disks, reducer_machine
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 from rsctl.targets.sagemaker.toolkit import counts_devices
 
 _PREFERENCES = "targets.sagemaker.instance_preferences"
 if TYPE_CHECKING:
-    from rsctl.advise.automatic import Automatic
+    from rsctl.estimate.advice.automatic import Automatic
 
 _EC2_ONLY = {"c6in", "c6gn", "c7gn", "c8gn", "hpc6a", "hpc7a", "hpc7g"}
 
@@ -217,7 +217,7 @@ def _count(
 def _advised(job: Job, worker: Machine, machine: Machine) -> Automatic | None:
     if job.model is None:
         return None
-    from rsctl.advise.automatic import automatic_reducers  # few plans need the model
+    from rsctl.estimate.advice.automatic import automatic_reducers  # few plans need the model
 
     return automatic_reducers(job, "sagemaker", worker, machine)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.catalog import load
+from rsctl.estimate.catalog import load
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker.channels import CHIEF, REDUCERS, WORKERS
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from rsctl.catalog import Machine
-from rsctl.catalog.sagemaker import has_own_disks
+from rsctl.estimate.catalog import Machine
 from rsctl.job.job import Job
+from rsctl.targets.sagemaker.catalog import has_own_disks
 from rsctl.targets.sagemaker.machines import ResolvedPools
 from rsctl.targets.sagemaker.request_values import whole_seconds, without_empty
 from rsctl.targets.sagemaker.rules import machine_types

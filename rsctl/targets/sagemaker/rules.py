@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.catalog.sagemaker import has_own_disks
 from rsctl.targets.sagemaker.api_model import Problem
+from rsctl.targets.sagemaker.catalog import has_own_disks
 
 LONGEST_RUN = 28 * 86_400
 """Seconds that a job may run."""

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rsctl.catalog.vertex import rules
-from rsctl.costs.billing import Billing
+from rsctl.estimate.costs.billing import Billing
+from rsctl.targets.vertex.catalog import rules
 
 _REGION = re.compile(r"/locations/([a-z0-9-]+)/")
 _SECONDS = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)s", re.ASCII)

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple, Optional
 
-from rsctl.catalog import Machine
-from rsctl.catalog.vertex import PREEMPTIBLE_CPUS, quotas_of, rules
+from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, RsctlError, error, note, warning
 from rsctl.images.findings import image_findings
 from rsctl.images.package import package_findings
@@ -19,6 +18,7 @@ from rsctl.job.units import Accelerator, Size
 from rsctl.job.yaml_tree import quoted
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.variables import comm_env, secret_findings
+from rsctl.targets.vertex.catalog import PREEMPTIBLE_CPUS, quotas_of, rules
 from rsctl.targets.vertex.environment import container_env
 from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of

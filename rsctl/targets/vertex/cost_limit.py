@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.costs.limit import limit_time
+from rsctl.estimate.costs.limit import limit_time
 from rsctl.job.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.chief import chief_job

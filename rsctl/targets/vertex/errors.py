@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rsctl.catalog import load
 from rsctl.clients.google_errors import error_message, google_error
+from rsctl.estimate.catalog import load
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import NO_IMAGE, OTHER_REGION, KnownError, find_known_error
 from rsctl.targets.managed.known_errors import STOCK_OUT

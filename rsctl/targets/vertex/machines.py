@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rsctl.catalog import Catalog, Gpu, Machine, load, smallest
-from rsctl.catalog.vertex import rules
+from rsctl.estimate.catalog import Catalog, Gpu, Machine, load, smallest
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job, PerTarget
 from rsctl.job.options_common import first_of
 from rsctl.job.units import Accelerator
 from rsctl.job.values import value_on
 from rsctl.job.yaml_tree import quoted
+from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.tpus import tpu_findings
 
 _MACHINE = "workers.machine"

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Optional
 
-from rsctl.catalog.regions import unknown_region
-from rsctl.catalog.vertex import rules
+from rsctl.estimate.catalog.regions import unknown_region
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job, VertexOptions
 from rsctl.job.yaml_tree import quoted
+from rsctl.targets.vertex.catalog import rules
 
 RUN_LABEL = "rsctl-run"
 """The label by which a run's job is found again."""

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from rsctl.catalog import Machine
-from rsctl.catalog.sizing import reducers_for
-from rsctl.catalog.vertex import rules
+from rsctl.estimate.catalog import Machine
+from rsctl.estimate.catalog.sizing import reducers_for
 from rsctl.findings import Finding, error, note, warning
 from rsctl.images.transport import choose_transport
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.machines import reducer_machine
 from rsctl.targets.vertex.scheduling import strategy_of
 
@@ -186,7 +186,7 @@ def _advised(
     """How many of our own reducers advice would have; Reduction Server has a documented rule."""
     if kind == "google" or job.reducers.count != "auto" or job.model is None:
         return None
-    from rsctl.advise.automatic import automatic_reducers  # few plans need the model
+    from rsctl.estimate.advice.automatic import automatic_reducers  # few plans need the model
 
     advised = automatic_reducers(job, "vertex", worker, reducer)
     if advised is None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Optional
 
-from rsctl.catalog import Machine
-from rsctl.catalog.vertex import rules
+from rsctl.estimate.catalog import Machine
 from rsctl.job.job import Job
 from rsctl.node.platforms.vertex_nccl import SETUP
 from rsctl.targets.chief import chief_job
 from rsctl.targets.launch_command import launch_arguments, script_arguments
 from rsctl.targets.variables import TOKEN
+from rsctl.targets.vertex.catalog import rules
 from rsctl.targets.vertex.checks import boot_disk, disk_gb
 from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of

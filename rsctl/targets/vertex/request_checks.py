@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.catalog import Machine, load
-from rsctl.catalog.vertex import has_tpus
+from rsctl.estimate.catalog import Machine, load
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
+from rsctl.targets.vertex.catalog import has_tpus
 from rsctl.targets.vertex.tpus import several_replicas
 from rsctl.targets.vertex.worker_pools import Roles, count_of, key_of_role, roles_of, specs_of
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Optional
 
-from rsctl.catalog import Machine
+from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error
 from rsctl.job.job import Job
 from rsctl.targets.chief import (

@@ -13,7 +13,7 @@ from typing import Optional
 
 from msgspec.structs import replace
 
-from rsctl.catalog import Machine
+from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched

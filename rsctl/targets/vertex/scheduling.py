@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from rsctl.catalog.vertex import rules
 from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.job.units import Duration
 from rsctl.runs.folder import RestartLimit
+from rsctl.targets.vertex.catalog import rules
 
 _DAY = 86_400
 _MOST_RESTARTS = 23

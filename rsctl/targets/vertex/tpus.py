@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Optional
 
-from rsctl.catalog import Machine
+from rsctl.estimate.catalog import Machine
 from rsctl.findings import Finding, error, warning
 from rsctl.job.job import Job
 from rsctl.job.yaml_tree import quoted

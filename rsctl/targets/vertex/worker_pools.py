@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rsctl.catalog import load
+from rsctl.estimate.catalog import load
 from rsctl.job.units import Accelerator
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.base import Pool, merged_pools

@@ -1,0 +1,164 @@
+"""What keeps reducers from helping a job, and what would help instead, with figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.exchange import GB
+from rsctl.estimate.advice.options import Option, make_option
+from rsctl.estimate.advice.profile import Bucket, Profile
+from rsctl.estimate.advice.situation import Situation
+from rsctl.estimate.advice.step import DATA_BOUND, INPUT, NOTICED, Settings
+
+FAST_NETWORK_BITS = 400e9
+_WORTHWHILE = 0.03
+_LARGE_BUCKET_MB = 128
+
+
+class Hint(msgspec.Struct, frozen=True, kw_only=True):
+    """One remark: `why` reducers gain nothing or little, or `instead` with the step it would give.
+
+    `step_seconds` is that of the recommended option with the change; None where it is not known.
+    `setting` is the change as KEY=VALUE, where it is one of the job file.
+    """
+
+    kind: str
+    text: str
+    step_seconds: float | None = None
+    setting: str | None = None
+
+
+def hints_of(
+    situation: Situation,
+    profile: Profile,
+    calibration: Calibration,
+    best: Option,
+    offered: Sequence[Option],
+) -> list[Hint]:
+    """All remarks on the recommended option, and on why it is no other of the offered ones."""
+    base = next(option for option in offered if not option.reducers)
+    found = list(_reasons(situation, profile, calibration, best, base))
+    if not found and not best.reducers:
+        found += _price(base, offered)
+    if profile.data_seconds > DATA_BOUND * profile.step_seconds:
+        found.append(_input(profile))
+    found += sorted(
+        _changes(situation, profile, calibration, best), key=lambda hint: hint.step_seconds or 0.0
+    )
+    return found
+
+
+def _reasons(
+    situation: Situation, profile: Profile, calibration: Calibration, best: Option, base: Option
+) -> Iterator[Hint]:
+    cluster = situation.cluster
+    if cluster.workers == 1:
+        yield _why("there is one node, which exchanges nothing over a network")
+        return
+    if situation.refused:
+        yield _why(situation.refused)
+    if cluster.workers == 2 and not best.reducers:
+        yield _why("a ring of two nodes sends each gradient once, as with reducers: 2(N-1)/N is 1")
+    if cluster.worker_bits is None:
+        yield _why(
+            "no network limits this target, and reducers are one more hop for the same cores"
+        )
+    elif cluster.worker_bits >= FAST_NETWORK_BITS:
+        gbps = cluster.worker_bits / 1e9
+        cores = cluster.worker_bits / 8 / GB * calibration.reducer_cpu_seconds_per_gb
+        yield _why(
+            f"nodes have {gbps:g} Gbit/s: reducers speak TCP, and one would need {cores:.0f} cores "
+            "to take that in"
+        )
+    if best.reducers:
+        return
+    added = base.step_seconds - profile.step_seconds
+    if added < NOTICED * base.step_seconds:
+        part = max(0.0, added) / base.step_seconds
+        yield _why(
+            f"communication hides behind the computation: all of it would gain {part:.1%} of a step"
+        )
+    elif base.bottleneck == "latency":
+        yield _why("the model is small: its exchange is bound by latency, not by bandwidth")
+
+
+def _price(base: Option, offered: Sequence[Option]) -> Iterator[Hint]:
+    """That reducers would be faster and do not pay."""
+    pools = [option for option in offered if option.reducers]
+    near = min(pools, key=lambda option: option.rank, default=base)
+    rate, other = near.dollars_per_hour, base.dollars_per_hour
+    if rate is None or not other or near.step_seconds >= base.step_seconds:
+        return
+    noun = "reducer" if near.reducers == 1 else "reducers"
+    where = f" on {near.reducer_machine}" if near.reducer_machine else ""
+    gain, needed = base.step_seconds / near.step_seconds, rate / other
+    yield _why(
+        f"reducers do not pay: with {near.reducers} {noun}{where} a step is {gain:.3f} times as "
+        f"fast, and must be {needed:.3f} times as fast to earn their price"
+    )
+
+
+def _input(profile: Profile) -> Hint:
+    part = profile.data_seconds / profile.step_seconds
+    text = (
+        f"the step waits {part:.0%} of its time for input data: no topology makes up for that; "
+        "read shards in sequence from a local disk, with more DataLoader workers"
+    )
+    return Hint(kind="instead", text=text)
+
+
+def _changes(
+    situation: Situation, profile: Profile, calibration: Calibration, best: Option
+) -> Iterator[Hint]:
+    """What would shorten a sample's share of the step by 3 % or more, other things being equal."""
+    if best.topology == "none" or best.bottleneck == INPUT:
+        return
+    machine = next((m for m in situation.reducer_machines if m.name == best.reducer_machine), None)
+    for text, setting, changed, other, samples in _candidates(situation, profile):
+        option = make_option(
+            replace(situation, settings=changed),
+            other,
+            calibration,
+            best.topology,
+            machine if best.reducers else None,
+            best.reducers,
+        )
+        step = option.step_seconds / samples
+        gain = 1 - step / best.step_seconds
+        if gain >= _WORTHWHILE:
+            remark = f"{text}: {gain:.0%} less time for the same samples"
+            yield Hint(kind="instead", text=remark, step_seconds=step, setting=setting)
+
+
+def _candidates(
+    situation: Situation, profile: Profile
+) -> Iterator[tuple[str, str | None, Settings, Profile, int]]:
+    """A change, its setting, and how many steps the changed profile is."""
+    settings = situation.settings
+    if settings.may_compress:
+        half = replace(settings, sent_part=settings.sent_part / 2)
+        yield "gradients sent in 16 bits", "comm.compression=bf16", half, profile, 1
+    large = replace(settings, bucket_mb=_LARGE_BUCKET_MB)
+    setting = f"comm.bucket_mb={_LARGE_BUCKET_MB}"
+    yield f"buckets of {_LARGE_BUCKET_MB} MB", setting, large, profile, 1
+    text = "gradients of two steps accumulated (no_sync), or twice the batch"
+    yield text, None, settings, _doubled(profile), 2
+
+
+def _doubled(profile: Profile) -> Profile:
+    """Two steps of computation before one exchange."""
+    once = profile.step_seconds
+    return replace(
+        profile,
+        step_seconds=2 * once,
+        data_seconds=2 * profile.data_seconds,
+        buckets=tuple(Bucket(b.bytes, b.ready_seconds + once) for b in profile.buckets),
+    )
+
+
+def _why(text: str) -> Hint:
+    return Hint(kind="why", text=text)

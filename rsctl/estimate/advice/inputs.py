@@ -1,0 +1,51 @@
+"""Facts of a job and of the catalogue in the form that a situation has them. Pure."""
+
+from __future__ import annotations
+
+from rsctl.estimate.advice.interconnect import INTERCONNECTS, OTHER, Interconnect
+from rsctl.estimate.advice.profile import DTYPE_BYTES
+from rsctl.estimate.advice.step import Settings
+from rsctl.estimate.catalog.prices import Price, price_of
+from rsctl.job.job import Job
+from rsctl.job.units import Accelerator
+
+_COMPRESSED_BYTES = {"fp16": 2, "bf16": 2}
+
+
+def settings_of(job: Job) -> Settings:
+    """How the job's gradients travel; PowerSGD is taken for no compression."""
+    comm = job.comm
+    size = DTYPE_BYTES[job.model.dtype if job.model else "fp32"]
+    sent = _COMPRESSED_BYTES.get(comm.compression, size)
+    return Settings(
+        bucket_mb=None if comm.bucket_mb == "auto" else comm.bucket_mb,
+        sent_part=min(1.0, sent / size),
+        may_compress=comm.compression == "none" and size > 2,
+    )
+
+
+def interconnect_of(job: Job, accelerator: str | None) -> Interconnect | None:
+    """What links a node's GPUs; None where gradients travel by CPUs."""
+    if not accelerator or job.comm.backend == "gloo":
+        return None
+    return INTERCONNECTS.get(Accelerator(accelerator).type, OTHER)
+
+
+def dollars_of(
+    job: Job, catalog: str | None, machine: str | None, accelerator: str | None = None
+) -> float | None:
+    """US dollars an hour for a node where the job runs; None if that is not known.
+
+    `catalog` is the name of the target's catalogue, if it has one.
+    """
+    if catalog is None or machine is None:
+        return None
+    region = getattr(getattr(job.targets, catalog, None), "region", None)
+    price = price_of(
+        catalog,
+        machine,
+        Accelerator.parse(accelerator) if accelerator else None,
+        region=region if isinstance(region, str) else None,
+        spot=job.limits.spot,
+    )
+    return price.dollars if isinstance(price, Price) else None

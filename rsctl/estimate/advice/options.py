@@ -1,0 +1,189 @@
+"""The ways in which a job's gradients could travel, each with its step time and its price. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.exchange import Topology
+from rsctl.estimate.advice.pool_size import sampled_counts
+from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.situation import ReducerMachine, Situation
+from rsctl.estimate.advice.step import predict
+
+_HOUR = 3600.0
+_MOST_REDUCERS = 10_000
+_AS_FAST = 1.01
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """One way: `reducers` of a machine, or none. Seconds and US dollars; None is not known.
+
+    `throughput` is in steps of one rank a second, all ranks together. `is_offered` is false for
+    what stands there to compare only: rsctl cannot have it so.
+    """
+
+    topology: Topology
+    workers: int
+    reducers: int
+    machine: str | None
+    reducer_machine: str | None
+    step_seconds: float
+    exchange_seconds: float
+    exposed_seconds: float
+    efficiency: float
+    throughput: float
+    bottleneck: str
+    worker_bytes: float
+    reducer_bytes: float
+    parts: dict[str, float]
+    dollars_per_hour: float | None
+    dollars_per_1000_steps: float | None
+    is_offered: bool = True
+
+    @property
+    def rank(self) -> tuple[float, float, int]:
+        """By price where there is one, then by time, then by the number of reducers."""
+        return self.dollars_per_1000_steps or 0.0, self.step_seconds, self.reducers
+
+
+def all_options(situation: Situation, profile: Profile, calibration: Calibration) -> list[Option]:
+    """Every option, those with reducers by machine and number."""
+    return [
+        *without_reducers(situation, profile, calibration),
+        *with_reducers(situation, profile, calibration),
+        *for_comparison(situation, profile, calibration),
+    ]
+
+
+def without_reducers(
+    situation: Situation, profile: Profile, calibration: Calibration
+) -> list[Option]:
+    """What the job's workers do among themselves: NCCL takes the faster of ring and tree."""
+    if situation.cluster.inside is None:
+        return [make_option(situation, profile, calibration, "ring")]
+    both = [make_option(situation, profile, calibration, name) for name in ("ring", "tree")]
+    return [min(both, key=lambda option: option.step_seconds)]
+
+
+def with_reducers(situation: Situation, profile: Profile, calibration: Calibration) -> list[Option]:
+    """Pools and hybrids of all sizes up to where more reducers add nothing."""
+    if situation.refused or situation.cluster.workers == 1:
+        return []
+    return [
+        make_option(situation, profile, calibration, "pool", machine, count)
+        for machine in situation.reducer_machines
+        for count in _counts(situation, machine, calibration)
+    ]
+
+
+def for_comparison(
+    situation: Situation, profile: Profile, calibration: Calibration
+) -> list[Option]:
+    """Topologies that rsctl has no way to choose, for their times."""
+    if situation.cluster.workers == 1:
+        return []
+    names: list[Topology] = ["tree"] if situation.cluster.inside is None else []
+    if situation.cluster.ranks > 1:
+        names.append("hierarchical")
+    found = [make_option(situation, profile, calibration, name) for name in names]
+    found.append(make_option(situation, profile, calibration, "co-located"))
+    for machine in situation.reducer_machines[:1]:
+        found.append(make_option(situation, profile, calibration, "central", machine, 1))
+    return [msgspec.structs.replace(option, is_offered=False) for option in found]
+
+
+def make_option(
+    situation: Situation,
+    profile: Profile,
+    calibration: Calibration,
+    topology: Topology,
+    machine: ReducerMachine | None = None,
+    count: int = 0,
+) -> Option:
+    """One option, with what it costs."""
+    cluster = situation.with_reducers(machine, count) if machine else situation.cluster
+    predicted = predict(profile, cluster, topology, calibration, situation.settings)
+    rate = situation.dollars(machine, count)
+    return Option(
+        topology=predicted.topology,
+        workers=cluster.workers,
+        reducers=count,
+        machine=situation.worker_machine,
+        reducer_machine=machine.name if machine else None,
+        throughput=cluster.world / predicted.step_seconds,
+        dollars_per_hour=rate,
+        dollars_per_1000_steps=rate and rate / _HOUR * predicted.step_seconds * 1000,
+        step_seconds=predicted.step_seconds,
+        exchange_seconds=predicted.exchange_seconds,
+        exposed_seconds=predicted.exposed_seconds,
+        efficiency=predicted.efficiency,
+        bottleneck=predicted.bottleneck,
+        worker_bytes=predicted.worker_bytes,
+        reducer_bytes=predicted.reducer_bytes,
+        parts=predicted.parts,
+    )
+
+
+def shown_options(
+    options: Sequence[Option], situation: Situation, recommended: Option
+) -> list[Option]:
+    """The options worth a row each: the recommended one, the others ranked, those to compare with.
+
+    Of the usual machine for reducers the cheapest number, the fastest, half as many, one, the job's
+    own and the documented one; of another that is better the cheapest and the fastest.
+    """
+    offered = [option for option in options if option.is_offered]
+    kept = [option for option in offered if not option.reducers]
+    usual, *other = pools_by_machine(offered) or [[]]
+    kept += _of_pool(usual, situation)
+    for pool in other:
+        kept += {option.reducers: option for option in (_cheapest(pool), fastest(pool))}.values()
+    ranked = sorted((o for o in kept if o is not recommended), key=lambda o: o.rank)
+    compared = [option for option in options if not option.is_offered]
+    return [recommended, *ranked, *sorted(compared, key=lambda o: o.step_seconds)]
+
+
+def pools_by_machine(options: Sequence[Option]) -> list[list[Option]]:
+    """The options with the usual machine for reducers, and those with the best of the others.
+
+    That one is left out where it is no better.
+    """
+    pools: dict[str | None, list[Option]] = {}
+    for option in options:
+        if option.reducers and option.is_offered:
+            pools.setdefault(option.reducer_machine, []).append(option)
+    if not pools:
+        return []
+    usual, *others = pools.values()
+    best = min(others, key=lambda pool: _cheapest(pool).rank, default=usual)
+    return [usual, best] if _cheapest(best).rank < _cheapest(usual).rank else [usual]
+
+
+def fastest(options: Sequence[Option]) -> Option:
+    """The option with the fewest reducers of those that are as fast as the fastest, to 1 %."""
+    best = min(option.step_seconds for option in options)
+    near = [option for option in options if option.step_seconds <= best * _AS_FAST]
+    return min(near, key=lambda option: (option.reducers, option.step_seconds))
+
+
+def _of_pool(options: list[Option], situation: Situation) -> Iterator[Option]:
+    if not options:
+        return
+    fast = fastest(options).reducers
+    wanted = {1, fast, (fast + 1) // 2, situation.count, situation.rule}
+    wanted.add(_cheapest(options).reducers)
+    yield from (option for option in options if option.reducers in wanted)
+
+
+def _cheapest(options: Sequence[Option]) -> Option:
+    return min(options, key=lambda option: option.rank)
+
+
+def _counts(situation: Situation, machine: ReducerMachine, calibration: Calibration) -> list[int]:
+    enough = min(_MOST_REDUCERS, situation.saturating(machine, calibration))
+    own = [count for count in (situation.count, situation.rule) if count]
+    half = [(enough + 1) // 2]
+    return sampled_counts(max([enough, *own]), [enough, *half, *own])

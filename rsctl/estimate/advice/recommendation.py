@@ -1,0 +1,213 @@
+"""Advice on a job: its options ranked, one of them recommended, in one sentence and why. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from rsctl.estimate.advice.calibration import Calibration
+from rsctl.estimate.advice.hints import Hint, hints_of
+from rsctl.estimate.advice.options import Option, all_options, fastest, shown_options
+from rsctl.estimate.advice.pool_size import break_even_reducers
+from rsctl.estimate.advice.profile import Profile
+from rsctl.estimate.advice.situation import Situation
+
+_LEAST_GAIN = 0.01
+_AS_GOOD = 1.02
+
+
+class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
+    """What to choose. `reducer_machine` is None without reducers and on this machine.
+
+    `low` and `high` are the ends of the step's time by the model's error. `gain` is the part of the
+    step's time that is saved against no reducers, `saving` the part of the price, None where it is
+    not known. `is_certain` is false where the gain is less than the error.
+    """
+
+    topology: str
+    reducers: int
+    reducer_machine: str | None
+    step_seconds: float
+    low: float
+    high: float
+    efficiency: float
+    bottleneck: str
+    dollars_per_1000_steps: float | None
+    run_dollars: float | None
+    samples_per_second: float | None
+    gain: float
+    saving: float | None
+    is_certain: bool
+    sentence: str
+
+
+class PoolSizes(msgspec.Struct, frozen=True, kw_only=True):
+    """Numbers of reducers on `machine` that mean something; None where there is no such number.
+
+    From `saturating` on the workers are the bottleneck; `cheapest` has the least price for a step,
+    `fastest` the least time; 0 is without any. `break_even` is what a
+    pool alone needs to beat a ring; `documented` is by the platform's rule.
+    """
+
+    machine: str | None = None
+    saturating: int | None = None
+    cheapest: int | None = None
+    fastest: int | None = None
+    break_even: int | None = None
+    documented: int | None = None
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """Advice on one job. `options` are those worth a look, `every_option` all that are offered.
+
+    `fastest` is there where the recommended option is not the fastest to 1 %.
+
+    `default_machine` is what reducers run on unless the job file says otherwise.
+    """
+
+    target: str
+    workers: int
+    recommendation: Recommendation
+    options: list[Option]
+    assumptions: list[str]
+    hints: list[Hint]
+    pool_sizes: PoolSizes
+    profile: Profile
+    calibration: Calibration
+    every_option: list[Option]
+    fastest: Option | None = None
+    default_machine: str | None = None
+
+
+def make_advice(
+    situation: Situation,
+    profile: Profile,
+    calibration: Calibration,
+    steps: int | None = None,
+    batch: int | None = None,
+    assumptions: Sequence[str] = (),
+) -> Advice:
+    """Compare all options. `steps` are those of the run, `batch` the samples of a rank in one."""
+    options = all_options(situation, profile, calibration)
+    offered = [option for option in options if option.is_offered]
+    base = next(option for option in offered if not option.reducers)
+    best, quickest = recommended(offered, situation), fastest(offered)
+    return Advice(
+        target=situation.target,
+        workers=situation.cluster.workers,
+        recommendation=_recommendation(best, base, calibration, steps, batch),
+        options=shown_options(options, situation, best),
+        assumptions=[*profile.assumed, *assumptions, _accuracy(calibration)],
+        hints=hints_of(situation, profile, calibration, best, offered),
+        pool_sizes=_pool_sizes(offered, situation, calibration),
+        profile=profile,
+        calibration=calibration,
+        every_option=offered,
+        fastest=quickest if quickest.step_seconds < best.step_seconds / 1.01 else None,
+        default_machine=next((m.name for m in situation.reducer_machines), None),
+    )
+
+
+def recommended(offered: Sequence[Option], situation: Situation) -> Option:
+    """The cheapest step, or the fastest where prices are not known.
+
+    Reducers must gain 1 % at least. Of options that are as good to 2 % it is the one with the
+    fewest reducers: each worker has a connection to every one of them.
+    """
+    base = next(option for option in offered if not option.reducers)
+    is_priced = situation.is_priced and base.dollars_per_1000_steps is not None
+
+    def cost(option: Option) -> float:
+        price = option.dollars_per_1000_steps
+        return option.step_seconds if not is_priced else float("inf") if price is None else price
+
+    least = min(map(cost, offered))
+    if least > (1 - _LEAST_GAIN) * cost(base):
+        return base
+    near = [option for option in offered if cost(option) <= least * _AS_GOOD]
+    return min(near, key=lambda option: (option.reducers, cost(option)))
+
+
+def _recommendation(
+    best: Option, base: Option, calibration: Calibration, steps: int | None, batch: int | None
+) -> Recommendation:
+    gain = 1 - best.step_seconds / base.step_seconds
+    price, other = best.dollars_per_1000_steps, base.dollars_per_1000_steps
+    error = calibration.error if best.exchange_seconds else 0.0  # the computation is given
+    saving = 1 - price / other if price is not None and other else None
+    made = Recommendation(
+        topology=best.topology,
+        reducers=best.reducers,
+        reducer_machine=best.reducer_machine,
+        step_seconds=best.step_seconds,
+        low=best.step_seconds * (1 - error),
+        high=best.step_seconds * (1 + error),
+        efficiency=best.efficiency,
+        bottleneck=best.bottleneck,
+        dollars_per_1000_steps=price,
+        run_dollars=price * steps / 1000 if price is not None and steps else None,
+        samples_per_second=best.throughput * batch if batch else None,
+        gain=gain,
+        saving=saving,
+        is_certain=not best.reducers or gain > calibration.error,
+        sentence="",
+    )
+    return replace(made, sentence=_sentence(made, best, base))
+
+
+def _sentence(made: Recommendation, best: Option, base: Option) -> str:
+    """One sentence: what to take, what it gives, and against what."""
+    error = (made.high - made.step_seconds) / made.step_seconds
+    step = f"a step of {format_seconds(made.step_seconds)}" + (f" ± {error:.0%}" if error else "")
+    if not best.reducers:
+        how = "" if best.topology == "none" else f" ({best.topology})"
+        return f"Take no reducers{how}: {step}, bound by {made.bottleneck}."
+    where = f" on {made.reducer_machine}" if made.reducer_machine else ""
+    noun = "reducer" if made.reducers == 1 else "reducers"
+    text = (
+        f"Take {made.reducers} {noun}{where} ({made.topology}): {step}, {made.gain:.0%} less than "
+        f"the {format_seconds(base.step_seconds)} without"
+    )
+    if made.saving is not None:
+        text += f", at {made.saving:.0%} less money"
+    return text + ("." if made.is_certain else "; that is within the error of the model.")
+
+
+def _accuracy(calibration: Calibration) -> str:
+    if calibration.median_error is None:
+        return f"not calibrated here: step times may be {calibration.error:.0%} off, or more"
+    runs = len(calibration.fitted_from)
+    if not runs:
+        error = f"{calibration.median_error:.1%}"
+        return f"not calibrated here: runs that were predicted had a median error of {error}"
+    return f"calibrated on {runs} runs: median error of step times {calibration.median_error:.1%}"
+
+
+def _pool_sizes(
+    offered: Sequence[Option], situation: Situation, calibration: Calibration
+) -> PoolSizes:
+    workers = situation.cluster.workers
+    with_reducers = [option for option in offered if option.reducers]
+    if not with_reducers or not situation.cluster.worker_bits:
+        return PoolSizes(documented=situation.rule)
+    machine = situation.reducer_machines[0]
+    own = [option for option in with_reducers if option.reducer_machine == machine.name]
+    base = [option for option in offered if not option.reducers]
+    priced = [option for option in [*base, *own] if option.dollars_per_1000_steps is not None]
+    bits = situation.cluster.worker_bits
+    ratio = machine.bits / bits if machine.bits and bits else 1.0
+    return PoolSizes(
+        machine=machine.name,
+        saturating=situation.saturating(machine, calibration),
+        cheapest=min(priced, key=lambda o: o.rank).reducers if priced else None,
+        fastest=fastest(own).reducers,
+        break_even=break_even_reducers(workers, ratio) if workers > 2 else None,
+        documented=situation.rule,
+    )
+
+
+def format_seconds(seconds: float) -> str:
+    """`412 ms`, `1.85 s`."""
+    return f"{seconds * 1e3:.3g} ms" if seconds < 0.9995 else f"{seconds:.3g} s"

@@ -1,0 +1,176 @@
+"""Machines, accelerators and bandwidths, as data with sources and dates, and look-ups.
+
+What they cost is in `prices.py`.
+
+A cloud's data is `TARGET.yaml` beside this file. Its `groups` are machines that have much in
+common: what stands under `all` holds for each of the group's `machines`, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, Optional, TypeVar
+
+import msgspec
+
+from rsctl.job.units import Accelerator
+
+T = TypeVar("T")
+
+FOLDER = Path(__file__).parent
+COMPILED = FOLDER / "data.json"
+"""All YAML files of the folder; made by `make schema`."""
+_NCCL_NEEDS = {
+    "gib": "the variables of /usr/local/gib/scripts/set_nccl_env.sh",
+    "tcpx": "Google's plugin for NCCL in the image",
+    "tcpxo": "Google's plugin for NCCL in the image",
+}
+_VCPUS_EACH = 4  # a machine that nobody asked for has at least so many for each GPU, to feed it
+
+
+class Machine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One machine type.
+
+    `accelerators` are the counts a node that are possible; none at all is a CPU machine.
+    `gbps` is the most that a node sends to others by TCP, in Gbit/s.
+    `own_transport` names the machine's own transport of gradients, with which reducers have no use.
+    `retired` is a text with the date since when it cannot be had.
+
+    `attach` has the counts of each accelerator that can be added to the machine where that is a
+    choice, and `attached_gbps` the bandwidth that `NAME:COUNT` of them bring. `regions` are where
+    it is to be had, empty if that is not known. `enum` is the accelerator's name in the cloud's
+    API, `efa` the number of EFA interfaces, `quota` the name of the quota that it counts against.
+    `choose` is False for what is never picked unless it is asked for. `arm` is True where the
+    processors are Arm's, so that the image must be for linux/arm64.
+
+    `gpu_quota` is the quota of its accelerators where it is another than that of their kind.
+    `nccl_setup` is what NCCL needs for the machine's own transport. `disks` are the types of boot
+    disk that it takes, empty if all. `tpu` is True for a host of TPUs, and `topologies` are the
+    slices that it can be part of, that of one host first.
+    """
+
+    name: str
+    vcpus: int
+    memory_gib: float
+    accelerator: Optional[str] = None
+    accelerators: list[int] = []
+    gbps: Optional[float] = None
+    own_transport: Optional[str] = None
+    retired: Optional[str] = None
+    attach: dict[str, list[int]] = {}
+    attached_gbps: dict[str, float] = {}
+    regions: list[str] = []
+    enum: Optional[str] = None
+    efa: int = 0
+    quota: Optional[str] = None
+    choose: bool = True
+    arm: bool = False
+    gpu_quota: Optional[str] = None
+    nccl_setup: Optional[Literal["gib", "tcpx", "tcpxo"]] = None
+    disks: list[str] = []
+    tpu: bool = False
+    topologies: list[str] = []
+
+    @property
+    def nccl_needs(self) -> str | None:
+        """What NCCL uses the machine's own transport with; None where it needs nothing more."""
+        return _NCCL_NEEDS.get(self.nccl_setup or "")
+
+    def counts(self, accelerator: str) -> list[int]:
+        """How many accelerators of a name a node of this type can have."""
+        if accelerator == self.accelerator:
+            return self.accelerators
+        return self.attach.get(accelerator, [])
+
+    def fits(self, accelerator: Accelerator | None) -> bool:
+        """Whether a node of this type can be had with just these accelerators."""
+        if accelerator is None:
+            return not self.accelerators
+        return accelerator.per_node in self.counts(accelerator.type)
+
+    def bandwidth(self, accelerator: Accelerator | None) -> float | None:
+        """The most that a node with these accelerators sends to others, in Gbit/s."""
+        if accelerator is None:
+            return self.gbps
+        written = f"{accelerator.type}:{accelerator.per_node}"
+        return self.attached_gbps.get(written, self.gbps)
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of accelerator, under the name that a spec has for it.
+
+    `enum` is its name in the cloud's API, `regions` where it is to be had, empty if that is not
+    known, `retired` a text with the date since when it is not.
+    """
+
+    enum: Optional[str] = None
+    regions: list[str] = []
+    retired: Optional[str] = None
+    quota: Optional[str] = None
+
+
+class Catalog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one cloud offers: `machines` and `gpus` by name, known `as_of` a date, and from where.
+
+    `reducer` is the machine that reducers run on unless the job says otherwise.
+    """
+
+    target: str
+    as_of: str
+    sources: list[str]
+    reducer: str
+    machines: dict[str, Machine]
+    gpus: dict[str, Gpu] = {}
+
+    def accelerator_named(self, enum: str) -> str | None:
+        """The spec's name of what the cloud's API calls `enum`, be it by one machine alone."""
+        own = (name for name, gpu in self.gpus.items() if gpu.enum == enum)
+        of_machines = (m.accelerator for m in self.machines.values() if enum and m.enum == enum)
+        return next(own, None) or next(of_machines, None)
+
+
+@lru_cache
+def load(target: str) -> Catalog:
+    """The catalogue of `vertex` or `sagemaker`."""
+    data = read_data(f"{target}.yaml", dict[str, Any])
+    machines: dict[str, Any] = {}
+    for group in data.pop("groups"):
+        common = group.get("all", {})
+        for name, own in group["machines"].items():
+            machines[name] = {"name": name, **common, **own}
+    return msgspec.convert({**data, "target": target, "machines": machines}, Catalog)
+
+
+def accelerators(target: str) -> set[str]:
+    """The names of all that machines of a catalogue have or can be given."""
+    machines = load(target).machines.values()
+    return {name for each in machines for name in (each.accelerator, *each.attach) if name}
+
+
+def read_data(name: str, kind: type[T]) -> T:
+    """The data of a YAML file of this folder, as `rsctl.estimate.catalog.compile` has written it."""
+    return msgspec.json.decode(_files()[name], type=kind)
+
+
+@lru_cache
+def _files() -> dict[str, msgspec.Raw]:
+    """The files by name, split once: a plan for a cloud wants five of them."""
+    return msgspec.json.decode(COMPILED.read_bytes(), type=dict[str, msgspec.Raw])
+
+
+def smallest(catalog: Catalog, accelerator: Accelerator | None) -> Machine | None:
+    """The machine to take where the job names none; None if the catalogue has none that fits.
+
+    Of those that fit, the one with the fewest vCPUs, then the least memory, though with enough
+    vCPUs to feed its accelerators if there is such a one.
+    """
+    fitting = [
+        machine
+        for machine in catalog.machines.values()
+        if machine.choose and not machine.retired and machine.fits(accelerator)
+    ]
+    wanted = accelerator.per_node * _VCPUS_EACH if accelerator else 0
+    return min(
+        fitting, key=lambda m: (m.vcpus < wanted, m.vcpus, m.memory_gib, m.name), default=None
+    )

@@ -1,0 +1,94 @@
+"""Finds the price tables.
+
+The user's own are in `prices.yaml` of the configuration folder, those that
+`rsctl catalog --refresh` has fetched in
+`prices.refreshed.json` beside it, and the catalogue's in `TARGET_prices.yaml` beside this file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from rsctl.estimate import catalog
+from rsctl.estimate.catalog.price_table import PriceTable
+from rsctl.findings import ExitCode, RsctlError, error
+
+OWN = "prices.yaml"
+REFRESHED = "prices.refreshed.json"
+
+
+def configuration_folder() -> Path:
+    """`RSCTL_CONFIG`, else the platform's folder for rsctl's configuration. It may not exist."""
+    chosen = os.environ.get("RSCTL_CONFIG")
+    if chosen:
+        return Path(os.path.expanduser(chosen)).absolute()
+    if sys.platform == "linux":  # as platformdirs has it, whose import would cost each plan 5 ms
+        return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "rsctl"
+    import platformdirs
+
+    return Path(platformdirs.user_config_dir("rsctl", appauthor=False))
+
+
+def price_tables(target: str) -> list[PriceTable]:
+    """The tables of `vertex` or `sagemaker`, in the order in which they are asked.
+
+    Raises RsctlError with all mistakes of the user's own.
+    """
+    folder = configuration_folder()
+    return [
+        *own_tables(folder / OWN).get(target, []),
+        *refreshed_tables(folder / REFRESHED).get(target, []),
+        *_catalogue_tables(target),
+    ]
+
+
+def own_tables(path: Path) -> dict[str, list[PriceTable]]:
+    """The user's own tables by target; none without a file. Raises RsctlError."""
+    version = _version(path)
+    return _read_own(path, version) if version else {}
+
+
+def refreshed_tables(path: Path) -> dict[str, list[PriceTable]]:
+    """The tables that were fetched, by target; none without a file. Raises RsctlError."""
+    version = _version(path)
+    return _read_refreshed(path, version) if version else {}
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    """By which a file is known to be unchanged; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=4)
+def _read_own(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable]]:
+    del version
+    from rsctl.estimate.catalog.own_prices import read_own_prices  # which few plans need
+
+    own = read_own_prices(str(path))
+    found = {"vertex": own.vertex, "sagemaker": own.sagemaker}
+    return {target: [table] for target, table in found.items() if table is not None}
+
+
+@lru_cache(maxsize=4)
+def _read_refreshed(path: Path, version: tuple[int, int]) -> dict[str, list[PriceTable]]:
+    del version
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
+    except (OSError, msgspec.DecodeError) as problem:
+        message = f"the prices that were fetched cannot be read: {path}: {problem}"
+        remedy = "fetch them again: rsctl catalog --refresh   or remove the file"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("prices", message, remedy)) from None
+
+
+@lru_cache
+def _catalogue_tables(target: str) -> list[PriceTable]:
+    return catalog.read_data(f"{target}_prices.yaml", list[PriceTable])

@@ -1,0 +1,62 @@
+"""Fetches the clouds' price lists, and keeps them in the configuration folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from rsctl.atomic_file import write_file
+from rsctl.clients.endpoints import Endpoints
+from rsctl.estimate.catalog.price_table import PriceTable
+from rsctl.estimate.catalog.price_tables import REFRESHED, configuration_folder
+from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.targets.sagemaker.prices import sagemaker_prices
+from rsctl.targets.vertex.prices import vertex_prices
+
+_LISTS: Mapping[str, Callable[[Endpoints], PriceTable]] = {
+    "vertex": vertex_prices,
+    "sagemaker": sagemaker_prices,
+}
+
+
+class RefreshedPrices(msgspec.Struct, kw_only=True, frozen=True):
+    """The price lists that were fetched, by target, the file they are in, and what was not."""
+
+    path: str
+    tables: dict[str, PriceTable]
+    findings: list[Finding] = []
+
+
+def refresh_prices(
+    targets: Iterable[str] = ("vertex", "sagemaker"), endpoints: Endpoints | None = None
+) -> RefreshedPrices:
+    """Fetch the price lists of clouds whose credentials are here; what cannot be is a finding.
+
+    Raises RsctlError if none can be fetched, or if they cannot be written down.
+    """
+    tables: dict[str, PriceTable] = {}
+    problems: list[RsctlError] = []
+    for target in targets:
+        try:
+            tables[target] = _LISTS[target](endpoints or Endpoints.of_environment())
+        except RsctlError as problem:
+            problems.append(problem)
+    findings = [finding for problem in problems for finding in problem.findings]
+    if not tables:
+        code = problems[0].exit_code if problems else ExitCode.USAGE
+        raise RsctlError(code, *findings)
+    path = configuration_folder() / REFRESHED
+    _write(path, tables)
+    return RefreshedPrices(path=str(path), tables=tables, findings=findings)
+
+
+def _write(path: Path, tables: dict[str, PriceTable]) -> None:
+    """Beside those of other targets that are there; a file that cannot be read is replaced."""
+    try:
+        kept = msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
+    except (OSError, msgspec.DecodeError):
+        kept = {}
+    kept |= {target: [table] for target, table in tables.items()}
+    write_file(path, msgspec.json.encode(kept), "set RSCTL_CONFIG to a folder of yours")

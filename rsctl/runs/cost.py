@@ -1,0 +1,114 @@
+"""What a run has cost, and by which price."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import msgspec
+
+from rsctl.estimate.costs.billing import HOUR, PlanCost, PoolPrice, billing_of, plan_cost
+from rsctl.findings import RsctlError
+from rsctl.job.job import Limits
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import now, seconds_between
+from rsctl.target_info import target_info
+
+_NO_PRICE = "machines of one's own have no price"
+
+
+class RunCost(msgspec.Struct, kw_only=True, frozen=True):
+    """What a run has cost in US dollars, so far if it goes on; `unknown` says why if nobody knows.
+
+    It is `seconds` at `per_hour`, on demand or, if `spot`, as spot: the prices of when it was
+    submitted; and `elsewhere`, what it has cost in places that it has left. `limit` is its
+    `limits.cost`.
+    """
+
+    dollars: Optional[float] = None
+    per_hour: Optional[float] = None
+    seconds: Optional[float] = None
+    spot: bool = False
+    elsewhere: Optional[float] = None
+    limit: Optional[float] = None
+    prices: list[PoolPrice] = []
+    note: Optional[str] = None
+    unknown: Optional[str] = None
+
+
+class _Pool(msgspec.Struct, frozen=True):
+    """What of a stored plan's pool has a price."""
+
+    role: str
+    count: int
+    machine: Optional[str] = None
+    accelerator: Optional[str] = None
+
+
+def cost_of(run: RunRecord) -> tuple[float | None, str | None]:
+    """US dollars of a run, so far if it goes on; or None and why it is not known."""
+    cost = run_cost(run)
+    return (None, _NO_PRICE) if cost is None else (cost.dollars, cost.unknown)
+
+
+def run_cost(run: RunRecord) -> RunCost | None:
+    """What a run has cost; None for machines of one's own. No cloud is asked.
+
+    SageMaker reports the seconds it bills; elsewhere it is the time from running to the end.
+    """
+    if not _is_billed(run):
+        return None
+    planned = _planned(run)
+    if planned is None:
+        return RunCost(unknown=f"rsctl knows no prices of target {run.target}")
+    cost = RunCost(
+        per_hour=planned.per_hour,
+        seconds=_seconds(run),
+        spot=planned.spot,
+        limit=planned.limit,
+        prices=planned.prices,
+        note=planned.note,
+    )
+    left = [place for place in run.places if place.ended and place.dollars is not None]
+    elsewhere = sum(place.dollars or 0.0 for place in left)
+    if elsewhere:
+        cost = msgspec.structs.replace(cost, elsewhere=round(elsewhere, 6))
+    if planned.per_hour is None:
+        return msgspec.structs.replace(cost, unknown=planned.unknown)
+    if cost.seconds is None:
+        if elsewhere:
+            return msgspec.structs.replace(cost, dollars=elsewhere, seconds=0.0)
+        why = (
+            "it has not started" if run.ended is None else "it did not run, by what is known of it"
+        )
+        return msgspec.structs.replace(cost, unknown=why)
+    return msgspec.structs.replace(cost, dollars=elsewhere + planned.per_hour * cost.seconds / HOUR)
+
+
+def _is_billed(run: RunRecord) -> bool:
+    try:
+        return target_info(run.target).is_billed and not is_rehearsed(run.run)
+    except RsctlError:  # its target is not installed any more
+        return False
+
+
+def _planned(run: RunRecord) -> PlanCost | None:
+    """The prices of the run's plan; those of now for a job that was submitted elsewhere."""
+    stored = run.plan.get("cost")
+    if stored is not None:
+        return msgspec.convert(stored, PlanCost)
+    info, request = target_info(run.target), run.plan.get("request")
+    billing = billing_of(info, request if isinstance(request, dict) else {})
+    if billing is None or info.catalog is None:
+        return None
+    pools = msgspec.convert(run.plan.get("pools", []), list[_Pool])
+    return plan_cost(info.catalog, pools, billing, Limits())
+
+
+def _seconds(run: RunRecord) -> float | None:
+    billed = next((fact.value for fact in run.facts if fact.name == "billable_seconds"), None)
+    if isinstance(billed, (int, float)):
+        return float(billed)
+    if run.started is None:
+        return None
+    return max(0.0, seconds_between(run.started, run.ended or now()))

@@ -1,0 +1,201 @@
+"""Advice: what is recommended, at what price, and why not reducers."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from rsctl.estimate.advice.calibration import UNCALIBRATED
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.interconnect import INTERCONNECTS
+from rsctl.estimate.advice.profile import even_profile
+from rsctl.estimate.advice.recommendation import Advice, make_advice
+from rsctl.estimate.advice.situation import ReducerMachine, Situation
+from rsctl.estimate.advice.step import Settings
+
+MACHINE = ReducerMachine(name="cpu-16", bits=10e9, cores=16, dollars=1.0)
+CLUSTER = Cluster(workers=8, worker_bits=10e9, worker_cores=16)
+SITUATION = Situation(
+    target="vertex",
+    cluster=CLUSTER,
+    worker_machine="gpu-1",
+    worker_dollars=20.0,
+    reducer_machines=(MACHINE,),
+)
+LARGE = even_profile(1_000_000_000, 0.1)
+
+
+def advice(situation: Situation = SITUATION, profile=LARGE, **more) -> Advice:  # type: ignore[no-untyped-def]
+    return make_advice(situation, profile, UNCALIBRATED, **more)
+
+
+def whys(made: Advice) -> list[str]:
+    return [hint.text for hint in made.hints if hint.kind == "why"]
+
+
+def test_a_network_bound_job_gets_as_many_reducers_as_its_workers_can_use() -> None:
+    made = advice(steps=10_000, batch=4)
+    best = made.recommendation
+    assert (best.topology, best.reducers, best.reducer_machine) == ("pool", 8, "cpu-16")
+    assert best.gain == pytest.approx(1 - 4 / 7, abs=0.03)
+    price = (8 * 20 + 8 * 1) / 3600 * best.step_seconds * 1000
+    assert best.dollars_per_1000_steps == pytest.approx(price)
+    assert best.run_dollars == pytest.approx(10 * price)
+    assert best.samples_per_second == pytest.approx(8 * 4 / best.step_seconds)
+    assert (best.low, best.high) == pytest.approx(
+        (0.85 * best.step_seconds, 1.15 * best.step_seconds)
+    )
+    assert made.options[0].reducers == 8
+    assert made.pool_sizes.saturating == 8
+    assert made.pool_sizes.break_even == 5
+    assert "less money" in best.sentence
+
+
+def test_dear_reducers_do_not_pay() -> None:
+    dear = replace(SITUATION, reducer_machines=(replace(MACHINE, dollars=50.0),))
+    made = advice(dear)
+    assert made.recommendation.reducers == 0
+    assert made.recommendation.sentence.startswith("Take no reducers (ring): a step of")
+    assert made.fastest is not None
+    assert made.fastest.reducers == 8
+    assert made.pool_sizes.cheapest == 0
+    assert whys(made) == [
+        "reducers do not pay: with 1 reducer on cpu-16 a step is 1.089 times as fast, and must be "
+        "1.312 times as fast to earn their price"
+    ]
+
+
+def test_without_prices_time_decides() -> None:
+    free = replace(
+        SITUATION, worker_dollars=None, reducer_machines=(replace(MACHINE, dollars=None),)
+    )
+    best = advice(free).recommendation
+    assert (best.reducers, best.dollars_per_1000_steps, best.saving) == (8, None, None)
+
+
+def test_a_reducer_without_a_price_is_not_the_cheapest() -> None:
+    unknown = replace(SITUATION, reducer_machines=(replace(MACHINE, dollars=None),))
+    assert advice(unknown).recommendation.reducers == 0
+
+
+def test_a_better_machine_for_reducers_is_found() -> None:
+    slow, fast = (
+        replace(MACHINE, bits=1e9),
+        ReducerMachine(name="cpu-64", bits=10e9, cores=64, dollars=1.5),
+    )
+    made = advice(replace(SITUATION, reducer_machines=(slow, fast)))
+    assert made.recommendation.reducer_machine == "cpu-64"
+    assert made.default_machine == "cpu-16"
+
+
+def test_one_reducer_thread_a_lane_is_a_limit_of_its_own() -> None:
+    wide = replace(SITUATION, cluster=replace(CLUSTER, worker_bits=100e9))
+    made = advice(
+        replace(wide, reducer_machines=(replace(MACHINE, bits=100e9),)), even_profile(10**9, 0.001)
+    )
+    # 0.56 CPU s a GB are 14.3 Gbit/s on one core, and so 56 reducers for 8 workers of 100.
+    assert made.pool_sizes.saturating == 56
+
+
+def test_one_node_exchanges_nothing() -> None:
+    made = advice(replace(SITUATION, cluster=replace(CLUSTER, workers=1)))
+    assert [option.topology for option in made.options] == ["none"]
+    assert whys(made) == ["there is one node, which exchanges nothing over a network"]
+    assert made.recommendation.efficiency == 1.0
+
+
+def test_two_nodes_gain_nothing() -> None:
+    made = advice(replace(SITUATION, cluster=replace(CLUSTER, workers=2)))
+    assert made.recommendation.reducers == 0
+    assert whys(made) == [
+        "a ring of two nodes sends each gradient once, as with reducers: 2(N-1)/N is 1"
+    ]
+
+
+def test_a_small_model_hides_behind_its_computation() -> None:
+    made = advice(profile=even_profile(100_000, 0.5))
+    assert made.recommendation.reducers == 0
+    assert made.recommendation.bottleneck == "computation"
+    [why] = whys(made)
+    assert why.startswith("communication hides behind the computation: all of it would gain 0.")
+
+
+def test_latency_is_no_matter_of_reducers() -> None:
+    made = make_advice(SITUATION, even_profile(100_000, 0.0001), replace(UNCALIBRATED, overlap=0.0))
+    assert made.options[0].reducers > 0  # two messages in a row are fewer than fourteen
+    slow_servers = replace(SITUATION, refused="reducers are refused here")
+    made = make_advice(slow_servers, even_profile(100_000, 0.0001), UNCALIBRATED)
+    assert whys(made) == [
+        "reducers are refused here",
+        "the model is small: its exchange is bound by latency, not by bandwidth",
+    ]
+
+
+def test_four_hundred_gigabit_are_too_many_for_tcp() -> None:
+    fast = replace(SITUATION, cluster=replace(CLUSTER, worker_bits=400e9), refused="it brings EFA")
+    why = "nodes have 400 Gbit/s: reducers speak TCP, and one would need 28 cores to take that in"
+    assert why in whys(advice(fast))
+
+
+def test_no_network_is_said() -> None:
+    here = Situation(
+        target="process",
+        cluster=Cluster(workers=4, worker_bits=None, shared_cores=2),
+        reducer_machines=(ReducerMachine(),),
+    )
+    made = advice(here)
+    assert made.recommendation.reducers == 0
+    assert whys(made) == [
+        "no network limits this target, and reducers are one more hop for the same cores"
+    ]
+    assert made.pool_sizes.saturating is None
+
+
+def test_a_job_that_waits_for_input_is_told_so() -> None:
+    made = advice(profile=even_profile(1_000_000, 1.0, data_seconds=0.6))
+    assert made.recommendation.bottleneck == "input data"
+    assert [hint.text for hint in made.hints if hint.kind == "instead"] == [
+        "the step waits 60% of its time for input data: no topology makes up for that; read shards "
+        "in sequence from a local disk, with more DataLoader workers"
+    ]
+
+
+def test_what_would_help_instead_has_figures() -> None:
+    half = replace(SITUATION, settings=Settings(may_compress=True))
+    hints = {hint.text.partition(":")[0]: hint for hint in advice(half).hints}
+    compressed = hints["gradients sent in 16 bits"]
+    assert compressed.setting == "comm.compression=bf16"
+    step = advice(half).recommendation.step_seconds
+    assert compressed.step_seconds == pytest.approx(step / 2, rel=0.15)
+    assert "gradients of two steps accumulated (no_sync), or twice the batch" in hints
+
+
+def test_nccl_takes_the_faster_of_ring_and_tree() -> None:
+    gpus = replace(
+        CLUSTER, ranks=8, worker_bits=100e9, inside=INTERCONNECTS["a100-40gb"], workers=16
+    )
+    situation = replace(SITUATION, cluster=gpus, refused="none here")
+    topologies = {
+        size: advice(situation, even_profile(size, 0.001)).recommendation.topology
+        for size in (50_000, 10**9)
+    }
+    assert topologies == {50_000: "tree", 10**9: "ring"}
+
+
+def test_more_certain_once_calibrated() -> None:
+    known = replace(UNCALIBRATED, fitted_from=("a", "b", "c"), median_error=0.03)
+    made = make_advice(SITUATION, LARGE, known)
+    assert made.recommendation.high == pytest.approx(1.03 * made.recommendation.step_seconds)
+    assert made.assumptions[-1] == "calibrated on 3 runs: median error of step times 3.0%"
+    assert advice().assumptions[-1] == ("not calibrated here: step times may be 15% off, or more")
+
+
+def test_options_that_rsctl_cannot_choose_come_last_and_are_never_recommended() -> None:
+    made = advice(replace(SITUATION, refused="no"))
+    offered = [option.is_offered for option in made.options]
+    assert offered == sorted(offered, reverse=True)
+    assert {option.topology for option in made.options if not option.is_offered} == {
+        "tree",
+        "co-located",
+        "central",
+    }

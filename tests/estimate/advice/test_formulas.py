@@ -1,0 +1,199 @@
+"""The formulas, by the figures that their sources print."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from msgspec.structs import replace
+
+from rsctl.estimate.advice import nccl
+from rsctl.estimate.advice.calibration import UNCALIBRATED
+from rsctl.estimate.advice.cluster import Cluster
+from rsctl.estimate.advice.collectives import exchange
+from rsctl.estimate.advice.exchange import Topology
+from rsctl.estimate.advice.interconnect import INTERCONNECTS
+from rsctl.estimate.advice.pool_size import break_even_reducers, saturating_reducers
+from rsctl.estimate.advice.situation import ReducerMachine, Situation
+from rsctl.transport import cost_model
+from rsctl.transport.cost_model import Links
+
+IDEAL = replace(
+    UNCALIBRATED,
+    alpha_seconds=0.0,
+    bandwidth_fraction=1.0,
+    worker_cpu_seconds_per_gb=0.0,
+    reducer_cpu_seconds_per_gb=0.0,
+    ring_cpu_seconds_per_gb=0.0,
+)
+K = 25_000_000
+V100, A100 = INTERCONNECTS["v100"], INTERCONNECTS["a100-40gb"]
+
+
+def cpus(workers: int, reducers: int = 0, mbit: float = 200.0, reducer_mbit: float = 0) -> Cluster:
+    """CPU nodes with one rank each."""
+    return Cluster(
+        workers=workers,
+        worker_bits=mbit * 1e6,
+        reducers=reducers,
+        reducer_bits=(reducer_mbit or mbit) * 1e6,
+    )
+
+
+def seconds(topology: Topology, cluster: Cluster, total: float = K) -> float:
+    return exchange(topology, cluster, total, IDEAL).seconds
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8, 16])
+def test_ring_and_servers_on_all_workers_send_twice_n_minus_1_over_n(workers: int) -> None:
+    for topology in ("ring", "co-located"):
+        found = exchange(topology, cpus(workers), K, IDEAL)
+        assert found.worker_bytes == pytest.approx(2 * (workers - 1) / workers * K)
+        assert found.seconds == pytest.approx(found.worker_bytes / cost_model.goodput(200e6))
+
+
+def test_tree_sends_everything_twice_and_one_server_takes_n_times() -> None:
+    assert exchange("tree", cpus(8), K, IDEAL).worker_bytes == 2 * K
+    central = exchange("central", cpus(8, 1), K, IDEAL)
+    assert (central.worker_bytes, central.reducer_bytes) == (K, 8 * K)
+    assert central.seconds == pytest.approx(8 * K / cost_model.goodput(200e6))
+    assert central.bottleneck == "server's network"
+
+
+@pytest.mark.parametrize(
+    ("workers", "reducers", "topology", "expected"),
+    [
+        (8, 0, "ring", 1.830),
+        (8, 8, "pool", 1.056),
+        (8, 4, "hybrid", 1.361),
+        (4, 1, "hybrid", 1.404),
+        (4, 2, "hybrid", 1.262),
+    ],
+)
+def test_times_on_200_mbit_are_those_of_the_prototype(
+    workers: int, reducers: int, topology: Topology, expected: float
+) -> None:
+    # Calculated and measured for 25 MB over tbf-shaped links; docs/transport.md measures the same.
+    assert seconds(topology, cpus(workers, reducers)) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(("workers", "reducers"), [(4, 3), (8, 5), (16, 9)])
+def test_break_even_with_equal_cards(workers: int, reducers: int) -> None:
+    assert break_even_reducers(workers) == reducers
+    for count, is_faster in ((reducers - 1, False), (reducers, True)):
+        links = Links(workers, 1.0, (1.0,) * count)
+        assert (cost_model.pure_seconds(links, K) < cost_model.ring_seconds(links, K)) == is_faster
+
+
+def test_two_workers_have_no_break_even() -> None:
+    with pytest.raises(ValueError, match="two workers"):
+        break_even_reducers(2)
+    assert seconds("pool", cpus(2, 2)) == pytest.approx(seconds("ring", cpus(2)), rel=0.01)
+
+
+def test_reducers_of_the_documentation_make_workers_the_bottleneck() -> None:
+    assert saturating_reducers(5, 100, 32) == 16
+    assert saturating_reducers(8, 100, 32) == 25
+    pools = {
+        count: exchange(
+            "pool", replace(cpus(8, count, 100e3, 32e3), shares_work=False), 10**9, IDEAL
+        )
+        for count in (24, 25)
+    }
+    assert pools[24].bottleneck == "reducers' network"
+    assert pools[25].bottleneck == "workers' network"
+
+
+def test_slow_cores_of_reducers_take_more_of_them() -> None:
+    assert saturating_reducers(8, 100, 32, reducer_core_gbps=16) == 50
+
+
+@pytest.mark.parametrize("k", range(9))
+def test_byteps_theorem_1(k: int) -> None:
+    # t = 2n(n-1)K / ((n^2+kn-2k)B); each CPU machine reduces 2(n-1)/(n^2+kn-2k), each GPU machine
+    # (n-k)/(n^2+kn-2k) of the whole. Jiang et al., OSDI 2020, section 4.1.
+    n = 8
+    base = Fraction(n * n + k * n - 2 * k)
+    links = Links(n, 1.0, (1.0,) * k)
+    assert cost_model.hybrid_worker_share(links) == pytest.approx(float((n - k) / base))
+    assert cost_model.hybrid_seconds(links, 1.0) == pytest.approx(float(2 * n * (n - 1) / base))
+    if k:
+        share = float(Fraction(2 * (n - 1)) / base)
+        assert cost_model.hybrid_shares(links)[:k] == pytest.approx([share] * k)
+
+
+def test_price_that_a_faster_step_must_earn() -> None:
+    # Optcast's documentation: 32 $ a worker with two reducers of 4 $ each needs a 20 % shorter run.
+    machine = ReducerMachine(name="c7gn", dollars=4.0)
+    situation = Situation(
+        target="sagemaker", cluster=cpus(1), worker_dollars=32.0, reducer_machines=(machine,)
+    )
+    with_two, without = situation.dollars(machine, 2), situation.dollars(None, 0)
+    assert (with_two, without) == (40.0, 32.0)  # a step must take 32/40 of its time
+
+
+def test_nccl_constants() -> None:
+    net = nccl.HW_LATENCIES["net"]
+    assert net["tree"] == (5.0, 8.5, 14.0)
+    assert net["ring"] == (2.7, 4.0, 14.0)
+    assert net["collnet-chain"][2] == 30.0
+    assert nccl.HW_LATENCIES["nvlink"]["ring"][2] == 3.4
+    assert (nccl.BASE_LATENCIES["ring"][2], nccl.BASE_LATENCIES["tree"][2]) == (8.4, 8.4)
+    assert [len(line) for line in nccl.TREE_CORRECTIONS.values()] == [23, 23, 23]
+    assert min(nccl.TREE_CORRECTIONS["Simple"]) == 0.5
+
+
+def test_nccl_latencies_in_microseconds() -> None:
+    ranks = nccl.Ranks(4, 8, 12.5e9, A100)
+    latency = {
+        name: nccl.latency_seconds(name, "Simple", ranks) * 1e6
+        for name in ("ring", "tree", "collnet-chain")
+    }
+    # 62 steps, 6 of them between nodes; a tree of 4 nodes; one hop to what reduces.
+    assert latency == pytest.approx(
+        {
+            "ring": 8.4 + 56 * 3.4 + 6 * 14.0,
+            "tree": 8.4 + 2 * (7 * 4.0 + 2 * 14.0),
+            "collnet-chain": 2 * 7 * 2.8 + 30.0,
+        }
+    )
+    assert nccl.latency_seconds("ring", "LL", nccl.Ranks(2, 1, 1e9, V100)) * 1e6 == pytest.approx(
+        6.6 + 2 * 5.0
+    )
+
+
+def test_nccl_bandwidths_of_large_messages() -> None:
+    ranks = nccl.Ranks(8, 8, 12.5e9, A100)
+    size = 10**10
+    assert nccl.all_reduce_seconds("ring", ranks, size) == pytest.approx(
+        2 * 63 / 64 * size / 12.5e9, rel=0.001
+    )
+    assert nccl.all_reduce_seconds("tree", ranks, size) == pytest.approx(
+        2 * size / (0.92 * 12.5e9), rel=0.001
+    )
+
+
+def test_nccl_takes_a_tree_for_small_messages_and_a_ring_for_large_ones() -> None:
+    ranks = nccl.Ranks(16, 8, 12.5e9, A100)
+    faster = {
+        size: min(("ring", "tree"), key=lambda name: nccl.all_reduce_seconds(name, ranks, size))
+        for size in (64 * 1024, 10**9)
+    }
+    assert faster == {64 * 1024: "tree", 10**9: "ring"}
+
+
+def test_lanes_reduce_inside_the_node_first() -> None:
+    cluster = Cluster(workers=4, worker_bits=100e9, ranks=8, inside=V100)
+    total = 10**9
+    inside = 2 * 7 / 8 * total / (6 * 20e9)
+    between = 2 * 3 / 4 * total / cost_model.goodput(100e9)
+    assert seconds("hierarchical", cluster, total) == pytest.approx(inside + between)
+
+
+def test_one_node_is_its_gpus_links() -> None:
+    found = exchange(
+        "ring", Cluster(workers=1, worker_bits=100e9, ranks=8, inside=V100), 10**9, IDEAL
+    )
+    assert found.worker_bytes == 0
+    assert found.bottleneck == "GPUs' links"
+    assert exchange("ring", cpus(1), K, IDEAL).seconds == 0

@@ -1,0 +1,33 @@
+"""The regions that are known are those that the vendors' own packages know."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import botocore.session
+
+from rsctl.estimate.catalog.regions import regions
+
+
+def test_the_regions_of_vertex_ai() -> None:
+    # From the file: importing google.cloud.aiplatform takes 2 s of processor.
+    package = find_spec("google.cloud.aiplatform")
+    assert package is not None
+    assert package.origin is not None
+    constants = (Path(package.origin).parent / "constants" / "base.py").read_text()
+    known = re.search(r"SUPPORTED_REGIONS = frozenset\((.*?)\)", constants, re.DOTALL)
+    assert known is not None
+    assert set(regions().vertex) == ast.literal_eval(known[1].strip()) - {"global"}
+
+
+def test_the_regions_of_sagemaker() -> None:
+    session = botocore.session.get_session()
+    known = [
+        region
+        for partition in session.get_available_partitions()
+        for region in session.get_available_regions("sagemaker", partition_name=partition)
+    ]
+    assert sorted(regions().sagemaker) == sorted(known)

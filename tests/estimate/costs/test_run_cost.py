@@ -1,0 +1,90 @@
+"""What runs have cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from rsctl.findings import JobState
+from rsctl.runs.cost import cost_of, run_cost
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.records import Fact, RunRecord
+
+POOL = {"role": "worker", "count": 2, "machine": "n1-standard-4", "accelerator": None}
+COST: dict[str, Any] = {
+    "per_hour": 20.0,
+    "most": 40.0,
+    "seconds": 7200.0,
+    "limit": 50.0,
+    "spot": True,
+    "prices": [
+        {
+            "role": "worker",
+            "count": 2,
+            "machine": "n1-standard-4",
+            "dollars": 10.0,
+            "region": "us-central1",
+            "source": "our contract",
+            "as_of": "2026-11-01",
+        }
+    ],
+}
+
+
+def record(target: str = "vertex", facts: list[Fact] | None = None, **plan: Any) -> RunRecord:
+    """A run of half an hour."""
+    return RunRecord(
+        run="job-aaaaaa",
+        name="job",
+        target=target,
+        url=f"{target}://job-aaaaaa",
+        state=JobState.SUCCEEDED,
+        created="2026-11-22T10:00:00.000000Z",
+        started="2026-11-22T10:10:00.000000Z",
+        ended="2026-11-22T10:40:00.000000Z",
+        plan={"pools": [POOL], **plan},
+        facts=facts or [],
+    )
+
+
+def test_a_run_costs_by_the_price_of_its_plan() -> None:
+    cost = run_cost(record(cost=COST))
+    assert cost is not None
+    assert (cost.dollars, cost.seconds, cost.per_hour, cost.limit) == (10.0, 1800.0, 20.0, 50.0)
+    assert (cost.spot, cost.prices[0].source, cost.unknown) == (True, "our contract", None)
+
+
+def test_what_sagemaker_bills_counts() -> None:
+    billed = [Fact("billable_seconds", "15 min", 900)]
+    assert cost_of(record("sagemaker", billed, cost=COST)) == (5.0, None)
+
+
+def test_a_job_submitted_elsewhere_costs_by_the_prices_of_now() -> None:
+    url = "https://us-central1-aiplatform.googleapis.com/v1/projects/p/locations/us-central1/customJobs"
+    scheduling = {"jobSpec": {"scheduling": {"strategy": "SPOT"}}}
+    cost = run_cost(record(request={"url": url, "body": scheduling}))
+    assert cost is not None
+    assert cost.spot
+    assert 0.05 < (cost.dollars or 0) < 0.15
+    assert [price.region for price in cost.prices] == ["us-central1"]
+
+
+def test_what_is_not_billed_has_no_cost() -> None:
+    assert run_cost(record("process")) is None
+    assert run_cost(record("gone-target")) is None
+    rehearsed = RunFolder("job-aaaaaa").path
+    rehearsed.mkdir(parents=True)
+    (rehearsed / "rehearsal.json").touch()
+    assert cost_of(record(cost=COST)) == (None, "machines of one's own have no price")
+
+
+def test_a_price_that_nobody_knows() -> None:
+    unknown = {"seconds": 7200.0, "spot": False, "unknown": "no on-demand price of x9 is known"}
+    assert cost_of(record(cost=unknown)) == (None, "no on-demand price of x9 is known")
+
+
+def test_a_run_that_ended_without_a_start() -> None:
+    ended = msgspec.structs.replace(record(cost=COST), started=None)
+    assert cost_of(ended) == (None, "it did not run, by what is known of it")
+    assert cost_of(msgspec.structs.replace(ended, ended=None)) == (None, "it has not started")
