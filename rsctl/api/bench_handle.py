@@ -137,14 +137,14 @@ class Bench:
 
     def start_trackers(self) -> None:
         """Have its runs sent to the trackers of its job, by a process that outlives this one."""
-        from rsctl.tracking.background import start_bench
+        from rsctl.results.tracking.background import start_bench
 
         with suppress(OSError):
             self._trackers = start_bench(self.id)
 
     def wait_for_trackers(self, timeout: float) -> list[str]:
         """Wait for the process of `start_trackers`; the ids of runs that lack something then."""
-        from rsctl.tracking.cursor import unfinished
+        from rsctl.results.tracking.cursor import unfinished
 
         if self._trackers is None:
             return []

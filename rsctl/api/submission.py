@@ -95,7 +95,7 @@ class PreparedRun:
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
         if self.submission.job.tracking:
-            from rsctl.tracking.background import follow_run
+            from rsctl.results.tracking.background import follow_run
 
             follow_run(record)
         return Run(record)
@@ -189,7 +189,7 @@ def prepare(
     lacking = rehearsal.findings(submission) if rehearsal else chosen.preflight(submission)
     remarks = [finding for finding in [*defaults, *lacking] if not finding.is_error]
     if submission.job.tracking and rehearsal is None:
-        from rsctl.tracking.run_files import missing_report
+        from rsctl.results.tracking.run_files import missing_report
 
         remarks += missing_report(submission.job)
     planned = [finding for finding in submission.plan.findings if finding.severity != "note"]

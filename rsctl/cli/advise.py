@@ -26,7 +26,7 @@ from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
 from rsctl.estimate.advice.profile import Profile
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.report.charts import LineChart
+from rsctl.results.report.charts import LineChart
 
 _RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
 _MOST_VALUES = 32
@@ -171,7 +171,7 @@ def _draw(chart: LineChart, plot: bool, svg: Path | None) -> None:
         plot_lines(chart)
     if svg is None:
         return
-    from rsctl.report.drawing import file_bytes, require_matplotlib
+    from rsctl.results.report.drawing import file_bytes, require_matplotlib
 
     require_matplotlib()
     try:

@@ -12,7 +12,7 @@ from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.output import in_color
 from rsctl.cli.plot import COLORS, MARKERS, format_tick, round_limits
 from rsctl.estimate.advice.options import pools_by_machine
-from rsctl.report.charts import Line, LineChart
+from rsctl.results.report.charts import Line, LineChart
 
 _HEIGHT = 12
 _MARGIN = 24

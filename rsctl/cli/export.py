@@ -16,9 +16,9 @@ from rsctl.atomic_file import write_file
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run, find_run_or_bench
 from rsctl.cli.show import print_message
-from rsctl.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
-from rsctl.export.tables import TABLES, Source, Table, make_table, sources_of
 from rsctl.findings import ExitCode
+from rsctl.results.export.formats import Format, require_arrow, write_csv, write_json, write_parquet
+from rsctl.results.export.tables import TABLES, Source, Table, make_table, sources_of
 
 
 def _parse_table(name: str) -> str:

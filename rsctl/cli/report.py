@@ -19,8 +19,8 @@ from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:
-    from rsctl.report.build import Source
-    from rsctl.report.charts import Chart
+    from rsctl.results.report.build import Source
+    from rsctl.results.report.charts import Chart
 
 
 @make_command("report")
@@ -55,8 +55,8 @@ def command(
 
     It needs no network and has no scripts. Several are compared, the last with the first.
     """
-    from rsctl.report.build import make_report
-    from rsctl.report.drawing import require_matplotlib
+    from rsctl.results.report.build import make_report
+    from rsctl.results.report.drawing import require_matplotlib
 
     require_matplotlib()
     store = Store()
@@ -91,7 +91,7 @@ def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) ->
 
 
 def _write_charts(folder: Path, charts: Sequence[Chart], form: Literal["svg", "png"]) -> None:
-    from rsctl.report.drawing import file_bytes
+    from rsctl.results.report.drawing import file_bytes
 
     for number, chart in enumerate(charts, 1):
         name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60]

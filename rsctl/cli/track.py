@@ -12,9 +12,9 @@ from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
 from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.tracking.background import missing_lines, start, wait_for_others
-from rsctl.tracking.cursor import plan_of, unfinished
-from rsctl.tracking.sender import is_sent
+from rsctl.results.tracking.background import missing_lines, start, wait_for_others
+from rsctl.results.tracking.cursor import plan_of, unfinished
+from rsctl.results.tracking.sender import is_sent
 
 
 @make_command("track")

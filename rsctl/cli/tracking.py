@@ -11,7 +11,7 @@ _WAIT_SECONDS = 10.0
 def wait_for_trackers(run: RunRecord) -> None:
     """Wait a moment for what is under way of a run that has ended; show what is missing."""
     if run.plan.get("tracking"):
-        from rsctl.tracking.background import wait
+        from rsctl.results.tracking.background import wait
 
         for line in wait(run, _WAIT_SECONDS):
             print_message(line)
@@ -27,6 +27,6 @@ def wait_for_bench_trackers(bench: Bench) -> None:
 def resume_tracking(run: RunRecord) -> None:
     """Have what was missed of a run sent, in the background."""
     if run.plan.get("tracking"):
-        from rsctl.tracking.background import resume
+        from rsctl.results.tracking.background import resume
 
         resume(run)

@@ -1,0 +1,62 @@
+"""Runs and benches for notebooks: tables as data frames.
+
+>>> from rsctl.results import frame
+>>> frame("bert-bench-7f3k2a", table="figures").query("name == 'throughput'")
+
+What is in the store is read, and no cloud is asked: `rsctl status RUN` brings a run up to date.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+from rsctl.bench.results import find_source
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.installation import install_command
+from rsctl.results.export.columns import ColumnType
+from rsctl.results.export.formats import arrow_table, as_time
+from rsctl.results.export.tables import Table, TableName, make_table, sources_of
+from rsctl.runs.store import Store
+
+_DTYPES: dict[ColumnType, str] = {
+    "text": "string",
+    "integer": "Int64",
+    "float": "float64",
+    "boolean": "boolean",
+    "time": "datetime64[us, UTC]",
+}
+
+
+def frame(*references: str, table: TableName = "metrics") -> Any:
+    """A table of runs and benches: a pandas.DataFrame if pandas is installed, else a pyarrow.Table.
+
+    `references` are what the commands take: ids, unique prefixes, `@last`; the runs of a bench have
+    the values of their cells as columns `cell.KEY`. `table` is `runs`, `figures` (one number a run
+    and metric), `metrics` or `telemetry`. Units of columns are in a DataFrame's `attrs["units"]`
+    and in the metadata of a pyarrow field. Raises RsctlError.
+    """
+    store = Store()
+    found = [find_source(store, reference) for reference in references]
+    made = make_table(table, store, [s for one in found for s in sources_of(store, one)])
+    if find_spec("pandas"):
+        return _pandas(made)
+    if find_spec("pyarrow"):
+        return arrow_table(made)
+    message = "a frame needs pandas or pyarrow, and neither is installed"
+    finding = error("extra", message, f"install one: {install_command('arrow')}")
+    raise RsctlError(ExitCode.ENVIRONMENT, finding)
+
+
+def _pandas(table: Table) -> Any:
+    import pandas
+
+    values = list(zip(*table.rows(), strict=True)) or [()] * len(table.columns)
+    columns = {}
+    for column, cells in zip(table.columns, values, strict=True):
+        is_time = column.type == "time"
+        plain = [as_time(str(v)) if is_time and v is not None else v for v in cells]
+        columns[column.name] = pandas.Series(plain, dtype=_DTYPES[column.type])
+    made = pandas.DataFrame(columns)
+    made.attrs["units"] = {c.name: c.unit for c in table.columns if c.unit}
+    return made

@@ -1,0 +1,198 @@
+"""Tables of runs: the runs, their figures, their metrics, the telemetry of their nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple, Optional
+
+import msgspec
+
+from rsctl.bench.figures import figures
+from rsctl.bench.records import Bench, Cell
+from rsctl.results.export.arguments import arguments_of
+from rsctl.results.export.columns import Column, Row, Value, cast, column_type
+from rsctl.runs.cost import cost_of
+from rsctl.runs.pools import pool_of_role
+from rsctl.runs.store import Run, Store
+from rsctl.runs.stream.events import seconds_between
+from rsctl.runs.stream.metrics import MACHINES
+
+TableName = Literal["runs", "figures", "metrics", "telemetry"]
+TABLES: tuple[TableName, ...] = ("runs", "figures", "metrics", "telemetry")
+
+CELL = "cell."
+"""What the columns of a matrix's values begin with, before the key path."""
+
+MOST_ARGUMENTS = 200
+"""Arguments with a column of their own at most."""
+
+_UNITS = (("_bytes", "B"), ("_percent", "%"), ("_seconds", "s"), ("_ms", "ms"))
+_UNITS_WITHIN = {"gbit_per_second": "Gbit/s"}
+
+
+class Source(NamedTuple):
+    """A run to export, with its part of a bench if it has one; both count from 0."""
+
+    run: Run
+    bench: Optional[str] = None
+    repetition: Optional[int] = None
+    cell: Cell = {}
+
+
+class Table:
+    """A table whose rows are read from the store as they are asked for."""
+
+    def __init__(
+        self, name: TableName, columns: list[Column], rows: Callable[[], Iterator[Row]]
+    ) -> None:
+        self.name, self.columns = name, columns
+        self._rows = rows
+
+    def rows(self) -> Iterator[Row]:
+        """The rows, each with a value for each column."""
+        return self._rows()
+
+
+def sources_of(store: Store, found: Run | Bench) -> list[Source]:
+    """A run, or the runs of a bench that count, in the order of cells and repetitions."""
+    if isinstance(found, Run):
+        return [Source(found)]
+    trials = found.latest().values()
+    runs = [(trial, store.get(trial.run)) for trial in trials]
+    return [
+        Source(run, found.bench, trial.repetition, found.cells[trial.cell])
+        for trial, run in runs
+        if run is not None
+    ]
+
+
+def make_table(name: TableName, store: Store, sources: Sequence[Source]) -> Table:
+    """One of the tables of these runs."""
+    shared = _SharedColumns(sources)
+    own, rows = _MAKERS[name]
+
+    def all_rows() -> Iterator[Row]:
+        for source in sources:
+            head = shared.values(source)
+            for row in rows(store, source.run):
+                yield [*head, *row]
+
+    return Table(name, [*shared.columns, *own], all_rows)
+
+
+class _SharedColumns:
+    """What every table has: the run, where it belongs to a bench, its part of that, and its
+    arguments."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.columns = [Column("run", "text")]
+        self._has_benches = any(source.bench for source in sources)
+        if self._has_benches:
+            self.columns += [Column("bench", "text"), Column("repetition", "integer")]
+        keys = list(dict.fromkeys(key for source in sources for key in source.cell))
+        self._cells = {key: column_type([s.cell.get(key) for s in sources]) for key in keys}
+        self.columns += [Column(CELL + key, kind) for key, kind in self._cells.items()]
+        self._found = {s.run.run: arguments_of(s.run, s.cell) for s in sources}
+        names = list(dict.fromkeys(name for found in self._found.values() for name in found))
+        self._arguments = {
+            name: column_type([found.get(name) for found in self._found.values()])
+            for name in names[:MOST_ARGUMENTS]
+        }
+        self.columns += [Column(name, kind) for name, kind in self._arguments.items()]
+
+    def values(self, source: Source) -> Row:
+        bench: Row = [source.bench, source.repetition] if self._has_benches else []
+        cells = [cast(source.cell.get(key), kind) for key, kind in self._cells.items()]
+        found = self._found[source.run.run]
+        arguments = [cast(found.get(name), kind) for name, kind in self._arguments.items()]
+        return [source.run.run, *bench, *cells, *arguments]
+
+
+_RUNS = [
+    Column("name", "text"),
+    Column("target", "text"),
+    Column("url", "text"),
+    Column("state", "text"),
+    Column("exit_code", "integer"),
+    Column("reason", "text"),
+    Column("attempt", "integer"),
+    Column("created", "time"),
+    Column("started", "time"),
+    Column("ended", "time"),
+    Column("duration_s", "float", "s"),
+    Column("cost_usd", "float", "USD"),
+    Column("workers", "integer"),
+    Column("reducers", "integer"),
+    Column("world_size", "integer"),
+    Column("machine", "text"),
+    Column("accelerator", "text"),
+    Column("settings", "text"),
+]
+_FIGURES = [
+    Column("name", "text"),
+    Column("value", "float"),
+    Column("unit", "text"),
+    Column("goal", "text"),
+    Column("n", "integer"),
+    Column("total", "integer"),
+    Column("spread", "float"),
+    Column("aggregate", "text"),
+    Column("warmup", "text"),
+    Column("reason", "text"),
+]
+_METRICS = [
+    Column("time", "time"),
+    Column("replica", "text"),
+    Column("name", "text"),
+    Column("step", "integer"),
+    Column("value", "float"),
+    Column("unit", "text"),
+]
+
+
+def _run_rows(_store: Store, run: Run) -> Iterator[Row]:
+    workers, reducers = (pool_of_role(run.plan, role) for role in ("worker", "reducer"))
+    took = seconds_between(run.started, run.ended) if run.started and run.ended else None
+    yield [
+        *(run.name, run.target, run.url, run.state.value, run.exit_code, run.reason, run.attempt),
+        *(run.created, run.started, run.ended, took, cost_of(run)[0]),
+        *(workers.get("count"), reducers.get("count", 0), run.plan.get("world_size")),
+        *(workers.get("machine"), workers.get("accelerator")),
+        msgspec.json.encode(run.settings).decode(),
+    ]
+
+
+def _figure_rows(store: Store, run: Run) -> Iterator[Row]:
+    for name, figure in figures(store, run).items():
+        fields: list[Value] = [figure.value, figure.unit, figure.goal, figure.n, figure.total]
+        more: list[Value] = [figure.spread, figure.aggregate, figure.warmup, figure.reason]
+        yield [name, *fields, *more]
+
+
+def _metric_rows(store: Store, run: Run) -> Iterator[Row]:
+    units = {name: spec.unit for name, spec in run.metrics_spec.items()}
+    for _, m in store.metrics(run.run):
+        if not m.name.startswith(MACHINES):
+            yield [m.time, m.replica, m.name, m.step, m.value, units.get(m.name)]
+
+
+def _telemetry_rows(store: Store, run: Run) -> Iterator[Row]:
+    for _, m in store.metrics(run.run):
+        if m.name.startswith(MACHINES):
+            yield [m.time, m.replica, m.name, m.step, m.value, telemetry_unit(m.name)]
+
+
+def telemetry_unit(name: str) -> str | None:
+    """The unit of a node's measurement, by the end of its name; None for a mere number."""
+    last = name.rpartition(".")[2]
+    if last in _UNITS_WITHIN:
+        return _UNITS_WITHIN[last]
+    return next((unit for end, unit in _UNITS if last.endswith(end)), None)
+
+
+_MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, Run], Iterator[Row]]]] = {
+    "runs": (_RUNS, _run_rows),
+    "figures": (_FIGURES, _figure_rows),
+    "metrics": (_METRICS, _metric_rows),
+    "telemetry": (_METRICS, _telemetry_rows),
+}

@@ -1,0 +1,226 @@
+"""A bench with its figures, and its charts: heat maps, runs, effects, scaling, phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from rsctl.bench.figures import Figure, quantile
+from rsctl.bench.records import Bench, Cell
+from rsctl.bench.stats import CellSides, effect, interval
+from rsctl.bench.summary import CellFigure, cell_figures, format_cell, format_value
+from rsctl.results.report.charts import (
+    Bar,
+    Chart,
+    DotChart,
+    HeatMap,
+    IntervalChart,
+    Line,
+    LineChart,
+    Span,
+    Timeline,
+    TimelineRow,
+)
+from rsctl.results.report.overlay_charts import RunCurves, overlay_charts
+from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import now, seconds_between
+
+METRICS = 6
+"""Metrics of a bench that are drawn at most."""
+
+_OF_EVERY_RUN = ("run.time", "run.step", "run.cost", "run.gradient_bytes")
+_PHASES = (
+    ("run.queue", "queue"),
+    ("run.start", "start"),
+    ("run.first_step", "to the first metric"),
+)
+
+
+class BenchData:
+    """A bench with its runs and their figures."""
+
+    def __init__(self, bench: Bench, curves: Mapping[str, RunCurves]) -> None:
+        self.bench = bench
+        self.curves = curves
+        self.runs: dict[str, RunRecord] = {name: each.run for name, each in curves.items()}
+        self.figures = found = {name: each.figures for name, each in curves.items()}
+        self.cells = [
+            cell_figures([found[name] for name in bench.runs_of(index) if name in found])
+            for index in range(len(bench.cells))
+        ]
+
+    def names(self) -> list[str]:
+        """The metrics to show: the job's own, and those of every run that have data."""
+        names = dict.fromkeys(name for cell in self.cells for name in cell)
+        own = [name for name in names if not name.startswith("run.")]
+        return own[:METRICS] + [n for n in _OF_EVERY_RUN if any(self.values(n))]
+
+    def values(self, name: str) -> list[list[float]]:
+        """By cell, the figures of its runs that have one."""
+        return [_known(cell.get(name)) for cell in self.cells]
+
+    def about(self, name: str) -> tuple[str, str | None]:
+        """The unit and the goal of a metric."""
+        found = [cell[name] for cell in self.cells if name in cell]
+        unit = next((f.unit for f in found if f.unit), "")
+        return unit or "", next((f.goal for f in found if f.goal), None)
+
+
+def _known(figure: CellFigure | None) -> list[float]:
+    return [value for value in figure.values if value is not None] if figure else []
+
+
+def learning_curves(data: BenchData) -> Iterator[Chart]:
+    """Each metric of the job over steps and time: a line for each run, a colour for each cell."""
+    runs = [
+        data.curves[trial.run]._replace(label=format_cell(data.bench.cells[trial.cell]))
+        for trial in data.bench.latest().values()
+        if trial.run in data.curves
+    ]
+    yield from overlay_charts(runs)
+
+
+def matrix_charts(data: BenchData, name: str) -> Iterator[Chart]:
+    """Heat maps over the two keys with most values, one for each combination of the others."""
+    cells = data.bench.cells
+    values = _values_of_keys(cells)
+    keys = sorted((k for k in values if len(values[k]) > 1), key=lambda k: -len(values[k]))
+    if len(keys) < 2:
+        return
+    row_key, column_key = keys[0], keys[1]
+    unit, goal = data.about(name)
+    medians = [quantile(v, 0.5) if v else None for v in data.values(name)]
+    better = {"max": "more is better", "min": "less is better"}.get(goal or "", "")
+    note = f"Median of the runs of a cell; brighter is more{f'; {better}' if better else ''}."
+    for rest in list(product(*(values[k] for k in keys[2:])))[:6]:
+        fixed = dict(zip(keys[2:], rest, strict=True))
+        grid = [
+            [_at(cells, medians, {**fixed, row_key: r, column_key: c}) for c in values[column_key]]
+            for r in values[row_key]
+        ]
+        where = ", ".join(f"{k}={v}" for k, v in fixed.items())
+        title = f"{name} ({unit})" if unit else name
+        yield HeatMap(
+            title=f"{title}, {where}" if where else title,
+            unit=unit,
+            row_key=row_key,
+            rows=values[row_key],
+            column_key=column_key,
+            columns=values[column_key],
+            values=grid,
+            note=note,
+        )
+
+
+def _values_of_keys(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    keys = list(dict.fromkeys(key for cell in cells for key in cell))
+    return {k: list(dict.fromkeys(format_value(c[k]) for c in cells if k in c)) for k in keys}
+
+
+def _at(
+    cells: Sequence[Cell], medians: Sequence[float | None], where: Mapping[str, str]
+) -> float | None:
+    for cell, value in zip(cells, medians, strict=True):
+        if all(k in cell and format_value(cell[k]) == v for k, v in where.items()):
+            return value
+    return None
+
+
+def dots_chart(data: BenchData, name: str) -> DotChart:
+    """The figure of each run, by cell."""
+    unit, _ = data.about(name)
+    rows = [
+        (format_cell(cell), values)
+        for cell, values in zip(data.bench.cells, data.values(name), strict=True)
+    ]
+    axis = f"{name} ({unit})" if unit else name
+    return DotChart(name, axis, rows, note="A dot is a run, the stroke their median.")
+
+
+def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
+    """The effect of each cell beside the first one, where that has several runs."""
+    for name in names:
+        first, *others = data.values(name)
+        if len(first) < 2:
+            continue
+        bars = []
+        for cell, values in zip(data.bench.cells[1:], others, strict=True):
+            pair = [CellSides(first, values)]
+            change = effect(pair) if values else None
+            ends = interval(pair) if change is not None else None
+            low, high = (100 * ends[0], 100 * ends[1]) if ends else (None, None)
+            bars.append(Bar(format_cell(cell), None if change is None else 100 * change, low, high))
+        yield IntervalChart(
+            f"{name} against {format_cell(data.bench.cells[0])}",
+            "% of the first cell's median, 90 % interval",
+            bars,
+        )
+
+
+def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
+    """Throughput and scaling efficiency over the number of ranks, for cells that differ in it.
+
+    Efficiency is (T(n) / n) / (T(m) / m), where T is the throughput, n the ranks and m the fewest.
+    Only metrics whose unit is something a second and that are to be large are a throughput.
+    """
+    unit, goal = data.about(name)
+    if goal != "max" or not unit.endswith("/s"):
+        return
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for index, (cell, values) in enumerate(zip(data.bench.cells, data.values(name), strict=True)):
+        known = [data.runs[name] for name in data.bench.runs_of(index) if name in data.runs]
+        ranks = next((run.plan.get("world_size") for run in known), None)
+        if ranks and values:
+            rest = {k: v for k, v in cell.items() if not k.startswith("workers.")}
+            point = (float(ranks), quantile(values, 0.5))
+            groups.setdefault(format_cell(rest) if rest else name, []).append(point)
+    lines = [Line(label, sorted(points)) for label, points in groups.items()]
+    lines = [line for line in lines if len({x for x, _ in line.points}) > 1]
+    if not lines:
+        return
+    yield LineChart(f"{name} by ranks", "ranks", f"{name} ({unit})", lines, from_zero=True)
+    ideal = Line("ideal", [(x, 100.0) for x in sorted({x for g in lines for x, _ in g.points})])
+    efficiency = [
+        Line(label, [(n, 100 * (t / n) / (points[0][1] / points[0][0])) for n, t in points])
+        for label, points in lines
+        if points[0][1]
+    ]
+    yield LineChart(
+        *(
+            f"Scaling efficiency of {name}",
+            "ranks",
+            "% of a rank's with the fewest ranks",
+            efficiency,
+        ),
+        from_zero=True,
+        reference=ideal,
+    )
+
+
+def phases_chart(data: BenchData) -> Timeline:
+    """How long each run was in each of its phases."""
+    rows = []
+    for trial in data.bench.latest().values():
+        if found := data.figures.get(trial.run):
+            label = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
+            rows.append(phase_row(label, found, data.runs.get(trial.run)))
+    return Timeline("Queue, start, first metric, training", rows)
+
+
+def phase_row(label: str, found: Mapping[str, Figure], run: RunRecord | None = None) -> TimelineRow:
+    """The phases of a run, one after the other, as far as they are known; one that goes on ends
+    now."""
+    spans, at = [], 0.0
+    for name, kind in _PHASES:
+        value = found[name].value if name in found else None
+        if value:
+            spans.append(Span(at, at + value, kind))
+            at += value
+    whole = found["run.time"].value if "run.time" in found else None
+    first = found["run.first_step"].value if "run.first_step" in found else None
+    left = (whole or 0.0) - (first or 0.0)
+    if run is not None and run.ended is None and run.started is not None:
+        left = seconds_between(run.created, now()) - at
+    if left > 0:
+        spans.append(Span(at, at + left, "training"))
+    return TimelineRow(label, spans)

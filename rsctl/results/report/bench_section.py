@@ -1,0 +1,159 @@
+"""What a report has of one bench: its cells, heat maps, scaling, phases, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rsctl.bench.figures import quantile
+from rsctl.bench.summary import counts, done, format_cell
+from rsctl.findings import JobState
+from rsctl.results.report.bench_charts import (
+    BenchData,
+    dots_chart,
+    effect_charts,
+    learning_curves,
+    matrix_charts,
+    phases_chart,
+    scaling_charts,
+)
+from rsctl.results.report.charts import counted
+from rsctl.results.report.documents import document
+from rsctl.results.report.html import Child, details, element, facts, paragraph, preformatted, table
+from rsctl.results.report.page import Page
+from rsctl.results.report.result_section import card, state_mark, with_unit
+from rsctl.runs.stream.formatting import format_number
+
+FAILURES = 10
+"""Failed runs whose last lines are shown at most."""
+
+
+def add_bench(page: Page, data: BenchData) -> None:
+    """The section of a bench."""
+    bench = data.bench
+    names = data.names()
+    page.add(
+        f"Bench {bench.bench}",
+        _cards(data, names),
+        _cells(data, names),
+        *_part(page, "Matrix", (chart for name in names for chart in matrix_charts(data, name))),
+        *_part(page, "Learning curves", learning_curves(data)),
+        *_part(page, "Runs of each cell", (dots_chart(data, name) for name in names)),
+        *_part(page, "Cells against the first cell", effect_charts(data, names)),
+        *_scaling(page, data),
+        *_part(page, "Phases of each run", [phases_chart(data)]),
+        *_failures(data),
+        element("h3", "What ran"),
+        facts(
+            [
+                ("target", bench.target),
+                (
+                    "cells",
+                    f"{counted(len(bench.cells), 'cell')}, each {counted(bench.repeat, 'time')}",
+                ),
+                ("started", bench.created),
+                ("ended", bench.ended or "not yet"),
+                *(("image", image) for image in bench.images.values()),
+            ]
+        ),
+        details("Job file, with what --set laid over it", document(bench.spec)),
+    )
+
+
+def _cards(data: BenchData, names: Sequence[str]) -> Child:
+    """The state, the cost, and of each metric with a goal the best cell."""
+    bench = data.bench
+    known, why = _cost(data)
+    cards = [
+        card("state", state_mark(bench.state.value), None),
+        card(
+            "runs",
+            f"{done(bench)} of {len(bench.cells) * bench.repeat}",
+            f"succeeded, in {counted(len(bench.cells), 'cell')}",
+        ),
+        card("cost", known, why),
+    ]
+    for name in names:
+        unit, goal = data.about(name)
+        medians = {
+            format_cell(cell): quantile(values, 0.5)
+            for cell, values in zip(bench.cells, data.values(name), strict=True)
+            if values
+        }
+        if goal and len(medians) > 1 and not name.startswith("run."):
+            best = (min if goal == "min" else max)(medians, key=medians.__getitem__)
+            cards.append(card(f"best {name}", with_unit(medians[best], unit), best))
+    return element("div", *cards, class_="cards")
+
+
+def _part(page: Page, title: str, charts: Any) -> list[Child]:
+    drawn = page.figures(charts)
+    return [element("h3", title), drawn] if drawn else []
+
+
+def _cost(data: BenchData) -> tuple[str, str]:
+    costs = [f["run.cost"] for f in data.figures.values() if "run.cost" in f]
+    known = [figure.value for figure in costs if figure.value is not None]
+    if not known:
+        why = next((figure.reason for figure in costs if figure.reason), "no run has started")
+        return "not known", why
+    left = len(costs) - len(known)
+    lacking = f"; that of {counted(left, 'run')} is not known" if left else ""
+    return f"{sum(known):,.2f} USD", f"by the catalogue's prices{lacking}"
+
+
+def _cells(data: BenchData, names: Sequence[str]) -> Child:
+    head = ["cell", "runs"]
+    for name in names:
+        unit, _ = data.about(name)
+        head.append(f"{name} ({unit})" if unit else name)
+    rows = []
+    for index, cell in enumerate(data.bench.cells):
+        found = counts(data.bench, index)
+        parts = [f"{found.pop(JobState.SUCCEEDED, 0)}/{data.bench.repeat}"]
+        parts += [f"{count} {state.value}" for state, count in found.items()]
+        figures = [_figure(data.values(name)[index]) for name in names]
+        rows.append([format_cell(cell), ", ".join(parts), *figures])
+    return table(head, rows)
+
+
+def _figure(values: Sequence[float]) -> str:
+    if not values:
+        return "no data"
+    middle, low, high = (format_number(quantile(values, part)) for part in (0.5, 0.0, 1.0))
+    return middle if low == high else f"{middle} ({low} … {high})"
+
+
+def _scaling(page: Page, data: BenchData) -> list[Child]:
+    charts = [chart for name in data.names() for chart in scaling_charts(data, name)]
+    drawn = page.figures(charts)
+    if not drawn:
+        return []
+    text = (
+        "Efficiency is the throughput of one rank as a part of that with the fewest ranks. "
+        "A throughput is taken to be that of all ranks together."
+    )
+    return [element("h3", "Throughput and scaling"), paragraph(text, class_="faint"), drawn]
+
+
+def _failures(data: BenchData) -> list[Child]:
+    ended = [trial for trial in data.bench.latest().values() if trial.state.is_final]
+    lost = [trial for trial in ended if trial.state is not JobState.SUCCEEDED]
+    if not lost:
+        return []
+    parts: list[Child] = [element("h3", f"Failed runs: {len(lost)}")]
+    for trial in lost[:FAILURES]:
+        run = data.runs.get(trial.run)
+        failure = run.first_failure if run else None
+        where = f"{format_cell(data.bench.cells[trial.cell])} #{trial.repetition + 1}"
+        title = element("strong", f"{trial.run} ({where}): ")
+        head = paragraph(title, trial.reason or trial.state.value)
+        lines = preformatted(failure.lines[-8:]) if failure and failure.lines else None
+        parts.append(element("div", head, lines, class_="failure"))
+    left = len(lost) - FAILURES
+    return [
+        *parts,
+        paragraph(f"{counted(left, 'more run')} left out here", class_="faint")
+        if left > 0
+        else None,
+    ]

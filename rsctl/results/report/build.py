@@ -1,0 +1,224 @@
+"""Puts a report together of runs, benches and baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Union
+
+from rsctl import __version__
+from rsctl.bench.figures import Figure
+from rsctl.bench.records import Bench
+from rsctl.bench.results import Results, bench_results, run_results
+from rsctl.bench.rules import rules_of
+from rsctl.bench.verdict import Floor
+from rsctl.findings import RsctlError
+from rsctl.results.report.bench_charts import BenchData, phase_row
+from rsctl.results.report.bench_section import add_bench
+from rsctl.results.report.charts import DRAWN, Chart, Timeline, counted, thinned
+from rsctl.results.report.comparison_section import add_comparison
+from rsctl.results.report.data import collect
+from rsctl.results.report.html import Child, details, items, paragraph, table
+from rsctl.results.report.overlay_charts import RunCurves, metric_names, overlay_charts
+from rsctl.results.report.page import Page
+from rsctl.results.report.reading import Readings, read_values
+from rsctl.results.report.result_section import figure_text, last_and_best, state_mark
+from rsctl.results.report.run_section import run_parts
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import MetricEvent, now
+
+Source = Union[RunRecord, Bench, Results]
+"""What a report is made of; results are those of a baseline."""
+
+WHOLE_RUNS = 4
+"""Runs with a section of their own at most, if there are more than `ALL_WHOLE`."""
+
+ALL_WHOLE = 6
+MOST_BYTES = 1_500_000
+"""Beyond this a report gets no further section of a run, so that it stays below 2 MB."""
+
+_COLUMNS = 3
+_THINNED = (
+    f"Lines are drawn with at most {DRAWN} points, the highest and the lowest of each stretch "
+    "among them; the tables behind charts have evenly spread rows."
+)
+
+
+class Report:
+    """A report as HTML, and its charts."""
+
+    def __init__(self, html: str, charts: Sequence[Chart], left_out: Sequence[str]) -> None:
+        self.html = html
+        self.charts = charts
+        self.left_out = left_out
+
+
+def make_report(
+    store: Store, sources: Sequence[Source], locations: Mapping[str, Mapping[str, str]]
+) -> Report:
+    """The report of these sources. `locations` are those of the results, by run.
+
+    Raises RsctlError if matplotlib is not installed, and StoreError.
+    """
+    page = Page()
+    reader = _Reader(store)
+    runs = [source for source in sources if isinstance(source, RunRecord)]
+    if runs[1:]:
+        _add_runs(page, reader, runs)
+    if sources[1:]:
+        sides = [_results(reader, source) for source in sources]
+        add_comparison(page, sides, _floors(sources))
+    for source in sources:
+        if isinstance(source, Bench):
+            add_bench(page, reader.bench(source))
+    left_out = _add_whole_runs(page, reader, runs, locations)
+    labels = [_label(source) for source in sources]
+    title = f"rsctl report: {', '.join(labels[:3])}{' …' if labels[3:] else ''}"
+    made = f"Made {now()[:19].replace('T', ' ')} UTC by rsctl {__version__} of {_counted(sources)}."
+    introduction: list[Child] = [paragraph(made, class_="faint")]
+    if left_out:
+        why = "Without a section of their own, for the size of this file; rsctl report RUN has it:"
+        names = [*left_out[:100], *([f"and {len(left_out) - 100} more"] if left_out[100:] else [])]
+        introduction += [
+            details(
+                f"{counted(len(left_out), 'run')} without a section", paragraph(why), items(names)
+            )
+        ]
+    return Report(page.html(title, introduction, _THINNED), page.charts, left_out)
+
+
+def _label(source: Source) -> str:
+    if isinstance(source, Results):
+        return source.label
+    return source.run if isinstance(source, RunRecord) else source.bench
+
+
+def _counted(sources: Sequence[Source]) -> str:
+    counts = [
+        (sum(isinstance(s, RunRecord) for s in sources), "run", "runs"),
+        (sum(isinstance(s, Bench) for s in sources), "bench", "benches"),
+        (sum(isinstance(s, Results) for s in sources), "baseline", "baselines"),
+    ]
+    return " and ".join(counted(*of_kind) for of_kind in counts if of_kind[0])
+
+
+class _Reader:
+    """Reads the values of each run once, and keeps what charts of several runs need."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._curves: dict[str, RunCurves] = {}
+        self._readings: dict[str, Readings] = {}
+
+    def curves(self, run: RunRecord) -> RunCurves:
+        """A run's figures and headline series. Raises StoreError."""
+        if run.run not in self._curves:
+            readings = self.readings(run)
+            headlines = {
+                name: _thinned(events) for name, events in readings.headline_series().items()
+            }
+            found = readings.figures.figures(self.store)
+            self._curves[run.run] = RunCurves(run.run, run, found, headlines)
+        return self._curves[run.run]
+
+    def readings(self, run: RunRecord) -> Readings:
+        """All of a run; those of few runs are kept, for their sections. Raises StoreError."""
+        known = self._readings.get(run.run)
+        if known is None:
+            known = read_values(self.store, run)
+            if len(self._readings) < ALL_WHOLE:
+                self._readings[run.run] = known
+        return known
+
+    def bench(self, bench: Bench) -> BenchData:
+        """A bench with its runs. Raises StoreError."""
+        names = [trial.run for trial in bench.latest().values()]
+        runs = {name: run for name in names if (run := self.store.get(name)) is not None}
+        return BenchData(bench, {name: self.curves(run) for name, run in runs.items()})
+
+
+def _thinned(events: Sequence[MetricEvent]) -> list[MetricEvent]:
+    """As many as a chart draws, in their order, the first and the last among them."""
+    finite_ones = [e for e in events if isfinite(e.value)] or list(events)
+    kept = {int(x) for x, _ in thinned([(float(i), e.value) for i, e in enumerate(finite_ones)])}
+    chosen = [event for index, event in enumerate(finite_ones) if index in kept]
+    return chosen if not events or chosen[-1] is events[-1] else [*chosen, events[-1]]
+
+
+def _results(reader: _Reader, source: Source) -> Results:
+    if isinstance(source, Results):
+        return source
+    if isinstance(source, RunRecord):
+        return run_results(reader.store, source, reader.curves(source).figures)
+    return bench_results(reader.store, source)
+
+
+def _floors(sources: Sequence[Source]) -> Mapping[str, Floor]:
+    """What the job file of the last bench allows as a regression."""
+    benches = [source for source in sources if isinstance(source, Bench)]
+    if not benches:
+        return {}
+    try:
+        return rules_of(benches[-1].spec.get("gate") or {}).floors
+    except (RsctlError, AttributeError):  # as an older or newer version has written it
+        return {}
+
+
+def _add_runs(page: Page, reader: _Reader, runs: Sequence[RunRecord]) -> None:
+    """What came of all runs in a table, their metrics in common charts, and their phases."""
+    curves = [reader.curves(run) for run in runs]
+    shown = metric_names(curves)[:_COLUMNS]
+    head = ["run", "state"]
+    for name in shown:
+        head += [name, f"best {name}", f"figure of {name}"]
+    rows = []
+    for each in curves:
+        run = each.run
+        row: list[str | None] = [each.label, state_mark(run.state.value)]
+        for name in shown:
+            last, best = last_and_best(run, each.headlines, name)
+            row += [last, best, _known(each.figures.get(name))]
+        cost = each.figures["run.cost"]
+        row += [
+            _known(each.figures.get("run.time")),
+            _known(cost),
+            *(run.target, run.created[:19].replace("T", " ")),
+        ]
+        rows.append(row)
+    head += ["time", "cost", "target", "submitted (UTC)"]
+    filled = [i for i in range(len(head)) if any(row[i] is not None for row in rows)]
+    phases = Timeline(
+        "Queue, start, first metric, training",
+        [phase_row(each.label, each.figures, each.run) for each in curves],
+    )
+    page.add(
+        "Runs",
+        table([head[i] for i in filled], [[row[i] for i in filled] for row in rows]),
+        page.figures(overlay_charts(curves)),
+        page.figures([phases]),
+    )
+
+
+def _known(figure: Figure | None) -> str | None:
+    return None if figure is None or figure.value is None else figure_text(figure)
+
+
+def _add_whole_runs(
+    page: Page,
+    reader: _Reader,
+    runs: Sequence[RunRecord],
+    locations: Mapping[str, Mapping[str, str]],
+) -> list[str]:
+    """Sections of runs, of those first that failed; returns the names of those left out."""
+    chosen = list(runs)
+    if len(runs) > ALL_WHOLE:
+        chosen = sorted(runs, key=lambda run: run.first_failure is None)[:WHOLE_RUNS]
+    drawn = set()
+    for run in chosen:
+        if page.size < MOST_BYTES:
+            where = locations.get(run.run, {})
+            data = collect(reader.store, run, where, reader.readings(run))
+            page.add(f"Run {run.run}", *run_parts(page, data))
+            drawn.add(run.run)
+    return [run.run for run in runs if run.run not in drawn]

@@ -1,0 +1,168 @@
+"""What a report has of several runs, benches and baselines side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rsctl.bench.compare import Compared, Comparison, compare
+from rsctl.bench.gate import evaluate
+from rsctl.bench.results import Results, cell_label
+from rsctl.bench.verdict import Floor
+from rsctl.findings import RsctlError
+from rsctl.results.report.charts import Bar, Chart, IntervalChart, counted
+from rsctl.results.report.html import NONE, Child, details, element, facts, items, paragraph, table
+from rsctl.results.report.page import Page
+from rsctl.runs.stream.formatting import format_number
+
+_SIDES = 6
+"""Sides that have a column of their own; the table of runs has all."""
+
+_ROWS = 120
+_SHOWN = ("run.time", "run.step", "run.cost")
+
+
+def add_comparison(page: Page, sides: Sequence[Results], floors: Mapping[str, Floor]) -> None:
+    """The last side against the first, metric by metric and cell by cell; a verdict by floors."""
+    comparison = compare(sides)
+    first, last = comparison.sides[0], comparison.sides[-1]
+    shown = [m for m in comparison.metrics if not m.name.startswith("run.") or m.name in _SHOWN]
+    page.add(
+        "Comparison",
+        paragraph(
+            f"{last.kind} {last.label} against {first.kind} {first.label}. The effect is the "
+            "median of all differences of two runs as a part of the first side's median, with a "
+            "90 % interval and a two-sided exact permutation test.",
+            class_="faint",
+        ),
+        *_verdict(sides[0], sides[-1], floors),
+        *_table(comparison, shown),
+        page.figures(_charts(shown)),
+        _others(comparison, shown),
+        *_differences(comparison),
+    )
+
+
+def _differences(comparison: Comparison) -> list[Child]:
+    if not comparison.differences:
+        return []
+    rows = [(d.name, _known(d.baseline), _known(d.candidate)) for d in comparison.differences[:60]]
+    count = counted(len(comparison.differences), "thing")
+    title = f"They differ in {count} beside what was measured"
+    return [details(title, table(("", "first", "last"), rows))]
+
+
+def _known(value: object) -> str:
+    return "not known" if value is None else str(value)
+
+
+def _others(comparison: Comparison, shown: Sequence[Compared]) -> Child:
+    others = [metric for metric in comparison.metrics if metric not in shown]
+    return details("Phases of the runs", *_table(comparison, others)) if others else None
+
+
+def _table(comparison: Comparison, metrics: Sequence[Compared]) -> list[Child]:
+    sides = comparison.sides
+    columns = [*range(len(sides))] if len(sides) <= _SIDES else [0, len(sides) - 1]
+    head = ["metric", "cell", *(f"{sides[i].kind} {sides[i].label}" for i in columns)]
+    head += ["effect", "90 % interval", "p", "remark"]
+    known = [metric for metric in metrics if not _lacks_data(metric)]
+    lacking = [metric for metric in metrics if _lacks_data(metric)]
+    parts: list[Child] = []
+    if known:
+        parts += _filled_table(head, [_row(m, columns) for m in known[:_ROWS]])
+    if lacking:
+        title = f"{counted(len(lacking), 'row')} without data on a side that is compared"
+        rows = [_row(m, columns) for m in lacking[:_ROWS]]
+        parts.append(details(title, *_filled_table(head, rows)))
+    return parts
+
+
+def _filled_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Child]:
+    """A table without the columns that are empty; one remark on all rows stands before it."""
+    remarks = {row[-1] for row in rows}
+    is_common = len(remarks) == 1 and len(rows) > 1 and "" not in remarks
+    columns = [
+        index
+        for index in range(len(head) - is_common)
+        if any(row[index] not in ("", NONE) for row in rows)
+    ]
+    remark = paragraph(f"All rows: {remarks.pop()}.", class_="faint") if is_common else None
+    return [remark, table([head[i] for i in columns], [[row[i] for i in columns] for row in rows])]
+
+
+def _lacks_data(metric: Compared) -> bool:
+    return metric.sides[0].value is None or metric.sides[-1].value is None
+
+
+def _row(metric: Compared, columns: Sequence[int]) -> list[str]:
+    unit = f" {metric.unit}" if metric.unit else ""
+    sides = [metric.sides[i] for i in columns]
+    values = [
+        NONE if s.value is None else f"{format_number(s.value)}{unit} (n={s.n})" for s in sides
+    ]
+    interval = ""
+    if metric.interval is not None:
+        interval = f"{_percent(metric.interval[0])} … {_percent(metric.interval[1])}"
+    return [
+        *(metric.name, _cell(metric), *values),
+        "" if metric.effect is None else _percent(metric.effect),
+        *(interval, "" if metric.p is None else f"{metric.p:.2g}", metric.remark or ""),
+    ]
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:+.3g} %"
+
+
+def _cell(metric: Compared) -> str:
+    return "all cells" if metric.cell is None else cell_label(metric.cell) or NONE
+
+
+def _charts(metrics: Sequence[Compared]) -> list[Chart]:
+    charts: list[Chart] = []
+    for name in dict.fromkeys(m.name for m in metrics):
+        known = [m for m in metrics if m.name == name and m.effect is not None]
+        bars = [
+            Bar(
+                _cell(m) if _cell(m) != NONE else name,
+                100 * (m.effect or 0.0),
+                *((100 * m.interval[0], 100 * m.interval[1]) if m.interval else ()),
+            )
+            for m in known
+        ]
+        if any(side.n > 1 for m in known for side in m.sides):  # one run a side shows nothing
+            goal = next((m.goal for m in metrics if m.name == name and m.goal), None)
+            better = {"max": "More is better.", "min": "Less is better."}.get(goal or "", "")
+            axis = "% of the first side's median, 90 % interval"
+            charts.append(IntervalChart(f"Effect on {name}", axis, bars, better))
+    return charts[:12]
+
+
+def _verdict(first: Results, last: Results, floors: Mapping[str, Floor]) -> list[Child]:
+    """What a gate by the floors of the job file would decide, without a confirmation."""
+    if not floors:
+        return []
+    try:
+        gate = evaluate(first, last, floors)
+    except RsctlError as problem:
+        return [paragraph(f"No verdict: {problem}", class_="faint")]
+    rows = [
+        (
+            check.title,
+            check.verdict.value,
+            str(Floor(check.floor, check.is_relative)),
+            "" if check.p_adjusted is None else f"{check.p_adjusted:.2g}",
+            check.reason or "",
+        )
+        for check in gate.checks[:_ROWS]
+    ]
+    refused = [
+        paragraph("Measured otherwise, and so not comparable:"),
+        items(map(str, gate.refused)),
+    ]
+    return [
+        element("h3", "Verdict by the job file's gate, without a confirmation"),
+        facts([("verdict", gate.verdict.value)]),
+        *(refused if gate.refused else []),
+        table(("check", "verdict", "allowed", "p, adjusted", "reason"), rows),
+    ]

@@ -1,0 +1,107 @@
+"""What a report knows of a run: everything that the store and the run's folder have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rsctl.bench.figures import Figure
+from rsctl.bench.fingerprint import run_print
+from rsctl.bench.phases import Measured, phases_of
+from rsctl.findings import Finding
+from rsctl.results.report.reading import Curve, Readings, StepArrivals, read_values
+from rsctl.runs.cost import cost_of
+from rsctl.runs.findings import findings_of
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.gradients import gradients_of
+from rsctl.runs.home import is_rehearsed
+from rsctl.runs.reader import StateReader
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import MetricEvent, StateEvent, parse_time
+from rsctl.runs.stream.gradients import Gradients
+from rsctl.runs.stream.metrics import MACHINES
+from rsctl.runs.versions import versions_of
+
+Series = Mapping[str, Sequence[MetricEvent]]
+"""The values of one metric by replica."""
+
+
+@dataclass(frozen=True)
+class RunData:
+    """All that is known of one run. `locations` are those of its results."""
+
+    run: RunRecord
+    is_rehearsed: bool
+    states: Sequence[StateEvent]
+    metrics: Mapping[str, Series]
+    """Of long series those values that a chart can show."""
+    headlines: Mapping[str, Sequence[MetricEvent]]
+    """Of each metric of the job the one series that stands for it, thinned likewise."""
+    curves: Mapping[str, Mapping[str, Curve]]
+    arrivals: Mapping[str, StepArrivals]
+    phases: Mapping[str, Measured]
+    cost: tuple[float | None, str | None]
+    figures: Mapping[str, Figure]
+    gradients: Gradients | None
+    versions: Mapping[str, Mapping[str, str]]
+    findings: Sequence[Finding]
+    fixed: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    locations: Mapping[str, str] = field(default_factory=dict)
+
+    def logged(self) -> list[str]:
+        """The names of the metrics of the job itself, those first that its file declares."""
+        names = [n for n in self.metrics if not n.startswith(MACHINES)]
+        return [
+            *(n for n in self.run.metrics_spec if n in names),
+            *(n for n in names if n not in self.run.metrics_spec),
+        ]
+
+    def seconds(self, time: str) -> float | None:
+        """Seconds from the submission to a time; None if that is none."""
+        try:
+            return (parse_time(time) - parse_time(self.run.created)).total_seconds()
+        except ValueError:
+            return None
+
+    def unit(self, name: str) -> str:
+        """The unit of a metric, empty if nobody has declared it."""
+        spec = self.run.metrics_spec.get(name)
+        return (spec.unit if spec else None) or ""
+
+
+def collect(
+    store: Store,
+    run: RunRecord,
+    locations: Mapping[str, str],
+    readings: Readings | None = None,
+) -> RunData:
+    """What is known of a run, whose values may have been read already. Raises StoreError."""
+    readings = readings or read_values(store, run)
+    fixed, shown = run_print(store, run)
+    return RunData(
+        run=run,
+        is_rehearsed=is_rehearsed(run.run),
+        states=states_of(run.run),
+        metrics=readings.series(),
+        headlines=readings.headline_series(),
+        curves=readings.curves,
+        arrivals=readings.arrivals,
+        phases=phases_of(run, readings.figures.first),
+        cost=cost_of(run),
+        figures=readings.figures.figures(store),
+        gradients=gradients_of(store, run),
+        versions=versions_of(store, run.run),
+        findings=findings_of(run.run),
+        fixed=fixed,
+        shown=shown,
+        locations=locations,
+    )
+
+
+def states_of(run: str) -> list[StateEvent]:
+    """The states of a run and of its replicas, as its folder has them."""
+    events = StateReader(RunFolder(run).states).read()
+    return [event for event in events if isinstance(event, StateEvent)]

@@ -1,0 +1,66 @@
+"""What went wrong in a run: its first failure, and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from rsctl.results.report.charts import counted
+from rsctl.results.report.data import RunData
+from rsctl.results.report.html import Markup, element, items, join, paragraph, preformatted, section
+from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import Failure, seconds_between
+
+FAILURE_LINES = 40
+_NAMED = 8  # replicas that failed in the wake of the first
+
+
+def failure_part(run: RunRecord, lines: int = FAILURE_LINES) -> Markup | None:
+    """Which replica failed first, how, its last lines, known causes, and who failed in its wake."""
+    failure = run.first_failure
+    if failure is None:
+        return None
+    causes = [
+        paragraph(element("strong", "Cause: "), c.message, _remedy(c.remedy))
+        for c in failure.causes
+    ]
+    others = [r.replica for r in run.replicas if r.replica != failure.replica and r.exit_code]
+    wake = ", ".join(others) if len(others) <= _NAMED else counted(len(others), "other")
+    return section(
+        "First failure",
+        element(
+            "div",
+            paragraph(element("strong", headline(failure, run))),
+            *causes,
+            preformatted(failure.lines[-lines:]) if failure.lines else None,
+            paragraph(f"In its wake: {wake}") if others else None,
+            class_="failure",
+        ),
+        level=3,
+    )
+
+
+def headline(failure: Failure, run: RunRecord | None) -> str:
+    """Which replica failed first, how and when; how long after the start, if the run is given."""
+    rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+    how = f"killed by {failure.signal}" if failure.signal else f"exit code {failure.exit_code}"
+    after = ""
+    if run is not None:
+        with suppress(ValueError):  # the time is as the job has reported it
+            seconds = seconds_between(run.started or run.created, failure.time)
+            after = f", {seconds:.1f} s after the start"
+    return f"{failure.replica}{rank} failed first: {how} at {failure.time[11:19]} UTC{after}"
+
+
+def findings_part(data: RunData) -> Iterator[Markup]:
+    """What rsctl has found while it submitted and followed the run."""
+    if data.findings:
+        texts = [
+            join([element("strong", f"{f.severity}: "), f.message, _remedy(f.remedy)])
+            for f in data.findings[:50]
+        ]
+        yield section("Findings", element("div", items(texts), class_="warning"), level=3)
+
+
+def _remedy(remedy: str | None) -> str | None:
+    return f" → {remedy}" if remedy else None

@@ -1,0 +1,52 @@
+"""What a report has of a run's gradients: bytes and times, beside what a ring would need."""
+
+from __future__ import annotations
+
+from rsctl.results.report.charts import is_empty
+from rsctl.results.report.data import RunData
+from rsctl.results.report.exchange_charts import gradient_charts, worker_nodes
+from rsctl.results.report.html import Markup, facts, paragraph, section
+from rsctl.results.report.page import Page
+from rsctl.runs.stream.formatting import format_bytes, format_number
+from rsctl.runs.stream.gradients import Gradients
+
+
+def gradients_part(page: Page, data: RunData) -> Markup:
+    """What the transport has counted, or that no gradients went over reducers."""
+    travel = data.gradients
+    if travel is None:
+        why = "No gradients went over reducers, so that none were measured."
+        return section("Gradients", paragraph(why, class_="faint"), level=3)
+    wire, link, late = travel.wire_seconds, travel.link_gbps, travel.late_ms
+    slow = f"rank {travel.latest_rank}, {late:.3g} ms a block on average" if late else None
+    rows: list[tuple[str, object]] = [
+        ("all-reduces of one rank", f"{travel.operations:,}"),
+        ("bytes of one rank", format_bytes(travel.bytes)),
+        ("a gradient was under way", f"{format_number(travel.seconds)} s"),
+        ("the links allow at best", f"{format_number(wire)} s" if wire else _why_not(data)),
+        ("a ring would have needed (model)", _ring(data, travel)),
+        ("sent meanwhile by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
+        ("link of a node", f"{link:.3g} Gbit/s" if link else "not known"),
+        ("window full", f"{travel.stalled:.0%} of that time"),
+        ("reducers wait most for", slow),
+    ]
+    charts = [chart for chart in gradient_charts(data) if not is_empty(chart)]
+    return section("Gradients", facts(rows), page.figures(charts), level=3)
+
+
+def _ring(data: RunData, travel: Gradients) -> str:
+    if not travel.ring_seconds:
+        return _why_not(data)
+    times = ""
+    if travel.seconds:
+        times = f" ({travel.ring_seconds / travel.seconds:.2f} x as long)"
+    return f"{format_number(travel.ring_seconds)} s{times}"
+
+
+def _why_not(data: RunData) -> str:
+    nodes, ranks = worker_nodes(data), data.run.plan.get("world_size")
+    if nodes == 1:
+        return "not known: one worker alone has no ring"
+    if nodes != ranks and not data.is_rehearsed:
+        return "not known: the model is of workers with one rank each"
+    return "not known: the bandwidth of the links is not"

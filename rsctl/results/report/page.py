@@ -1,0 +1,148 @@
+"""The page of a report: its head with the content security policy, its charts, its sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rsctl.results.report import palette
+from rsctl.results.report.chart_tables import data_table
+from rsctl.results.report.charts import (
+    Chart,
+    LineChart,
+    Timeline,
+    counted,
+    extremes,
+    is_empty,
+    legend,
+    rows_beyond,
+)
+from rsctl.results.report.drawing import line_style, page_svg
+from rsctl.results.report.html import (
+    Child,
+    Markup,
+    details,
+    element,
+    items,
+    join,
+    paragraph,
+    plain,
+    table,
+)
+from rsctl.results.report.scales import beyond_note
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "form-action 'none'; base-uri 'none'"
+)
+"""What a page may load or run: its own styles and images that it holds; no script at all."""
+
+
+class Page:
+    """Puts a report together and keeps its charts, in their order, for files of their own."""
+
+    def __init__(self) -> None:
+        self.charts: list[Chart] = []
+        self.size = 0
+        self._sections: list[Markup] = []
+        self._links: list[tuple[str, str]] = []
+
+    def add(self, title: str, *children: Child) -> None:
+        """Add a section, with a link to it at the top of the page."""
+        name = f"s{len(self._sections) + 1}"
+        section = element("section", element("h2", title), *children, id=name)
+        self._sections.append(section)
+        self._links.append((name, plain(title, 80)))
+        self.size += len(section.encode())
+
+    def figures(self, charts: Iterable[Chart]) -> Markup | None:
+        """Charts side by side where there is room; those without data are left out."""
+        drawn = [self._figure(chart) for chart in charts if not is_empty(chart)]
+        return element("div", *drawn, class_="charts") if drawn else None
+
+    def _figure(self, chart: Chart) -> Markup:
+        self.charts.append(chart)
+        caption = element("figcaption", chart.title, _legend(chart))
+        beyond = rows_beyond(chart)
+        left = f"Not drawn: {counted(beyond, 'more row')}." if beyond else ""
+        far = beyond_note(chart) if isinstance(chart, LineChart) else ""
+        text = " ".join(filter(None, [chart.note, extremes(chart), far, left]))
+        note = paragraph(text, class_="faint") if text else None
+        head, rows, total = data_table(chart)
+        shown = f", {len(rows)} of {total:,} rows" if total > len(rows) else ""
+        drawings = [page_svg(chart, f"c{len(self.charts)}-")]
+        is_wide = isinstance(chart, Timeline)
+        if is_wide:  # for phones the narrow one, which has letters of a legible size there
+            wide = page_svg(chart, f"w{len(self.charts)}-", is_wide=True)
+            drawings = [
+                element("div", drawings[0], class_="narrow"),
+                element("div", wide, class_="broad"),
+            ]
+        data = details(f"Data as a table{shown}", table(head, rows))
+        wide_class = "wide" if is_wide else None
+        return element("figure", caption, *drawings, note, data, class_=wide_class)
+
+    def html(self, title: str, introduction: Sequence[Child], remark: str) -> str:
+        """The whole document."""
+        style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
+        colors = (
+            f":root{{{palette.css(is_dark=False)}}}"
+            f"@media screen and (prefers-color-scheme:dark){{:root{{{palette.css(is_dark=True)}}}}}"
+        )
+        head = join(
+            [
+                element("meta", charset="utf-8"),
+                Markup(f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'),
+                element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+                element("meta", name="referrer", content="no-referrer"),
+                element("title", plain(title, 120)),
+                Markup(f"<style>{colors}{style}</style>"),
+            ]
+        )
+        links = [element("a", text, href=f"#{name}") for name, text in self._links]
+        body = [
+            element("header", element("h1", title), *introduction),
+            element("nav", items(links), aria_label="Sections") if links[1:] else None,
+            element("main", *self._sections),
+            element("footer", paragraph(remark, class_="faint")),
+        ]
+        document = element("html", element("head", head), element("body", *body), lang="en")
+        return f"<!doctype html>\n{document}\n"
+
+
+def _legend(chart: Chart) -> Markup | None:
+    labels = legend(chart)
+    if not labels:
+        return None
+    entries = [
+        element("li", _swatch(chart, label, index), plain(label, 80))
+        for index, label in enumerate(labels)
+    ]
+    return element("ul", *entries, class_="legend")
+
+
+def _swatch(chart: Chart, label: str, index: int) -> Markup:
+    if isinstance(chart, Timeline):
+        color = palette.KINDS.get(label, palette.FAINT)
+        is_mark = any(mark.kind == label for row in chart.rows for mark in row.marks)
+        if is_mark:
+            symbol = palette.MARKERS.get(label, ("o", "●"))[1]
+            return element("span", f"{symbol} ", style=f"color:var(--{color.name})")
+        return _block(color, 1.0)
+    color, dashes = line_style(chart, index)
+    if isinstance(chart, LineChart) and chart.is_band and index == 1:
+        return _block(color, 0.25)
+    pattern = f' stroke-dasharray="{" ".join(f"{1.6 * d:g}" for d in dashes)}"' if dashes else ""
+    return Markup(
+        '<svg viewBox="0 0 26 11" aria-hidden="true"><path d="M0 6H26" stroke-width="2.4"'
+        f' style="stroke:var(--{color.name})"{pattern}/></svg>'
+    )
+
+
+def _block(color: palette.Color, opacity: float) -> Markup:
+    # A drawing and no background, which browsers do not print.
+    style = f"fill:var(--{color.name});opacity:{opacity:g}"
+    return Markup(
+        '<svg viewBox="0 0 26 11" aria-hidden="true">'
+        f'<rect width="26" height="11" style="{style}"/></svg>'
+    )

@@ -1,0 +1,161 @@
+"""What came of a run: its state, cost and metrics, which is what readers look for first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from rsctl.bench.figures import Figure
+from rsctl.results.report.charts import counted
+from rsctl.results.report.data import RunData
+from rsctl.results.report.html import Child, Markup, details, element, join, paragraph, table
+from rsctl.runs.records import RunRecord
+from rsctl.runs.stream.events import MetricEvent, now, seconds_between
+from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number
+
+CARDS = 6
+"""Metrics with a card of their own at most."""
+
+ROWS = 60
+"""Metrics in the table at most; what is measured of every run always has its rows."""
+
+_LISTED = 100
+
+
+def state_mark(state: str) -> Markup:
+    """A state in its colour."""
+    return element("span", state, class_=f"state {state}")
+
+
+def cost_text(cost: tuple[float | None, str | None]) -> str:
+    """`12.30 USD, by the catalogue's prices`, or why it is not known."""
+    if cost[0] is None:
+        return f"not known: {cost[1]}"
+    return f"{cost[0]:,.2f} USD, by the catalogue's prices"
+
+
+def result_cards(data: RunData) -> Markup:
+    """The state, how long it took, its cost, and the last and the best value of each metric."""
+    run = data.run
+    took = "not known"
+    with suppress(ValueError):  # a time that is not one
+        took = format_duration(seconds_between(run.created, run.ended or now()))
+    of = "since the submission" if run.ended is None else "from the submission to the end"
+    why = run.reason or (f"exit code {run.exit_code}" if run.exit_code is not None else None)
+    cost = f"{data.cost[0]:,.2f} USD" if data.cost[0] is not None else None
+    cards = [
+        card("state", state_mark(run.state.value), why),
+        card("time", took, of),
+        card("cost", cost or "not known", data.cost[1] or "by the catalogue's prices"),
+    ]
+    for name in data.logged()[:CARDS]:
+        headline = data.headlines.get(name, ())
+        if headline:
+            value = with_unit(headline[-1].value, data.unit(name))
+            cards.append(card(name, value, _best_text(run, name, headline)))
+    return element("div", *cards, class_="cards")
+
+
+def card(title: str, value: Child, more: str | None) -> Markup:
+    """One figure: its title, its value in large letters, and what else is to say of it."""
+    return element(
+        "div",
+        paragraph(title, class_="faint"),
+        element("p", value, class_="value"),
+        paragraph(more, class_="faint") if more else None,
+        class_="card",
+    )
+
+
+def with_unit(value: float, unit: str | None) -> Markup:
+    """A value, and its unit in small letters."""
+    return join(
+        [format_number(value), element("span", f" {unit}", class_="unit") if unit else None]
+    )
+
+
+def best_of(goal: str | None, events: Sequence[MetricEvent]) -> MetricEvent | None:
+    """The best value by a metric's goal; None without a goal or a finite value."""
+    known = [event for event in events if math.isfinite(event.value)]
+    if not known or goal not in ("min", "max"):
+        return None
+    return (min if goal == "min" else max)(known, key=lambda event: event.value)
+
+
+def _best_text(run: RunRecord, name: str, headline: Sequence[MetricEvent]) -> str:
+    last = headline[-1]
+    at = f"last value, at step {last.step}" if last.step is not None else "last value"
+    spec = run.metrics_spec.get(name)
+    best = best_of(spec.goal if spec else None, headline)
+    if best is None:
+        return at
+    where = f" at step {best.step}" if best.step is not None else ""
+    return f"{at}; best {_value(best.value)}{where}"
+
+
+def _value(value: float) -> str:
+    return format_number(value)
+
+
+def figure_table(data: RunData) -> list[Child]:
+    """Of each metric the last value, the best, and the figure that comparisons and gates use."""
+    own = [name for name in data.figures if not name.startswith("run.")]
+    names = [*own[:ROWS], *(name for name in data.figures if name.startswith("run."))]
+    known = [name for name in names if data.figures[name].value is not None]
+    logged = [name for name in names if name not in known and data.headlines.get(name)]
+    rows = [_row(data, name) for name in names if name in known or name in logged]
+    lacking = [
+        (name, data.figures[name].reason or "")
+        for name in names
+        if name not in known and name not in logged
+    ]
+    head = ("metric", "last", "best", "figure", "interquartile range", "values", "how")
+    left = own[ROWS:]
+    listed = ", ".join(left[:_LISTED]) + (" …" if left[_LISTED:] else "")
+    return [
+        table(head, rows) if rows else None,
+        details(f"{counted(len(lacking), 'figure')} without data", table(("", "reason"), lacking))
+        if lacking
+        else None,
+        details(f"{counted(len(left), 'more metric')}", paragraph(listed)) if left else None,
+    ]
+
+
+def _row(data: RunData, name: str) -> tuple[object, ...]:
+    figure, headline = data.figures[name], data.headlines.get(name, ())
+    best = best_of(figure.goal, headline)
+    how = f"{figure.aggregate}, warm-up {figure.warmup}" if figure.aggregate else None
+    return (
+        name,
+        _value(headline[-1].value) if headline else None,
+        _value(best.value) if best else None,
+        figure_text(figure),
+        format_number(figure.spread) if figure.spread is not None else None,
+        f"{figure.n:,} of {figure.total:,}" if figure.total != 1 else "1",
+        how,
+    )
+
+
+def figure_text(figure: Figure | None) -> str:
+    """`0.41 nats`, or that there is no data and why."""
+    if figure is None:
+        return "no data"
+    if figure.value is None:
+        return f"no data: {figure.reason}" if figure.reason else "no data"
+    if figure.unit == "B":
+        return format_bytes(int(figure.value))
+    return format_number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+
+
+def last_and_best(
+    run: RunRecord, headlines: Mapping[str, Sequence[MetricEvent]], name: str
+) -> tuple[str | None, str | None]:
+    """The last and the best value of a run's metric."""
+    headline = headlines.get(name, ())
+    spec = run.metrics_spec.get(name)
+    best = best_of(spec.goal if spec else None, headline)
+    return (
+        _value(headline[-1].value) if headline else None,
+        _value(best.value) if best else None,
+    )

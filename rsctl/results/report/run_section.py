@@ -1,0 +1,134 @@
+"""What a report has of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from rsctl.results.report.charts import counted
+from rsctl.results.report.data import RunData
+from rsctl.results.report.exchange_charts import straggler_charts
+from rsctl.results.report.failure_section import failure_part, findings_part, headline
+from rsctl.results.report.gpu_charts import gpu_charts
+from rsctl.results.report.gradient_section import gradients_part
+from rsctl.results.report.html import Child, Markup, details, facts, paragraph, section, table
+from rsctl.results.report.origin_section import origin_parts
+from rsctl.results.report.page import Page
+from rsctl.results.report.result_section import cost_text, figure_table, result_cards, state_mark
+from rsctl.results.report.run_charts import (
+    METRICS,
+    cloud_charts,
+    machine_charts,
+    metric_charts,
+    timeline,
+)
+from rsctl.runs.stream.events import Failure
+from rsctl.runs.stream.formatting import format_duration
+
+REPLICAS = 100
+"""Replicas in tables at most."""
+
+_PHASES = {
+    "queue": "queued",
+    "start": "starting",
+    "first_step": "running, until the first metric",
+    "time": "running, in all",
+    "total": "from the submission to the end",
+}
+
+
+def run_parts(page: Page, data: RunData) -> list[Child]:
+    """The parts of a run's section, in their order: what came of it first, what ran last."""
+    return [
+        result_cards(data),
+        failure_part(data.run),
+        *findings_part(data),
+        _charts(page, "Metrics", metric_charts(data), *figure_table(data), *_more_metrics(data)),
+        _charts(page, "Timeline", [timeline(data)], *_phases(data), _states(data)),
+        _charts(
+            page,
+            "CPU, memory, network and GPU",
+            chain(machine_charts(data), gpu_charts(data), cloud_charts(data)),
+        )
+        or _absent("CPU, memory, network and GPU", "No node has reported what it uses."),
+        gradients_part(page, data),
+        _charts(page, "Stragglers", straggler_charts(data)),
+        section("What ran", _head(data), *origin_parts(data), level=3),
+    ]
+
+
+def _charts(page: Page, title: str, charts: Iterable[Any], *more: Child) -> Markup | None:
+    drawn = page.figures(charts)
+    if drawn is None and not any(more):
+        return None
+    return section(title, drawn, *more, level=3)
+
+
+def _absent(title: str, why: str) -> Markup:
+    return section(title, paragraph(why, class_="faint"), level=3)
+
+
+def _head(data: RunData) -> Markup:
+    run = data.run
+    pairs: list[tuple[str, object]] = [
+        ("target", run.target + (", a rehearsal on this machine" if data.is_rehearsed else "")),
+        ("submitted", run.created),
+        ("started", run.started or "not known"),
+        ("ended", run.ended or "not yet"),
+        ("cost", cost_text(data.cost)),
+        ("attempts", run.attempt if run.attempt > 1 else None),
+        *((f"attempt {a.attempt}", _attempt(a.reason, a.failure)) for a in run.attempts),
+        *((fact.name.replace("_", " "), fact.text) for fact in run.facts),
+        *data.locations.items(),
+    ]
+    return facts(pairs)
+
+
+def _attempt(reason: str | None, failure: Failure | None) -> str:
+    return headline(failure, None) if failure else reason or "ended"
+
+
+def _phases(data: RunData) -> list[Child]:
+    found = [(title, *data.phases.get(n, (None, "not measured"))) for n, title in _PHASES.items()]
+    rows = [(title, _seconds(value)) for title, value, _ in found if value is not None]
+    lacking = [(title, why) for title, value, why in found if value is None]
+    return [
+        table(("phase of the last attempt", "time"), rows) if rows else None,
+        details(f"{counted(len(lacking), 'phase')} not known", table(("", "reason"), lacking))
+        if lacking
+        else None,
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value < 100 else format_duration(value)
+
+
+def _states(data: RunData) -> Markup | None:
+    rows = [
+        (
+            r.replica,
+            state_mark(r.state.value),
+            r.since[11:19],
+            r.exit_code,
+            r.reason or "",
+        )
+        for r in data.run.replicas[:REPLICAS]
+    ]
+    if not rows:
+        return None
+    left = len(data.run.replicas) - len(rows)
+    text = f"{counted(left, 'more replica')} left out here"
+    more = paragraph(text, class_="faint") if left > 0 else None
+    head = ("replica", "state", "since (UTC)", "exit code", "reason")
+    return details(
+        f"States of {counted(len(data.run.replicas), 'replica')}", table(head, rows), more
+    )
+
+
+def _more_metrics(data: RunData) -> Iterator[Markup]:
+    names = data.logged()[METRICS:]
+    if names:
+        listed = ", ".join(names[:100]) + (" …" if names[100:] else "")
+        yield details(f"{counted(len(names), 'more metric')} not drawn", paragraph(listed))

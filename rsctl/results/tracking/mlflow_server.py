@@ -1,0 +1,157 @@
+"""MLflow: a run of the job's experiment, by MLflow's own client (extra `mlflow`)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import posixpath
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from rsctl.clients.private import host_of, is_private, not_private, without_secrets
+from rsctl.findings import ExitCode, JobState, RsctlError, error
+from rsctl.installation import install_command
+from rsctl.runs.tracker import Point, Result, State, TrackedRun, TrackerError, one_line
+
+_CONNECT_SECONDS = 5.0
+_PARAMETERS_AT_ONCE = 100
+_METRICS_AT_ONCE = 1000
+_LONGEST_NAME = 250
+_LONGEST_VALUE = 500
+_CREDENTIALS = ("MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_PASSWORD")
+_STATUS = {
+    JobState.SUCCEEDED: "FINISHED",
+    JobState.CANCELLED: "KILLED",
+}
+
+
+class MlflowServer:
+    """See Tracker. A run is found again by its tag `rsctl.run`; a value that a server has already
+    is not added by it a second time.
+    """
+
+    seconds_between = 2.0
+    takes_files = True
+
+    def __init__(self, uri: str, run: TrackedRun) -> None:
+        has_credentials = any(os.environ.get(name) for name in _CREDENTIALS)
+        is_server = uri.lower().startswith(("http:", "https:"))
+        if is_server and not is_private(uri) and (has_credentials or host_of(uri) is None):
+            raise not_private(f"the MLflow server is {without_secrets(uri)!r}", uri)
+        try:
+            from mlflow import MlflowClient
+        except ImportError:
+            message = "tracking by MLflow needs its client, which is not installed"
+            remedy = f"install it: {install_command('mlflow')}"
+            raise RsctlError(ExitCode.ENVIRONMENT, error("extra", message, remedy)) from None
+        logging.getLogger("mlflow").setLevel(logging.ERROR)
+        self._uri, self._run = uri, run
+        self._client: Any = MlflowClient(tracking_uri=uri)
+
+    def begin(self, state: State) -> None:
+        """See Tracker."""
+        with self._answers():
+            state["run_id"] = self._find() or self._create()
+            parameters = [
+                (name[:_LONGEST_NAME], str(value)[:_LONGEST_VALUE] or "-")
+                for name, value in self._run.parameters.items()
+            ]
+            from mlflow.entities import Param
+
+            for start in range(0, len(parameters), _PARAMETERS_AT_ONCE):
+                block = parameters[start : start + _PARAMETERS_AT_ONCE]
+                params = [Param(name, value) for name, value in block]
+                self._client.log_batch(state["run_id"], params=params)
+
+    def send(self, points: Sequence[Point], state: State) -> None:
+        """See Tracker."""
+        with self._answers():
+            from mlflow.entities import Metric
+
+            metrics = [
+                Metric(_name(p.tag), p.value, int(p.seconds * 1000), max(p.step, 0)) for p in points
+            ]
+            for start in range(0, len(metrics), _METRICS_AT_ONCE):
+                block = metrics[start : start + _METRICS_AT_ONCE]
+                self._client.log_batch(state["run_id"], metrics=block)
+
+    def end(self, result: Result, state: State) -> None:
+        """See Tracker."""
+        at = int(result.seconds * 1000)
+        with self._answers():
+            from mlflow.entities import Metric, RunTag
+
+            metrics = [Metric(_name(n), v, at, 0) for n, v in result.named_figures.items()]
+            texts = {"state": result.state.value, **result.texts}
+            tags = [RunTag(f"rsctl.{name}", text) for name, text in texts.items()]
+            self._client.log_batch(state["run_id"], metrics=metrics, tags=tags)
+            status = _STATUS.get(result.state, "FAILED")
+            self._client.set_terminated(state["run_id"], status, at)
+            for file in result.files:
+                self._client.log_artifact(state["run_id"], str(file))
+
+    def _find(self) -> str | None:
+        """The run that an earlier call has made."""
+        experiment = self._client.get_experiment_by_name(self._experiment)
+        if experiment is None:
+            return None
+        which = f"tags.`rsctl.run` = '{self._run.run.run}'"
+        found = self._client.search_runs([experiment.experiment_id], which, max_results=1)
+        return str(found[0].info.run_id) if found else None
+
+    def _create(self) -> str:
+        from mlflow.exceptions import MlflowException
+
+        experiment = self._client.get_experiment_by_name(self._experiment)
+        if experiment is not None:
+            identity = experiment.experiment_id
+        else:
+            try:
+                identity = self._client.create_experiment(self._experiment)
+            except MlflowException:  # another run's process may have been faster
+                identity = self._client.get_experiment_by_name(self._experiment).experiment_id
+        made = self._client.create_run(
+            identity,
+            start_time=int(self._run.created * 1000),
+            tags={**self._run.tags, "mlflow.source.name": "rsctl"},
+            run_name=self._run.run.run,
+        )
+        return str(made.info.run_id)
+
+    @property
+    def _experiment(self) -> str:
+        return os.environ.get("MLFLOW_EXPERIMENT_NAME") or self._run.run.name
+
+    @contextmanager
+    def _answers(self) -> Iterator[None]:
+        """Calls to the server; see first that it is there, for its client would try for minutes."""
+        from mlflow.exceptions import MlflowException
+
+        parts = urlsplit(self._uri)
+        if parts.hostname and parts.scheme in ("http", "https"):
+            _check_reachable(parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        try:
+            yield
+        except MlflowException as problem:
+            raise TrackerError(one_line(problem)) from None
+
+
+def _check_reachable(host: str, port: int) -> None:
+    """Raise TrackerError if nobody listens. Where a proxy leads there, only the client knows."""
+    from requests.utils import get_environ_proxies
+
+    if get_environ_proxies(f"//{host}:{port}"):
+        return
+    try:
+        socket.create_connection((host, port), _CONNECT_SECONDS).close()
+    except OSError as problem:
+        raise TrackerError(f"{host}:{port}: {problem.strerror or problem}") from None
+
+
+def _name(tag: str) -> str:
+    """A name that MLflow takes: one that is also a path."""
+    is_path = posixpath.normpath(tag) == tag and not tag.startswith(("/", "."))
+    return (tag if is_path else tag.replace("/", "_"))[:_LONGEST_NAME]

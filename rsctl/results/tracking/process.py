@@ -1,0 +1,144 @@
+"""The process that sends runs to their trackers, so that no tracker can hold up anybody else.
+
+It reads the store, where everything is recorded first, so nothing waits in memory. A client that
+hangs, forks or takes the interpreter for seconds does so here. It ends when all is sent, when a
+tracker stays down after the run's end, or when nobody watches the run any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from threading import Thread
+from time import monotonic, sleep
+
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches
+from rsctl.findings import RsctlError
+from rsctl.results.tracking.background import BENCH, FOLLOW
+from rsctl.results.tracking.cursor import lock_path, make_tracking_folder, plan_of
+from rsctl.results.tracking.sender import Sender, is_sent
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.locks import try_lock, write_holder
+from rsctl.runs.store import Store
+
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0)
+_TRIES_AFTER_END = 2
+_UNWATCHED_SECONDS = 15.0
+
+
+def send(run: str, follow: bool) -> None:
+    """Send a run to its trackers, each in a thread; returns at once if another process does."""
+    store = Store()
+    known = store.get(run)
+    store.close()
+    plan = plan_of(known) if known else None
+    if known is None or plan is None:
+        return
+    make_tracking_folder(run)
+    lock = try_lock(lock_path(run))
+    if lock is None:
+        return
+    write_holder(lock, os.getpid())
+    threads = [
+        Thread(target=_send, args=(run, index, follow), daemon=True)
+        for index, planned in enumerate(plan.trackers)
+        if is_sent(known, planned)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    os.close(lock)
+
+
+def _send(run: str, index: int, follow: bool) -> None:
+    """Send to one tracker until nothing more is to come, or it fails for too long."""
+    store = Store()
+    known = store.get(run)
+    plan = plan_of(known) if known else None
+    if plan is None:
+        return
+    sender = Sender(store, run, index, plan.trackers[index])
+    failures = tries_after_end = 0
+    watched = monotonic()
+    while True:
+        has_ended = _has_ended(store, run)
+        try:
+            has_more = sender.step()
+        except Exception as problem:  # noqa: BLE001 - a tracker's library may raise anything
+            failures += 1
+            tries_after_end += has_ended
+            sender.failed(_reason(problem))
+            if not follow or tries_after_end >= _TRIES_AFTER_END:
+                return
+            pause = _RETRY_SECONDS[0 if has_ended else min(failures, len(_RETRY_SECONDS)) - 1]
+            _pause(store, run, pause)
+            continue
+        failures = 0
+        if has_more:
+            continue
+        if sender.cursor.is_complete or not follow:
+            return
+        if RunFolder(run).is_supervised():
+            watched = monotonic()
+        if monotonic() - watched > _UNWATCHED_SECONDS:
+            return
+        sleep(_POLL_SECONDS)
+
+
+def _pause(store: Store, run: str, seconds: float) -> None:
+    """Wait before the next try; not longer than until the run's end."""
+    had_ended = _has_ended(store, run)
+    end = monotonic() + seconds
+    while monotonic() < end and had_ended == _has_ended(store, run):
+        sleep(_POLL_SECONDS)
+
+
+def _has_ended(store: Store, run: str) -> bool:
+    known = store.get(run)
+    return known is None or known.state.is_final
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, RsctlError):
+        return "; ".join(
+            f"{f.message}" + (f" ({f.remedy})" if f.remedy else "") for f in problem.findings
+        )
+    return f"{problem}" or type(problem).__name__
+
+
+def send_bench(bench: str) -> None:
+    """Send the runs of a bench, one after the other, until it has no more and nobody drives it."""
+    store, sent = Store(), set[str]()
+    driven = monotonic()
+    while True:
+        known = Benches(store).get(bench)
+        runs = [trial.run for trial in known.trials] if known else []
+        if run := next((run for run in runs if run not in sent and store.get(run)), None):
+            send(run, follow=True)
+            sent.add(run)
+            continue
+        if BenchFolder(bench).is_driven():
+            driven = monotonic()
+        if known is None or known.state.is_final or monotonic() - driven > _UNWATCHED_SECONDS:
+            return
+        sleep(_POLL_SECONDS)
+
+
+def main() -> int:
+    """Send the runs named on the command line."""
+    options = [a for a in sys.argv[1:] if a in (FOLLOW, BENCH)]
+    for name in [a for a in sys.argv[1:] if a not in options]:
+        with suppress(RsctlError):  # it was forgotten, or the store is full
+            if BENCH in options:
+                send_bench(name)
+            else:
+                send(name, FOLLOW in options)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The files that trackers get of a run that has ended.
+
+job.yaml       the job file, without secrets, unless the job was made in Python
+report.html    what `rsctl report RUN` writes; needs the extra `report`
+result.json    how the run ended, and its figures
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Lock
+
+import msgspec
+
+from rsctl.findings import Finding, note
+from rsctl.installation import install_command
+from rsctl.job.job import Job
+from rsctl.results.tracking.cursor import tracking_folder
+from rsctl.runs.records import RunRecord
+from rsctl.runs.store import Store
+from rsctl.runs.stream.ndjson import finite
+
+_MAKING = Lock()
+"""Held by the one thread that makes files; the library that draws can be used by one alone."""
+
+_RESULT = (
+    *("run", "name", "target", "url", "state", "exit_code", "reason", "attempt"),
+    *("created", "started", "ended", "first_failure", "settings"),
+)
+
+
+def run_files(store: Store, run: RunRecord, figures: Mapping[str, float]) -> list[Path]:
+    """The files of a run that is complete, in its folder; made once. Raises OSError."""
+    folder = tracking_folder(run.run) / "files"
+    with _MAKING:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not (folder / "result.json").exists():
+            for name, content in _contents(store, run, figures):
+                beside = folder / f".{name}"
+                beside.write_text(content, encoding="utf-8", errors="replace")
+                os.replace(beside, folder / name)
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def can_draw() -> bool:
+    """Whether reports can be made here. Imports nothing."""
+    from importlib.util import find_spec
+
+    return find_spec("matplotlib") is not None
+
+
+def missing_report(job: Job) -> list[Finding]:
+    """A note if trackers of a job take reports, and none can be made here."""
+    takers = {"mlflow", "wandb"} & {name for tracker in job.tracking for name in tracker.given}
+    if not takers or can_draw():
+        return []
+    message = "trackers get no report of the run: what draws its charts is not installed"
+    return [note("extra", message, f"install it: {install_command('report')}", "tracking")]
+
+
+def _contents(store: Store, run: RunRecord, figures: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Names and contents, the result last: it says that all are there."""
+    fields = msgspec.to_builtins(run)
+    result = {**{name: fields[name] for name in _RESULT}, "figures": finite(dict(figures))}
+    found = [("job.yaml", run.spec)] if run.spec is not None else []
+    if can_draw():
+        from rsctl.results.report.build import make_report
+
+        found.append(("report.html", make_report(store, [run], {}).html))
+    return [*found, ("result.json", msgspec.json.encode(result).decode())]

@@ -1,0 +1,197 @@
+"""Reports of runs with many GPUs and many replicas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.runs.stream.events import Failure, LogEvent
+from rsctl.runs.stream.metrics import MetricReader
+from tests.cli.conftest import Cli, MadeRun, at
+from tests.results.report.conftest import Make
+from tests.results.report.test_report import parsed, text_of, titles
+
+GB80 = 80 * 2**30
+
+
+def report_gpus(made: MadeRun, used: Sequence[float]) -> None:
+    """Two telemetry lines of each node, as its runtime writes them; `used` is by GPU."""
+    reader = MetricReader({})
+    for number, replica in enumerate(made.replicas):
+        for second in (5, 10):
+            gpus = [
+                {
+                    "index": index,
+                    "util_percent": percent - number,
+                    "memory_bytes": 3 * 2**30,
+                    "memory_total_bytes": GB80,
+                }
+                for index, percent in enumerate(used)
+            ]
+            text = msgspec.json.encode({"rsctl": "telemetry", "gpus": gpus}).decode()
+            line = LogEvent(at(second), replica, "0", "o", text.replace('":"', '": "', 1))
+            made.store.add_metrics(made.run, list(reader.read(line)))
+
+
+def figure(page: str, title: str) -> ElementTree.Element:
+    return next(f for f in parsed(page).iterfind(".//figure") if f[0].text == title)
+
+
+def legend(figure: ElementTree.Element) -> list[str]:
+    return ["".join(entry.itertext()) for entry in figure.iterfind("./figcaption/ul/li")]
+
+
+def cells(figure: ElementTree.Element) -> list[list[str | None]]:
+    return [[cell.text for cell in row] for row in figure.iterfind(".//tbody/tr")]
+
+
+def height(figure: ElementTree.Element) -> float:
+    """Of the drawing, which is 388 wide."""
+    drawing = figure.find("./svg")
+    if drawing is None:
+        drawing = figure.find("./div[@class='narrow']/svg")
+    assert drawing is not None
+    return float(drawing.attrib["viewBox"].split()[3])
+
+
+def test_gpus_of_few_nodes_have_a_chart_for_each_node(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    report_gpus(made, range(80, 88))
+    made.succeed(20)
+    page = text_of(rsctl, "@last")
+    assert [title for title in titles(page) if "GPU" in title] == [
+        "GPU in use, worker-0",
+        "GPU in use, worker-1",
+        "GPU memory, worker-0",
+        "GPU memory, worker-1",
+    ]
+    assert legend(figure(page, "GPU in use, worker-1")) == [f"GPU {n}" for n in range(8)]
+    memory = figure(page, "GPU memory, worker-0")
+    assert legend(memory)[-1] == "memory of a GPU"
+    assert "80" in [text.text for text in memory.iterfind("./svg//text")]
+
+
+def test_nodes_with_one_gpu_are_the_lines_of_one_chart(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    report_gpus(made, [80])
+    made.succeed(20)
+    page = text_of(rsctl, "@last")
+    assert legend(figure(page, "GPU in use")) == ["worker-0", "worker-1"]
+
+
+def test_gpus_of_many_nodes_are_a_band_and_a_heat_map(rsctl: Cli, make_run: Make) -> None:
+    made = make_run(workers=20)
+    report_gpus(made, [80, 90])
+    made.succeed(20)
+    page = text_of(rsctl, "@last")
+    band = figure(page, "GPU in use")
+    assert legend(band) == ["median of 40", "lowest to highest"]
+    words = "On average worker-19 GPU 0 is lowest (61), worker-0 GPU 1 highest (90)."
+    assert words in "".join(band.itertext())
+    rows = cells(figure(page, "GPU in use, on average"))
+    assert (rows[0], rows[19]) == (["worker-0", "80", "90"], ["worker-19", "61", "71"])
+
+
+@pytest.fixture
+def big_run(make_run: Make) -> MadeRun:
+    """64 workers of which the last one fails first, and one that is late at each step."""
+    made = make_run(workers=64)
+    for replica in made.replicas:
+        made.state(2, JobState.RUNNING, replica=replica)
+        for step in range(3):
+            late = 2 if replica == "worker-17" else 0
+            made.metric(5 + 3 * step + late, "loss", 1.0, step=step, replica=replica)
+    lines = ["ValueError: x"]
+    failure = Failure(
+        replica="worker-63", time=at(19), exit_code=1, rank=63, lines=lines, causes=[]
+    )
+    return made.fail(20, failure)
+
+
+def test_all_of_64_replicas_are_drawn_on_one_page(rsctl: Cli, big_run: MadeRun) -> None:
+    page = text_of(rsctl, "@last")
+    states = figure(page, "States of the job and its replicas")
+    drawn = [text.text for text in states.iterfind("./div[@class='narrow']/svg//text")]
+    assert [name for name in big_run.replicas if name not in drawn] == []
+    assert "more rows" not in "".join(states.itertext())
+    assert height(states) < 2.2 * 388  # printed at half the width of a page
+
+
+def test_of_many_replicas_those_furthest_behind_are_shown(rsctl: Cli, big_run: MadeRun) -> None:
+    page = text_of(rsctl, "@last")
+    behind = figure(page, "How far each replica is behind the first at the same step")
+    assert cells(behind)[0] == ["worker-17", "2"]
+    assert len(cells(behind)) == 20
+    assert "The 20 longest of 64." in "".join(behind.itertext())
+
+
+def test_of_more_than_are_drawn_the_one_that_failed_is(rsctl: Cli, make_run: Make) -> None:
+    made = make_run(workers=200)
+    for replica in made.replicas:
+        made.state(2, JobState.RUNNING, replica=replica)
+    failure = Failure(replica="worker-199", time=at(8), exit_code=1, lines=[], causes=[])
+    made.fail(9, failure)
+    states = figure(text_of(rsctl, "@last"), "States of the job and its replicas")
+    drawn = [text.text for text in states.iterfind("./div[@class='narrow']/svg//text")]
+    assert drawn.index("worker-199") < drawn.index("worker-0")
+    assert "Not drawn: 71 more rows." in "".join(states.itertext())
+
+
+def plan(made: MadeRun, nodes: int, ranks: int) -> None:
+    pools = [
+        {"role": "worker", "count": nodes, "gbps": 10},
+        {"role": "reducer", "count": nodes, "gbps": 10},
+    ]
+    text = msgspec.json.encode({"run": made.run, "pools": pools, "world_size": ranks}).decode()
+    with made.store.transaction() as db:
+        db.execute("UPDATE runs SET plan=? WHERE id=?", (text, made.run))
+
+
+def exchange(made: MadeRun) -> None:
+    """Four workers that have each sent 100 GB of gradients to reducers."""
+    for replica in made.replicas:
+        for name, value in (
+            ("operations", 10),
+            ("reduced_bytes", 1e11),
+            ("sent_bytes", 1e11),
+            ("busy_seconds", 100),
+        ):
+            made.metric(5, f"node.transport.{name}", value, replica=replica)
+    made.succeed(20)
+
+
+def test_gradients_stand_beside_what_a_ring_would_need(rsctl: Cli, make_run: Make) -> None:
+    made = make_run(workers=4)
+    plan(made, nodes=4, ranks=4)
+    exchange(made)
+    page = text_of(rsctl, "@last")
+    sent = figure(page, "Gradient bytes sent")
+    assert cells(sent)[3:] == [["worker-3", "100"], ["worker in ring", "150"]]
+    assert "2 (n - 1) / n of the bytes (model)" in "".join(sent.itertext())
+    assert [row[0] for row in cells(figure(page, "Time of all gradients"))] == [
+        "measured, the slowest rank",
+        "the least that the links allow with these reducers",
+        "model: a ring of the workers with the same delays",
+    ]
+    assert re.search(r"a ring would have needed \(model\)</th><td>[0-9.]+ s \(1\.\d+ x", page)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "why"),
+    [
+        (4, 32, "the model is of workers with one rank each"),
+        (1, 1, "one worker alone has no ring"),
+    ],
+)
+def test_why_there_is_no_ring(rsctl: Cli, make_run: Make, nodes: int, ranks: int, why: str) -> None:
+    made = make_run(workers=nodes)
+    plan(made, nodes, ranks)
+    exchange(made)
+    page = text_of(rsctl, "@last")
+    assert re.search(rf"a ring would have needed \(model\)</th><td[^>]*>not known: {why}<", page)
+    assert "worker in ring" not in page

@@ -1,0 +1,354 @@
+"""`rsctl report`: what stands in the file."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from rsctl.bench.records import Benches
+from rsctl.findings import JobState, error
+from rsctl.results.report.svg import inline_svg
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Failure
+from rsctl.runs.stream.metrics import MetricSpec
+from tests.cli.conftest import Cli, MadeRun
+from tests.results.report.conftest import Make
+
+BENCH = """
+name: sweep
+run: {command: [python3, work.py], launcher: none, args: {size: 1, kind: a}}
+image: {source: src}
+metrics:
+  speed: {regex: 'step (?P<step>\\d+) speed=(?P<value>[0-9.]+)', goal: max, unit: samples/s}
+matrix: {run.args.size: [1, 2], run.args.kind: [a, b]}
+gate: {max_regression: {speed: 5%}}
+"""
+WORK = """
+import os, sys
+size, kind = sys.argv[2], sys.argv[4]
+noise = 1 + sum(os.environ["RSCTL_RUN"].encode()) % 7 / 100
+for step in range(3):
+    print(f"step {step} speed={int(size) * 100 * noise}")
+if (size, kind) == ("2", "b"):
+    sys.exit("too <b>big</b>")
+"""
+
+
+def text_of(rsctl: Cli, *arguments: str) -> str:
+    done = rsctl("report", *arguments)
+    assert (done.code, done.out, done.err[-300:] if done.code else "") == (0, "", "")
+    return (rsctl.folder / "report.html").read_text()
+
+
+def titles(page: str) -> list[str]:
+    """The titles of the charts."""
+    return re.findall(r"<figcaption>([^<]*)", page)
+
+
+def parsed(page: str) -> ElementTree.Element:
+    """The page as a tree: all that it has must be nested as it should be."""
+    body = page.removeprefix("<!doctype html>\n")
+    return ElementTree.fromstring(re.sub(r"(<meta [^>]*)>", r"\1/>", body))
+
+
+def test_a_run_with_everything(rsctl: Cli, whole_run: MadeRun) -> None:
+    page = text_of(rsctl, "@last")
+    assert titles(page) == [
+        "loss over steps",
+        "loss over time",
+        "States of the job and its replicas",
+        "CPU",
+        "Memory",
+        "Network, sent",
+        "Network, received",
+        "GPU in use",
+        "GPU memory",
+        "CPU, as the cloud reports it",
+        "Gradient bytes sent",
+        "Time of gradients on each worker",
+        "Time that a full window kept gradients back",
+        "Workers: sent while a gradient was under way",
+        "How long reducers wait for each rank",
+        "How far each replica is behind the first at the same step",
+    ]
+    tree = parsed(page)
+    assert len(tree.findall(".//figure/details/div/table")) == len(titles(page))
+    assert "not known: machines of one" in page
+    assert "bytes of one rank</th><td>75 MB</td>" in page
+    behind = tree.findall(".//figure")[-1]
+    cells = [cell.text for cell in behind.iterfind(".//tbody/tr/*")]
+    assert cells == ["worker-0", "0", "worker-1", "0.25"]
+
+
+def test_the_file_needs_nothing_runs_nothing_and_follows_the_colours_of_the_reader(
+    rsctl: Cli, whole_run: MadeRun
+) -> None:
+    """Colours but for heat maps, which are the same on light and dark pages."""
+    page = text_of(rsctl, "@last")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy
+    assert policy[1].split("; ")[:3] == [
+        "default-src 'none'",
+        "style-src 'unsafe-inline'",
+        "img-src data:",
+    ]
+    assert not re.search(r"<script|javascript:|\son\w+=|<link|<iframe|@import", page)
+    assert set(re.findall(r'(?:href|src)="([^"#]*)', page)) <= {""}
+    ids = re.findall(r'\sid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', page)) <= set(ids)
+    used = set(re.findall(r"var\(--(\w+)\)", page))
+    light, dark = re.search(r":root\{([^}]*)\}@media [^{]*\{:root\{([^}]*)\}", page).groups()  # type: ignore[union-attr]
+    for colors in (light, dark):
+        assert used <= set(re.findall(r"--(\w+):#", colors))
+    drawings = "".join(re.findall(r"<svg.*?</svg>", page, re.DOTALL))
+    assert re.findall(r"#[0-9a-f]{6}", drawings) == []
+
+
+def test_a_failed_run_shows_who_failed_first(rsctl: Cli, make_run: Make) -> None:
+    cause = error("memory", "out of memory", "use a smaller batch")
+    lines = ["Traceback (most recent call last):", "ValueError: <x>"]
+    make_run().fail(
+        9,
+        Failure(
+            replica="worker-1",
+            time="2026-01-31T12:00:08.500000Z",
+            exit_code=1,
+            rank=1,
+            lines=lines,
+            causes=[cause],
+        ),
+    )
+    page = text_of(rsctl, "@last")
+    assert (
+        "worker-1 (rank 1) failed first: exit code 1 at 12:00:08 UTC, 7.5 s after the start" in page
+    )
+    assert "Traceback (most recent call last):\nValueError: &lt;x&gt;</pre>" in page
+    assert "out of memory → use a smaller batch" in page
+    assert "In its wake: worker-0" in page
+
+
+def test_a_run_that_has_nothing(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(2)
+    page = text_of(rsctl, "@last")
+    assert titles(page) == ["States of the job and its replicas"]
+    assert "No gradients went over reducers" in page
+    assert "No node has reported what it uses." in page
+    parsed(page)
+
+
+def test_secrets_are_null(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "s3cr3t-value")
+    (rsctl.folder / "src" / "train.py").write_text("print('x')\n")
+    job = (
+        "name: job\nrun: {command: [python3, train.py], launcher: none, env: {KEY: '${KEY}'}}\n"
+        "image: {source: src}\n"
+    )
+    assert rsctl("submit", rsctl.write(job), "-q").code == 0
+    page = text_of(rsctl, "@last")
+    assert "s3cr3t-value" not in page
+    assert '"KEY": null' in page.replace("&quot;", '"')
+
+
+@pytest.fixture
+def bench(rsctl: Cli) -> str:
+    (rsctl.folder / "src" / "work.py").write_text(WORK)
+    rsctl("bench", "run", rsctl.write(BENCH), "--repeat", "2", "-p", "4", "-q")
+    [found] = Benches(Store()).benches()
+    return found.bench
+
+
+def test_a_bench(rsctl: Cli, bench: str) -> None:
+    page = text_of(rsctl, bench)
+    tree = parsed(page)
+    assert "speed (samples/s)" in titles(page)
+    assert "speed against run.args.size=1 run.args.kind=a" in titles(page)
+    assert titles(page)[-1] == "Queue, start, first metric, training"
+    assert "speed over steps" in titles(page)
+    heat = next(f for f in tree.iterfind(".//figure") if f[0].text == "speed (samples/s)")
+    rows = [[cell.text for cell in row] for row in heat.iterfind(".//tbody/tr")]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert rows[1][2] == "no data"
+    assert "too &lt;b&gt;big&lt;/b&gt;" in page
+    assert "Failed runs: 2" in page
+    assert "6 of 8</p>" in page
+    assert '"max_regression"' in page.replace("&quot;", '"')
+
+
+def test_benches_are_compared_with_the_verdict_of_their_gate(rsctl: Cli, bench: str) -> None:
+    assert rsctl("bench", "run", "job.yaml", "--repeat", "2", "--new", "-q", "-p", "4").code == 1
+    page = text_of(rsctl, bench, "@last")
+    assert "Effect on speed" in titles(page)
+    assert "Verdict by the job file&#x27;s gate" in page or "Verdict by the job file's gate" in page
+    assert page.count("<h2>Bench ") == 2
+    parsed(page)
+
+
+def test_throughput_over_ranks_has_its_efficiency(rsctl: Cli) -> None:
+    (rsctl.folder / "src" / "work.py").write_text("print('speed=100')\n")
+    job = BENCH.replace("args: {size: 1, kind: a}", "args: {kind: a}")
+    job = job.replace("run.args.size: [1, 2], run.args.kind: [a, b]", "workers.count: [1, 2]")
+    job = job.replace("step (?P<step>\\d+) speed=(?P<value>[0-9.]+)", "speed=([0-9.]+)")
+    assert rsctl("bench", "run", rsctl.write(job), "-q").code == 0
+    page = text_of(rsctl, "@last")
+    assert "Scaling efficiency of speed" in titles(page)
+    figure = next(
+        f for f in parsed(page).iterfind(".//figure") if "efficiency" in (f[0].text or "")
+    )
+    assert [c.text for c in figure.iterfind(".//tbody/tr/*")] == ["1", "100", "2", "50"]
+    drawn = [text.text for text in figure.iterfind("./svg//text")]
+    assert drawn[:3] == ["1", "2", "ranks"]
+    assert "% of a rank's with the fewest ranks" in drawn
+
+
+def test_a_hundred_runs_stay_below_two_megabytes(rsctl: Cli, make_run: Make) -> None:
+    names = []
+    names_of_nodes = ("node.cpu_percent", "node.rss_bytes", "node.net_tx_bytes")
+    for number in range(100):
+        made = make_run(f"job-{number:06}", workers=8)
+        made.metrics(
+            (3 + step / 2, name, value, {"step": step, "replica": replica})
+            for step in range(40)
+            for replica in made.replicas
+            for name, value in (
+                ("loss", math.sin(step * number)),
+                *((name, 1e6 * step) for name in names_of_nodes),
+            )
+        )
+        made.succeed(40)
+        names.append(made.run)
+    page = text_of(rsctl, *names)
+    assert len(page.encode()) < 2_000_000
+    assert "96 runs without a section" in page
+    assert "job-000099" in page
+
+
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_charts_as_files(rsctl: Cli, whole_run: MadeRun, form: str) -> None:
+    done = rsctl("report", "@last", "--charts", "charts", "--chart-format", form)
+    files = sorted((rsctl.folder / "charts").iterdir())
+    assert done.code == 0
+    assert done.err.splitlines()[-1] == f"charts: {len(files)} files"
+    assert files[0].name == f"01-loss-over-steps.{form}"
+    if form == "png":
+        assert files[0].read_bytes().startswith(b"\x89PNG")
+    else:
+        assert "loss over steps" in files[0].read_text()
+        assert ElementTree.parse(files[0]).getroot().tag.endswith("svg")
+
+
+def test_standard_output(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(2)
+    done = rsctl.process("report", "@last", "-o", "-")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("<!doctype html>\n")
+    assert not (rsctl.folder / "report.html").exists()
+
+
+def test_a_file_that_cannot_be_written(rsctl: Cli, make_run: Make) -> None:
+    make_run().succeed(2)
+    (rsctl.folder / "file").write_text("mine")
+    done = rsctl("report", "@last", "-o", "file/report.html")
+    assert done.code == 3
+    assert "error: cannot write file/report.html" in done.err
+    assert [path.name for path in rsctl.folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_what_is_not_there(rsctl: Cli) -> None:
+    done = rsctl("report", "job-zzzzzz")
+    assert done.code == 2
+    assert "no run or bench 'job-zzzzzz', and no file" in done.err
+
+
+def test_without_matplotlib(rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run().succeed(2)
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    done = rsctl("report", "@last")
+    assert done.code == 3
+    assert "error: charts need matplotlib" in done.err
+    assert "-m pip install 'matplotlib" in done.err
+    assert not Path("report.html").exists()
+
+
+VALUES = [
+    [1.0],
+    [0.0],
+    [1.0, 1.0],
+    [-1.0, -2.0],
+    [1e308, -1e308],
+    [5e-324, 1e-320],
+    [1e-300, 1e300],
+    [math.nan, 1.0, math.inf, -math.inf],
+    [math.nan],
+]
+
+
+@pytest.mark.parametrize("steps", [None, [0, 0, 0, 0], [-5, 5, 7, 9], [2**62, 2**62 + 1, 0, 1]])
+@pytest.mark.filterwarnings("error")
+def test_any_values_can_be_drawn(rsctl: Cli, make_run: Make, steps: list[int] | None) -> None:
+    run = make_run()
+    names = [f"loss-{number}" for number in range(len(VALUES))]
+    declared = msgspec.json.encode(dict.fromkeys(names, MetricSpec(goal="min", unit="nats")))
+    with run.store.transaction() as db:
+        db.execute("UPDATE runs SET metrics_spec=? WHERE id=?", (declared.decode(), run.run))
+    for name, values in zip(names, VALUES, strict=True):
+        for index, value in enumerate(values):
+            run.metric(2 + index, name, value, step=steps[index] if steps else None)
+    run.succeed(9)
+    page = text_of(rsctl, "@last")
+    parsed(page)
+    axes = ["steps", "time"] if steps else ["time"]
+    drawable = names[:-1]  # the last has no number
+    assert [title for title in titles(page) if title.startswith("loss")] == [
+        f"{name} over {axis}" for name in drawable for axis in axes
+    ]
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.filterwarnings("error")
+def test_any_values_of_a_machine_can_be_drawn(
+    rsctl: Cli, make_run: Make, values: list[float]
+) -> None:
+    run = make_run()
+    for index, value in enumerate(values):
+        run.metric(2 + index, "node.rss_bytes", value)
+    run.succeed(9)
+    parsed(text_of(rsctl, "@last"))
+
+
+def test_a_run_that_goes_on(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    made.state(2, JobState.RUNNING, replica="worker-0")
+    made.metric(3, "loss", 1.0)
+    lock = made.folder.lock()
+    assert "state running" in text_of(rsctl, "@last")
+    assert lock
+
+
+def test_many_replicas_are_a_band(rsctl: Cli, make_run: Make) -> None:
+    made = make_run(workers=12)
+    for replica in made.replicas:
+        for second in (3, 4, 5):
+            made.metric(second, "node.cpu_percent", 100.0 + second, replica=replica)
+    made.succeed(9)
+    page = text_of(rsctl, "@last")
+    assert "median of 12" in page
+    assert "lowest to highest" in page
+
+
+def test_drawings_have_only_what_a_drawing_needs() -> None:
+    hostile = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1" onload="x()">'
+        "<script>x()</script><metadata>y</metadata><foreignObject><p/></foreignObject>"
+        '<g style="fill: url(https://example.com)"><path d="M 1.23456 2" id="unused"/>'
+        '<text style="fill: #1b1f24">a &lt; b</text></g></svg>'
+    )
+    assert inline_svg(hostile, "c1-", 'a "title"') == (
+        '<svg viewBox="0 0 1 1" role="img" aria-label="a &quot;title&quot;"><g>'
+        '<path d="M 1.2 2" /><text style="fill: var(--ink)">a &lt; b</text></g></svg>'
+    )

@@ -1,0 +1,271 @@
+"""What readers look for first: results at the top, several runs in one chart, honest lines."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from rsctl.findings import JobState
+from rsctl.results.report.charts import Line, LineChart
+from rsctl.results.report.descriptions import describe
+from rsctl.results.report.reading import readings_of
+from rsctl.results.report.scales import beyond_note, scale_of
+from rsctl.runs.store import Store
+from rsctl.runs.stream.events import Failure, MetricEvent
+from rsctl.runs.stream.metrics import MetricSpec
+from tests.cli.conftest import Cli, MadeRun, at
+from tests.results.report.conftest import Make
+from tests.results.report.test_report import BENCH, parsed, text_of, titles
+
+
+def cards(page: str) -> dict[str, list[str]]:
+    """The values of the first cards of a page, by their titles."""
+    found = parsed(page).find(".//div[@class='cards']")
+    assert found is not None
+    texts = [["".join(part.itertext()) for part in card] for card in found]
+    return {title: rest for title, *rest in texts}
+
+
+def figure(page: str, title: str) -> ElementTree.Element:
+    figures = parsed(page).iterfind(".//figure")
+    return next(each for each in figures if each[0].text == title)
+
+
+def legend(page: str, title: str) -> list[str]:
+    return [
+        "".join(item.itertext()) for item in figure(page, title).iterfind(".//figcaption/ul/li")
+    ]
+
+
+def declare(made: MadeRun, specs: dict[str, MetricSpec]) -> None:
+    with made.store.transaction() as db:
+        row = (msgspec.json.encode(specs).decode(), made.run)
+        db.execute("UPDATE runs SET metrics_spec=? WHERE id=?", row)
+
+
+def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    for step, (chief, other) in enumerate([(3.0, 0.1), (0.5, 0.1), (1.0, 0.1)]):
+        made.metric(3 + step, "loss", chief, step=step)
+        made.metric(3.5 + step, "loss", other, step=step, replica="worker-1")
+    made.succeed(30)
+    page = text_of(rsctl, "@last")
+    assert cards(page) == {
+        "state": ["succeeded", "exit code 0"],
+        "time": ["0:30", "from the submission to the end"],
+        "cost": ["not known", "machines of one's own have no price"],
+        "loss": ["1 nats", "last value, at step 2; best 0.5 at step 1"],
+    }
+    headings = re.findall(r"<h3>([^<]*)", page)
+    assert headings == [
+        *("Metrics", "Timeline", "CPU, memory, network and GPU"),
+        *("Gradients", "Stragglers", "What ran"),
+    ]
+    assert page.index("loss over steps") < page.index(">submitted<")
+
+
+def test_runs_share_one_chart(rsctl: Cli, make_run: Make) -> None:
+    for number in range(3):
+        made = make_run(f"job-{number:06}", second=15 * number)
+        for step in range(20):
+            made.metric(15 * number + 3 + step / 4, "loss", 1 / (1 + step) + number, step=step)
+        made.succeed(15 * number + 12)
+    names = [f"job-{number:06}" for number in range(3)]
+    page = text_of(rsctl, *names)
+    assert titles(page)[:3] == [
+        "loss over steps",
+        "loss over time",
+        "Queue, start, first metric, training",
+    ]
+    assert legend(page, "loss over steps") == names
+    drawn = [text.text for text in figure(page, "loss over time").iterfind("./svg//text")]
+    assert "time since the start of each run (s)" in drawn
+    rows = [["".join(cell.itertext()) for cell in row] for row in parsed(page).iterfind(".//tr")]
+    assert rows[0][:5] == ["run", "state", "loss", "best loss", "figure of loss"]
+    assert rows[2][:4] == ["job-000001", "succeeded", "1.05", "1.05"]
+
+
+def test_of_many_runs_the_best_have_a_colour(rsctl: Cli, make_run: Make) -> None:
+    names = []
+    for number in range(12):
+        made = make_run(f"job-{number:06}")
+        for step in range(5):
+            made.metric(3 + step, "loss", float(12 - number), step=step)
+        names.append(made.succeed(40).run)
+    page = text_of(rsctl, *names)
+    assert legend(page, "loss over steps") == [*reversed(names[5:]), "5 others"]
+    assert "In colour the best 7 of 12; all others are grey." in page
+
+
+def test_a_bench_has_the_learning_curves_of_its_cells(rsctl: Cli) -> None:
+    lines = ["import sys", "for step in range(5):", "    speed = step * int(sys.argv[2])"]
+    lines += ["    print(f'step {step} {speed=}')"]
+    (rsctl.folder / "src" / "work.py").write_text("\n".join(lines))
+    job = BENCH.replace(", run.args.kind: [a, b]", "")
+    assert rsctl("bench", "run", rsctl.write(job), "--repeat", "2", "-q").code == 0
+    page = text_of(rsctl, "@last")
+    assert legend(page, "speed over steps") == ["run.args.size=1", "run.args.size=2"]
+    assert cards(page)["best speed"][1] == "run.args.size=2"
+    assert cards(page)["runs"] == ["4 of 4", "succeeded, in 2 cells"]
+    headings = re.findall(r"<h3>([^<]*)", page)
+    assert headings.index("Learning curves") < headings.index("What ran")
+
+
+def test_values_of_one_time_are_not_a_saw(rsctl: Cli, make_run: Make) -> None:
+    """A cloud's log has one time for many lines: they stay in the order of their arrival."""
+    made = make_run()
+    values = [9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0]
+    for index, value in enumerate(values):
+        made.metric(3 + index // 4, "loss", value)
+    made.succeed(9)
+    page = text_of(rsctl, "@last")
+    rows = [
+        [cell.text for cell in row]
+        for row in figure(page, "loss over time").iterfind(".//tbody/tr")
+    ]
+    assert [row[-1] for row in rows] == ["9", "8", "7", "6", "5", "4", "3", "2"]
+
+
+def test_one_value_far_away_does_not_flatten_a_chart() -> None:
+    points = [(float(x), 2 - x / 100) for x in range(100)]
+    lines = [Line("a", points), Line("b", [*points[:50], (50.0, 1e308), *points[51:]])]
+    chart = LineChart("loss", "step", "loss", lines)
+    scale = scale_of(chart)
+    assert (scale.beyond, scale.is_log) == (1, False)
+    assert 1.01 > scale.low > 0.9
+    assert 2.0 < scale.high < 2.2
+    assert beyond_note(chart) == (
+        "1 value beyond the axis, marked at its end: the farthest is 1e+308 of b at 50."
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [10 * math.exp(-x / 10) + 0.1 for x in range(100)],
+        [float(x) for x in range(100)],
+        [1.0] * 50 + [3.0] * 50,
+        [1e-8 * 10 ** (x / 20) for x in range(100)],
+        [0.0, 1e308],
+    ],
+)
+def test_ordinary_values_are_all_within_the_axis(values: list[float]) -> None:
+    line = Line("a", [(float(x), y) for x, y in enumerate(values)])
+    assert scale_of(LineChart("t", "x", "y", [line])).beyond == 0
+
+
+def test_a_chart_is_described_beyond_its_title() -> None:
+    line = Line("worker-0", [(0.0, 3.0), (1.0, 0.5), (2.0, 1.0)])
+    assert describe(LineChart("loss over steps", "step", "loss (nats)", [line])) == (
+        "Line chart: loss over steps. loss (nats) over step. worker-0: from 3 to 1, lowest 0.5, "
+        "highest 3."
+    )
+
+
+def test_a_running_run_is_drawn_until_now(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    made.state(1, JobState.RUNNING)
+    lock = made.folder.lock()
+    page = text_of(rsctl, "@last")
+    row = [cell.text for cell in figure(page, "States of the job and its replicas").iterfind(
+        ".//tbody/tr[2]/*")]  # fmt: skip
+    assert row[:3] == ["the job", "running", "1.0"]
+    assert float(row[3] or 0) > 1e6  # it began in January of 2026
+    assert lock
+
+
+def test_many_metrics_never_hide_what_is_measured_of_every_run(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    made.state(2, JobState.RUNNING)
+    made.metrics((3.0, f"m{number:03}", 1.0, {}) for number in range(80))
+    made.succeed(30)
+    page = text_of(rsctl, "@last")
+    rows = [row[0].text for row in parsed(page).iterfind(".//tbody/tr")]
+    assert "run.total" in rows
+    assert "m058" in rows
+    assert "m070" not in rows
+    assert "68 more metrics not drawn" in page
+
+
+def test_one_is_not_plural(rsctl: Cli, make_run: Make) -> None:
+    made = make_run(workers=1)
+    made.metric(3, "loss", math.nan, step=4)
+    made.metric(4, "loss", 1.0, step=5)
+    made.succeed(30)
+    page = text_of(rsctl, "@last")
+    assert "Not drawn: 1 value that is not finite, the first nan at step 4." in page
+    assert "States of 1 replica<" in page
+    assert not re.search(r"\b1 \w+s (more|without|left|are)\b|\b1 (runs|values|rows)\b", page)
+
+
+def test_the_many_that_fail_in_the_wake_of_the_first_are_counted(
+    rsctl: Cli, make_run: Make
+) -> None:
+    failure = Failure(replica="worker-3", time=at(8), exit_code=1, lines=[], causes=[])
+    made = make_run(workers=64)
+    for replica in made.replicas:
+        made.state(8, JobState.FAILED, replica=replica, exit_code=1)
+    made.fail(9, failure)
+    assert "In its wake: 63 others" in text_of(rsctl, "@last")
+
+
+def events(count: int) -> list[MetricEvent]:
+    made = []
+    for step in range(count):
+        value = -5.0 if step == 1234 else 1e9 if step == 4321 else math.sin(step)
+        made.append(MetricEvent(time=at(step / 1000), replica="worker-0", name="loss",
+                                value=value, step=step))  # fmt: skip
+    return made
+
+
+def test_of_a_long_series_no_spike_is_lost(make_run: Make) -> None:
+    run = Store().get(make_run().run)
+    assert run is not None
+    curve = readings_of(run, events(50_000)).curves["loss"]["worker-0"]
+    kept = curve.events()
+    assert len(kept) < 2000
+    assert curve.count == 50_000
+    assert {0, 1234, 4321, 49_999} <= {event.step for event in kept}
+    assert [event.step for event in kept] == sorted(event.step or 0 for event in kept)
+    steps = [event.step or 0 for event in kept]
+    gaps = [after - before for before, after in pairwise(steps)]
+    assert max(gaps) < 50_000 / 100  # evenly spread
+
+
+def test_figures_of_thinned_values_are_those_of_all(rsctl: Cli, make_run: Make) -> None:
+    made = make_run()
+    declare(made, {"loss": MetricSpec(goal="min", aggregate="mean", warmup="0 steps")})
+    made.store.add_metrics(made.run, events(5000))
+    made.succeed(30)
+    page = parsed(text_of(rsctl, "@last"))
+    rows = [[cell.text for cell in row] for row in page.iterfind(".//tr")]
+    row = next(row for row in rows if row[0] == "loss" and len(row) == 7)
+    assert row[1:3] == ["-0.6639", "-5"]
+    assert row[5] == "5,000 of 5,000"
+
+
+def test_the_last_of_values_of_one_time_is_the_one_that_came_last(
+    rsctl: Cli, make_run: Make
+) -> None:
+    made = make_run()
+    declare(made, {"loss": MetricSpec(goal="min")})
+    for step, value in enumerate([1.0, math.nan, 0.25, 0.75, 0.5]):
+        made.metric(3, "loss", value, step=step)
+    made.succeed(30)
+    assert cards(text_of(rsctl, "@last"))["loss"] == [
+        "0.5",
+        "last value, at step 4; best 0.25 at step 2",
+    ]
+    events = [
+        MetricEvent(time=at(1), replica="worker-0", name="loss", value=(-1.0) ** n * n, step=n)
+        for n in range(5000)
+    ]
+    run = made.store.get(made.run)
+    assert run is not None
+    kept = readings_of(run, events).headline_series()["loss"]
+    assert [event.step for event in kept] == sorted(event.step or 0 for event in kept)
