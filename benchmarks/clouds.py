@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks.measure import measure_in_turn, rsctl
 from benchmarks.report import Report
-from rsctl.emulators.clouds import make_emulator
-from rsctl.emulators.nodes import ANY_IMAGE, Program
-from rsctl.emulators.nodes.runners import make_runner
+from rsctl.targets.managed.emulator.clouds import make_emulator
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
+from rsctl.targets.managed.emulator.nodes.runners import make_runner
 
 RUNS = 11
 _JOB: dict[str, Any] = {"name": "true", "run": {"command": ["true"], "launcher": "once"}}

@@ -16,10 +16,10 @@ from typing import Any
 from benchmarks.measure import Failed, measure, rsctl
 from benchmarks.report import Report
 from rsctl.clients.endpoints import TIME_SCALE
-from rsctl.emulators.nodes import ANY_IMAGE, Program
-from rsctl.emulators.nodes.runners import make_runner
-from rsctl.emulators.vertex import VertexEmulator
-from rsctl.emulators.vertex.behaviour import Behaviour
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
+from rsctl.targets.managed.emulator.nodes.runners import make_runner
+from rsctl.targets.vertex.emulator import VertexEmulator
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
 
 RUNS = 1
 PACE = float(os.environ.get("RSCTL_QUOTA_PACE", "0.25"))

@@ -105,7 +105,6 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
     from rsctl.doctor import Check as Check
-    from rsctl.emulators.faults import Fault as Fault
     from rsctl.estimate.advice.recommendation import Advice as Advice
     from rsctl.estimate.catalog.price_table import PriceTable as PriceTable
     from rsctl.estimate.catalog.prices import Price as Price
@@ -123,7 +122,6 @@ if TYPE_CHECKING:
     from rsctl.images.events import Output as Output
     from rsctl.images.events import Step as Step
     from rsctl.images.last_build import ImageChange as ImageChange
-    from rsctl.rehearsal.rehearsal import Rehearsal as Rehearsal
     from rsctl.runs.cost import RunCost as RunCost
     from rsctl.runs.cost import cost_of as cost_of
     from rsctl.runs.fetch.fetch import Fetched as Fetched
@@ -144,6 +142,8 @@ if TYPE_CHECKING:
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
     from rsctl.targets.inputs import InputPlan as InputPlan
+    from rsctl.targets.managed.emulator.faults import Fault as Fault
+    from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal as Rehearsal
 
 _MODULES = {
     "rsctl.estimate.advice.recommendation": ("Advice",),
@@ -195,14 +195,14 @@ _MODULES = {
     "rsctl.estimate.costs.limit": ("dollars",),
     "rsctl.runs.cost": ("RunCost", "cost_of"),
     "rsctl.doctor": ("Check",),
-    "rsctl.emulators.faults": ("Fault",),
+    "rsctl.targets.managed.emulator.faults": ("Fault",),
     "rsctl.runs.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
     "rsctl.runs.fetch.locations": ("ResultKind",),
     "rsctl.findings": ("ExitCode", "Finding", "JobState", "RsctlError"),
     "rsctl.images.ensure": ("ImageResult",),
     "rsctl.images.events": ("BuildEvent", "Output", "Step"),
     "rsctl.images.last_build": ("ImageChange",),
-    "rsctl.rehearsal.rehearsal": ("Rehearsal",),
+    "rsctl.targets.managed.rehearsal.rehearsal": ("Rehearsal",),
     "rsctl.runs.records": ("Replica", "RunRecord", "replica_order"),
     "rsctl.runs.store": ("Store",),
     "rsctl.runs.stream.events": (

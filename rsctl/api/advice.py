@@ -20,9 +20,9 @@ from rsctl.job.document import Document
 from rsctl.job.edit import write_values
 from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of
-from rsctl.rehearsal.job import complete_job
 from rsctl.runs.ids import placeholder
 from rsctl.targets.base import Target
+from rsctl.targets.managed.rehearsal.job import complete_job
 
 _MODEL = "model: {parameters: 340M, dtype: bf16, step_seconds: 0.4}"
 

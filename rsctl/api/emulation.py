@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from rsctl.emulators import NOTICE
-from rsctl.emulators.clouds import (
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.targets.managed.emulator import NOTICE
+from rsctl.targets.managed.emulator.clouds import (
     CloudEmulator,
     client_environment,
     emulator_names,
     emulator_of,
     make_emulator,
 )
-from rsctl.emulators.faults import Fault
-from rsctl.emulators.nodes import ANY_IMAGE, Program, Runner
-from rsctl.emulators.nodes.runners import make_runner
-from rsctl.emulators.scratch import ScratchFolder
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.rehearsal.rehearsal import unknown_behaviour
+from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program, Runner
+from rsctl.targets.managed.emulator.nodes.runners import make_runner
+from rsctl.targets.managed.emulator.scratch import ScratchFolder
+from rsctl.targets.managed.rehearsal.rehearsal import unknown_behaviour
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,6 @@ def _unforeseen(problem: Exception) -> RsctlError:
 
 def clear_dead_emulators() -> None:
     """Remove the nodes that emulators have left which were killed."""
-    from rsctl.emulators.nodes.owner import clear_dead
+    from rsctl.targets.managed.emulator.nodes.owner import clear_dead
 
     clear_dead()

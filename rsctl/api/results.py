@@ -18,6 +18,6 @@ def result_locations(run: RunRecord) -> dict[str, str]:
         return {}
     if not is_rehearsed(run.run):
         return found
-    from rsctl.rehearsal.buckets import bucket_folder
+    from rsctl.targets.managed.rehearsal.buckets import bucket_folder
 
     return {name: str(bucket_folder(location)) for name, location in found.items()}

@@ -19,7 +19,6 @@ from rsctl.images.events import BuildEvent
 from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of
-from rsctl.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
 from rsctl.runs.placements import first_request
@@ -34,6 +33,7 @@ from rsctl.targets.base import (
     new_run,
     replica_names,
 )
+from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal, RehearsedTarget
 
 OnProgress = Callable[[BuildEvent], None]
 """Gets steps, lines and findings of the build of an image, should one be needed."""

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from rsctl.bench.baseline import make_baseline, read_baseline, write_baseline
-from rsctl.emulators.sagemaker import Behaviour as AwsBehaviour
-from rsctl.emulators.sagemaker import SageMakerEmulator
-from rsctl.emulators.vertex import Behaviour as GoogleBehaviour
-from rsctl.emulators.vertex import VertexEmulator
 from rsctl.findings import RsctlError
+from rsctl.targets.sagemaker.emulator import Behaviour as AwsBehaviour
+from rsctl.targets.sagemaker.emulator import SageMakerEmulator
+from rsctl.targets.vertex.emulator import Behaviour as GoogleBehaviour
+from rsctl.targets.vertex.emulator import VertexEmulator
 from tests.bench.test_baseline import CELL, measured
-from tests.emulators.sagemaker.conftest import FakeRunner as AwsRunner
-from tests.emulators.vertex.conftest import FakeRunner as GoogleRunner
 from tests.kit.loopback import keep_google_auth_here
+from tests.targets.sagemaker.emulator.conftest import FakeRunner as AwsRunner
+from tests.targets.vertex.emulator.conftest import FakeRunner as GoogleRunner
 
 
 @pytest.fixture(params=["gs", "s3"])

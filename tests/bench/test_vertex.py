@@ -16,11 +16,11 @@ import pytest
 
 from rsctl.bench.records import Benches
 from rsctl.clients.endpoints import TIME_SCALE
-from rsctl.emulators.nodes import ANY_IMAGE, Program
-from rsctl.emulators.nodes.runners import make_runner
-from rsctl.emulators.vertex import VertexEmulator
-from rsctl.emulators.vertex.behaviour import Behaviour
 from rsctl.runs.store import Store
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
+from rsctl.targets.managed.emulator.nodes.runners import make_runner
+from rsctl.targets.vertex.emulator import VertexEmulator
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
 
 JOB: dict[str, Any] = {
     "name": "sweep",

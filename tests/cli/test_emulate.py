@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from rsctl.cli.emulate import parse_fault
-from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode
+from rsctl.targets.managed.emulator.faults import Fault
 
 from .conftest import Cli
 

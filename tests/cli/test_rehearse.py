@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rsctl.emulators.sagemaker import Behaviour as SageMakerBehaviour
-from rsctl.emulators.vertex import Behaviour as VertexBehaviour
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.events import Show
-from rsctl.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.runs import emulator
 from rsctl.runs.home import home
 from rsctl.runs.store import Store
 from rsctl.target_info import BUILT_IN
 from rsctl.targets.base import Plan, Submission, Unanswered
+from rsctl.targets.managed.rehearsal.settings import EmulatorSettings, emulator_settings
 from rsctl.targets.managed.target import ManagedTarget
+from rsctl.targets.sagemaker.emulator import Behaviour as SageMakerBehaviour
+from rsctl.targets.vertex.emulator import Behaviour as VertexBehaviour
 from rsctl.targets.vertex.info import INFO
 from tests.kit.fake_cloud import FakeBehaviour
 from tests.kit.polling import wait_until

@@ -15,17 +15,17 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.google import Google
-from rsctl.emulators.sagemaker import Behaviour as AwsBehaviour
-from rsctl.emulators.sagemaker import SageMakerEmulator
-from rsctl.emulators.vertex import Behaviour as GoogleBehaviour
-from rsctl.emulators.vertex import VertexEmulator
 from rsctl.findings import RsctlError
 from rsctl.runs.home import run_directory
 from rsctl.targets.managed.endpoints import endpoints_of, shared_service
 from rsctl.targets.sagemaker.client import SageMakerService
+from rsctl.targets.sagemaker.emulator import Behaviour as AwsBehaviour
+from rsctl.targets.sagemaker.emulator import SageMakerEmulator
 from rsctl.targets.vertex.client import VertexService
-from tests.emulators.sagemaker.conftest import FakeRunner as AwsRunner
-from tests.emulators.vertex.conftest import FakeRunner as GoogleRunner
+from rsctl.targets.vertex.emulator import Behaviour as GoogleBehaviour
+from rsctl.targets.vertex.emulator import VertexEmulator
+from tests.targets.sagemaker.emulator.conftest import FakeRunner as AwsRunner
+from tests.targets.vertex.emulator.conftest import FakeRunner as GoogleRunner
 
 NOWHERE = "http://127.0.0.1:1"
 RUNS = [f"run-{number}" for number in range(4)]

@@ -10,10 +10,10 @@ import pytest
 
 from rsctl.doctor.google import google_checks, needed_quotas, signed_in
 from rsctl.doctor.google_setup import scopes_of
-from rsctl.emulators.google.emulator import GoogleEmulator
-from rsctl.emulators.http import Reply, Request, route
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Pool
+from rsctl.targets.managed.emulator.http import Reply, Request, route
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 
 from .conftest import JobOf, plan_of, short
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.http import Emulator, Reply, Request, route
-from rsctl.emulators.nodes import Node, Nodes, Runner
+from rsctl.targets.managed.emulator.http import Emulator, Reply, Request, route
+from rsctl.targets.managed.emulator.nodes import Node, Nodes, Runner
 
 
 class FakeBehaviour:

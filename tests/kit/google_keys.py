@@ -28,7 +28,7 @@ def share_google_keys() -> None:
     reader: Any = sys.modules.get("google.auth.crypt._cryptography_rsa")
     if reader is not None and not isinstance(reader.serialization, _Shared):
         reader.serialization = _Shared(reader.serialization)
-    maker: Any = sys.modules.get("rsctl.emulators.google.emulator")
+    maker: Any = sys.modules.get("rsctl.targets.vertex.emulator.google_services")
     if maker is not None:
         if not isinstance(maker.new_key, _Keys):
             maker.new_key = _Keys(maker.new_key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from rsctl.emulators.nodes import Listener, Node
+from rsctl.targets.managed.emulator.nodes import Listener, Node
 
 GRACEFUL, KILLED = 143, 137
 

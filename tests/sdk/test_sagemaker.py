@@ -11,11 +11,11 @@ from typing import Any
 import boto3
 import pytest
 
-from rsctl.emulators.nodes import ANY_IMAGE, Program
-from rsctl.emulators.nodes.runners import make_runner
-from rsctl.emulators.sagemaker import Behaviour, SageMakerEmulator
 from rsctl.findings import RsctlError
 from rsctl.sdk.sagemaker import code
+from rsctl.targets.managed.emulator.nodes import ANY_IMAGE, Program
+from rsctl.targets.managed.emulator.nodes.runners import make_runner
+from rsctl.targets.sagemaker.emulator import Behaviour, SageMakerEmulator
 from tests.kit.preloaded import Preloaded
 
 from .conftest import SAGEMAKER, PlanOf

@@ -11,12 +11,12 @@ import google.auth
 import pytest
 from google.auth.transport.requests import AuthorizedSession
 
-from rsctl.emulators.vertex import VertexEmulator
 from rsctl.sdk.vertex import code, custom_job
+from rsctl.targets.vertex.emulator import VertexEmulator
 from tests.kit.deferred import Deferred
 from tests.kit.loopback import keep_google_auth_here
 
-from ..emulators.vertex.conftest import FakeRunner
+from ..targets.vertex.emulator.conftest import FakeRunner
 from .conftest import RUN, VERTEX, PlanOf
 
 aiplatform = Deferred("google.cloud.aiplatform")

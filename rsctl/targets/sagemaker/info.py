@@ -68,7 +68,7 @@ INFO = TargetInfo(
     job_checks=("rsctl.doctor.aws:aws_checks", "rsctl.doctor.registry:registry_checks"),
     sdk_code="rsctl.sdk.sagemaker:code",
     emulator=EmulatorInfo(
-        emulator="rsctl.emulators.sagemaker:SageMakerEmulator",
+        emulator="rsctl.targets.sagemaker.emulator:SageMakerEmulator",
         options=("region",),
         defaults={
             "region": "us-east-1",

@@ -49,7 +49,7 @@ INFO = TargetInfo(
     job_checks=("rsctl.doctor.google:google_checks", "rsctl.doctor.registry:registry_checks"),
     sdk_code="rsctl.sdk.vertex:code",
     emulator=EmulatorInfo(
-        emulator="rsctl.emulators.vertex:VertexEmulator",
+        emulator="rsctl.targets.vertex.emulator:VertexEmulator",
         options=("project", "region"),
         defaults={
             "project": "rehearsal",

@@ -13,11 +13,11 @@ from botocore.stub import Stubber
 
 from rsctl.api import refresh_prices
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.google.emulator import GoogleEmulator
-from rsctl.emulators.http import Reply, Request, route
 from rsctl.estimate.catalog.prices import NoPrice, Price, price_of
 from rsctl.findings import RsctlError
 from rsctl.job.units import Accelerator
+from rsctl.targets.managed.emulator.http import Reply, Request, route
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.prices import SERVICE, vertex_prices
 
 FILTER = {"Type": "TERM_MATCH", "Field": "platoinstancetype", "Value": "Training"}

@@ -9,7 +9,6 @@ import pytest
 from google.protobuf import json_format
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.aws.models import problems, service_model
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.images.remote.builders import remote_builder
 from rsctl.job.document import read
@@ -17,6 +16,7 @@ from rsctl.job.job import Job
 from rsctl.job.options import SageMakerOptions, VertexOptions
 from rsctl.targets.sagemaker import builder_request as codebuild_request
 from rsctl.targets.sagemaker.builder import CodeBuild
+from rsctl.targets.sagemaker.emulator.aws_models import problems, service_model
 from rsctl.targets.vertex import builder_request as cloudbuild_request
 from rsctl.targets.vertex.builder import CloudBuild
 

@@ -9,11 +9,11 @@ import zipfile
 
 import pytest
 
-from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.images.context import Context, Entry
 from rsctl.images.dockerfile_base import DockerfileBase
 from rsctl.images.events import BuildEvent, Output, Step
+from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, cloud_build

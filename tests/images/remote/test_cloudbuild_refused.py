@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
+from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.cloudbuild import CloudBuildEmulator
 
 from .conftest import FakeDocker, Screen, Tiny, cloud_build, refusal

@@ -7,9 +7,9 @@ import os
 
 import pytest
 
-from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.images.events import BuildEvent, Output, Step
+from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.builders.codebuild import CodeBuildEmulator
 
 from .conftest import DIGEST, FakeDocker, Screen, Tiny, code_build, refusal

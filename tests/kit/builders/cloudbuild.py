@@ -10,10 +10,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.google.cloudstorage import CloudStorage
-from rsctl.emulators.google.emulator import GoogleEmulator
-from rsctl.emulators.http import Reply, Request, route
-from rsctl.emulators.scratch import ScratchFolder
+from rsctl.targets.managed.emulator.http import Reply, Request, route
+from rsctl.targets.managed.emulator.scratch import ScratchFolder
+from rsctl.targets.vertex.emulator.cloudstorage import CloudStorage
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from tests.kit.builders.cloudbuild_check import problems, substituted
 from tests.kit.builders.commands import BuildCommands, GrowingLog, unpack
 

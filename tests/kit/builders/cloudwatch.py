@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from rsctl.emulators.aws.emulator import AwsEmulator, Service
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 from tests.kit.builders.commands import GrowingLog
 
 

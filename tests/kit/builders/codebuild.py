@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rsctl.emulators.aws.emulator import AwsEmulator, Service
-from rsctl.emulators.aws.s3 import S3
-from rsctl.emulators.scratch import ScratchFolder
+from rsctl.targets.managed.emulator.scratch import ScratchFolder
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
+from rsctl.targets.sagemaker.emulator.s3 import S3
 from tests.kit.builders.buildspec import Buildspec, run_phases
 from tests.kit.builders.cloudwatch import CloudWatchLogs
 from tests.kit.builders.commands import BuildCommands, GrowingLog, redirecting, unpack

@@ -7,8 +7,8 @@ from pathlib import Path
 import boto3
 import pytest
 
-from rsctl.emulators.sagemaker import SageMakerEmulator
 from rsctl.targets import get
+from rsctl.targets.sagemaker.emulator import SageMakerEmulator
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.rendering import RUN, findings_of
 from tests.targets.sagemaker.rendering import job_of, render, reported, sagemaker

@@ -10,11 +10,11 @@ from typing import Any
 import google.auth
 import pytest
 
-from rsctl.emulators.faults import Fault
-from rsctl.emulators.vertex import VertexEmulator
 from rsctl.findings import JobState, RsctlError
 from rsctl.job.tracking import PlannedTracker
 from rsctl.results.tracking.cursor import CursorFile
+from rsctl.targets.managed.emulator.faults import Fault
+from rsctl.targets.vertex.emulator import VertexEmulator
 from tests.kit.loopback import keep_google_auth_here
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.results.tracking.conftest import TrackedJob

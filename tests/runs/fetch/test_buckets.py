@@ -20,15 +20,15 @@ from google.auth.transport.requests import AuthorizedSession
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
-from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.runs.fetch.directory import Directory
 from rsctl.runs.fetch.fetch import Choice, Fetched, fetch
 from rsctl.runs.fetch.locations import locations_of
-from tests.emulators.conftest import aws as aws
-from tests.emulators.conftest import bare_environment as bare_environment
-from tests.emulators.conftest import google as google
+from rsctl.targets.managed.emulator.faults import Fault
 from tests.kit.polling import wait_until
+from tests.targets.managed.emulator.conftest import aws as aws
+from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
+from tests.targets.managed.emulator.conftest import google as google
 
 QUICK = RetryPolicy(tries=4, time_scale=0.0)
 CHOICE = Choice(kinds=frozenset({"outputs", "checkpoints", "artifacts"}))

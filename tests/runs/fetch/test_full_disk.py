@@ -11,13 +11,13 @@ import pytest
 
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.runs.fetch.directory import Directory
-from tests.emulators.conftest import aws as aws
-from tests.emulators.conftest import bare_environment as bare_environment
-from tests.emulators.conftest import google as google
 from tests.kit.disks import fill
 from tests.kit.disks import small_disk as small_disk
 from tests.runs.fetch.test_buckets import Cloud, content_of
 from tests.runs.fetch.test_buckets import cloud as cloud
+from tests.targets.managed.emulator.conftest import aws as aws
+from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
+from tests.targets.managed.emulator.conftest import google as google
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, RsctlError
 from rsctl.runs.fetch.fetch import Choice, Fetched, fetch
 from rsctl.runs.fetch.inputs import input_location
-from tests.emulators.conftest import aws as aws
-from tests.emulators.conftest import bare_environment as bare_environment
-from tests.emulators.conftest import google as google
+from tests.targets.managed.emulator.conftest import aws as aws
+from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
+from tests.targets.managed.emulator.conftest import google as google
 
 from .test_buckets import HOSTILE, QUICK, Cloud, content_of
 from .test_buckets import cloud as cloud

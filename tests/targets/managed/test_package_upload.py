@@ -13,12 +13,12 @@ import pytest
 from msgspec.structs import replace
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.faults import Fault
 from rsctl.findings import Finding, RsctlError
 from rsctl.images.events import BuildEvent
 from rsctl.images.package import make_package
 from rsctl.job.job import Job
 from rsctl.targets.base import ImagePlan, Plan, Submission
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.package_upload import upload_package
 from rsctl.targets.managed.placeholders import make_submission
 from rsctl.targets.planned_image import PlannedImage

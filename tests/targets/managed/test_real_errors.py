@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.sagemaker import outcomes as sagemaker_outcomes
-from rsctl.emulators.vertex import outcomes as vertex_outcomes
 from rsctl.findings import Finding
 from rsctl.targets.base import Pool
 from rsctl.targets.sagemaker import failure_reason
+from rsctl.targets.sagemaker.emulator import outcomes as sagemaker_outcomes
 from rsctl.targets.sagemaker.errors import find_known
+from rsctl.targets.vertex.emulator import outcomes as vertex_outcomes
 from rsctl.targets.vertex.errors import refusal
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.status import status_of

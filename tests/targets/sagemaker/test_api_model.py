@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from rsctl.emulators.aws import models as aws_models
 from rsctl.targets.sagemaker import api_model, api_model_update
 from rsctl.targets.sagemaker.api_model import Problem, problems
+from rsctl.targets.sagemaker.emulator import aws_models as aws_models
 
 from .cases import CASES, Case
 from .rendering import ROLE, render

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rsctl.emulators.google.emulator import GoogleEmulator
-from rsctl.emulators.http import Reply, Request, route
+from rsctl.targets.managed.emulator.http import Reply, Request, route
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.timestamps import nanosecond_time, timestamp
 

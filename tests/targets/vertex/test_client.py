@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.targets.base import ImagePlan, Plan, Pool, Unanswered
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 

@@ -12,7 +12,7 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
-from rsctl.emulators.faults import Fault
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError, note
 from rsctl.runs.stream.events import LogEvent
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 from rsctl.targets.vertex.job import VertexJob

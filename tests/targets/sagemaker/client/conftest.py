@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.clients.endpoints import TIME_SCALE
-from rsctl.emulators.aws.emulator import AwsEmulator
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator
 
 from .fake_logs import Clock, FakeLogs
 from .fake_sagemaker import FakeSageMaker

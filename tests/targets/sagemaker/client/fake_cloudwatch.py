@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.emulators.aws.emulator import AwsEmulator, Service
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 
 _PAGE = 3  # results
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from rsctl.emulators.aws.emulator import AwsEmulator, Service
-from rsctl.emulators.aws.models import problems, service_model
-from rsctl.emulators.http import Reply, Request
+from rsctl.targets.managed.emulator.http import Reply, Request
+from rsctl.targets.sagemaker.emulator.aws_models import problems, service_model
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 _KIND = {"Content-Type": "application/x-amz-json-1.1"}

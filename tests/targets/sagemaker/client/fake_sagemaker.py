@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rsctl.emulators.aws.emulator import AwsEmulator, Service
 from rsctl.targets.base import ImagePlan, Plan
+from rsctl.targets.sagemaker.emulator.aws_services import AwsEmulator, Service
 
 Answer = dict[str, Any]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.faults import Fault
 from rsctl.findings import RsctlError
 from rsctl.targets.base import Unanswered
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_job

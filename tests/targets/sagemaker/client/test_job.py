@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rsctl.clients.endpoints import Endpoints
-from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.base import Pool
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.service import Fact, JobDescription, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 

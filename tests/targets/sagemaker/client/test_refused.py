@@ -8,8 +8,8 @@ import pytest
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
-from rsctl.emulators.faults import Fault
 from rsctl.findings import ExitCode, Finding, RsctlError
+from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.sagemaker.client import SageMakerService
 
 from .fake_sagemaker import BODY, PLAN, REQUEST, RUN, FakeSageMaker, described_job

@@ -1,1 +1,0 @@
-"""What the emulators of Google Cloud services share: credentials, errors, Cloud Storage."""

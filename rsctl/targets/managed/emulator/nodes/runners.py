@@ -1,0 +1,27 @@
+"""Which runner an emulator gets: docker, or processes where no engine answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rsctl.findings import ExitCode, RsctlError
+from rsctl.targets.managed.emulator.nodes import Program, Runner
+from rsctl.targets.managed.emulator.nodes.docker import DockerRunner, obstacle
+from rsctl.targets.managed.emulator.nodes.process import ProcessRunner
+
+
+def make_runner(kind: str, programs: Mapping[str, Program] | None = None) -> Runner:
+    """The runner of a kind: docker, process, or auto, which is docker if an engine answers.
+
+    `programs` are those of the process runner by image, `ANY_IMAGE` for any other. Before it starts
+    its first node, a runner clears away what runners of this RSCTL_HOME have left that were killed.
+    Raises RsctlError if this machine cannot run that kind.
+    """
+    if kind == "process":
+        return ProcessRunner(programs or {})
+    missing = obstacle()
+    if missing is None:
+        return DockerRunner()
+    if kind == "docker":
+        raise RsctlError(ExitCode.ENVIRONMENT, missing)
+    return ProcessRunner(programs or {})

@@ -1,0 +1,91 @@
+"""A rehearsal: the cloud of one run is an emulator on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from rsctl.findings import ExitCode, Finding, RsctlError, error
+from rsctl.runs import emulator
+from rsctl.targets.base import Submission
+
+if TYPE_CHECKING:
+    from rsctl.job.job import Job
+    from rsctl.targets.managed.emulator.nodes import Kind
+    from rsctl.targets.managed.rehearsal.job import RehearsedJob
+
+BEHAVIOURS = "docs/clouds.md says what each of them does"
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """How a cloud is rehearsed.
+
+    `runner` is what runs the nodes; `auto` is docker if an engine answers, else processes.
+    `behaviour` is how the emulator behaves, such as `{"stockouts": 2}`: docs/clouds.md has all.
+    """
+
+    runner: Literal["auto", "docker", "process"] = "auto"
+    behaviour: Mapping[str, Any] = field(default_factory=dict)
+
+
+class RehearsedTarget:
+    """What a submission to a target does otherwise as it is rehearsed.
+
+    Raises RsctlError if the target is no cloud, if its emulator has no such behaviour, or if this
+    machine cannot run nodes that way.
+    """
+
+    def __init__(self, target: str, rehearsal: Rehearsal) -> None:
+        from rsctl.targets.managed.emulator.clouds import check_behaviour
+
+        self._target = target
+        self._behaviour = dict(rehearsal.behaviour)
+        try:
+            check_behaviour(target, self._behaviour)
+        except ValueError as problem:
+            raise unknown_behaviour(problem) from None
+        self._runner = _kind(rehearsal.runner)
+
+    def complete(self, job: Job) -> RehearsedJob:
+        """The job with what it lacks to be planned without an account, and a note on that."""
+        from rsctl.targets.managed.rehearsal.job import complete_job
+
+        return complete_job(job, self._target)
+
+    def findings(self, submission: Submission) -> list[Finding]:
+        """What the user is to know of this rehearsal, and errors for what it lacks."""
+        from rsctl.targets.managed.rehearsal.job import rehearsal_findings
+
+        return rehearsal_findings(submission, self._runner)
+
+    @contextmanager
+    def emulating(self, submission: Submission) -> Iterator[Submission]:
+        """Start the emulator, and yield what is sent to it; every command on the run finds it.
+
+        It lives on, but for a run that could not be submitted.
+        """
+        from rsctl.targets.managed.rehearsal.image import rehearsed_submission
+        from rsctl.targets.managed.rehearsal.job import make_settings
+        from rsctl.targets.managed.rehearsal.start import start
+
+        submission = rehearsed_submission(submission, self._runner)
+        start(submission.plan.run, make_settings(submission, self._runner, self._behaviour))
+        try:
+            yield submission
+        except BaseException:
+            emulator.end(submission.plan.run)
+            raise
+
+
+def unknown_behaviour(problem: ValueError) -> RsctlError:
+    """The error for a behaviour that an emulator does not have, or a value that it cannot take."""
+    return RsctlError(ExitCode.USAGE, error("behaviour", f"--behaviour: {problem}", BEHAVIOURS))
+
+
+def _kind(runner: str) -> Kind:
+    from rsctl.targets.managed.emulator.nodes.runners import make_runner
+
+    return make_runner(runner).kind

@@ -1,0 +1,42 @@
+"""How many machines an account may have at once, by type and by use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rsctl.targets.sagemaker.emulator.hosts import groups_of
+from rsctl.targets.sagemaker.emulator.job_record import JobRecord
+
+
+def demand(resources: dict[str, Any], is_spot: bool) -> Counter[str]:
+    """What a job takes, by the limits' names."""
+    use = "for spot training job usage" if is_spot else "for training job usage"
+    wanted: Counter[str] = Counter()
+    for group in groups_of(resources):
+        wanted[f"{group.machine} {use}"] += group.size
+    if resources.get("KeepAlivePeriodInSeconds"):
+        for group in groups_of(resources):
+            wanted[f"{group.machine} for training warm pool usage"] += group.size
+    return wanted
+
+
+def exceeded(
+    wanted: Mapping[str, int], records: Iterable[JobRecord], limits: Mapping[str, int]
+) -> str | None:
+    """The service's message if a job would go beyond a limit; a name without a limit has none."""
+    used: Counter[str] = Counter()
+    for record in records:
+        if not record.has_ended:
+            used.update(demand(record["ResourceConfig"], record.is_spot))
+    for name, count in wanted.items():
+        if name in limits and used[name] + count > limits[name]:
+            return (
+                f"The account-level service limit '{name}' is {limits[name]} Instances, with "
+                f"current utilization of {used[name]} Instances and a request delta of {count} "
+                "Instances. Please use AWS Service Quotas to request an increase for this quota. "
+                "If AWS Service Quotas is not available, contact AWS support to request an "
+                "increase for this quota."
+            )
+    return None

@@ -1,0 +1,11 @@
+"""Vertex AI on loopback: custom jobs that really run, their log, their metrics, their storage.
+
+What it does as the documentation says: the wire format, what is refused, the states of a job, the
+containers' environment, restarts, the limits of rates. What it makes up, for want of a documented
+answer, is named in `behaviour`, `rules` and `outcomes`.
+"""
+
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
+from rsctl.targets.vertex.emulator.emulator import PROJECT_NUMBER, VertexEmulator
+
+__all__ = ["PROJECT_NUMBER", "Behaviour", "VertexEmulator"]

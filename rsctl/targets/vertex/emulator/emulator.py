@@ -1,0 +1,157 @@
+"""Vertex AI with the log, the metrics and the storage of one project, on loopback."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rsctl.targets.managed.emulator.control import Control, ControlTerms
+from rsctl.targets.managed.emulator.job_threads import JobThreads
+from rsctl.targets.managed.emulator.nodes import Runner
+from rsctl.targets.managed.emulator.scratch import ScratchFolder
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
+from rsctl.targets.vertex.emulator.cloudstorage import CloudStorage
+from rsctl.targets.vertex.emulator.contract import JobContext, bucket_names
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
+from rsctl.targets.vertex.emulator.job_record import JobRecord
+from rsctl.targets.vertex.emulator.job_thread import CustomJobThread
+from rsctl.targets.vertex.emulator.jobs import Jobs
+from rsctl.targets.vertex.emulator.log_store import LogStore
+from rsctl.targets.vertex.emulator.logs import Logging
+from rsctl.targets.vertex.emulator.machines import size
+from rsctl.targets.vertex.emulator.metadata import Metadata
+from rsctl.targets.vertex.emulator.metrics import Monitoring
+from rsctl.targets.vertex.emulator.reduction_server import Kind, choose_stand_in
+from rsctl.targets.vertex.emulator.samples import Machine, Samples
+from rsctl.targets.vertex.emulator.tensorboards import Tensorboards
+
+PROJECT_NUMBER = "123456789012"
+"""What the service calls the project in the names that it gives."""
+
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_UNKNOWN_MACHINE = Machine(1, 1.0)
+
+
+class VertexEmulator(GoogleEmulator):
+    """Vertex AI's custom jobs of one project in one region, or in `more_regions` too; they really
+    run.
+
+    `folder` gets the buckets, as `gs/BUCKET`, whose files containers find as `/gcs/BUCKET`; buckets
+    that a job mentions are there. `runner` runs the nodes; `behaviour` has waits, limits and
+    faults.
+    """
+
+    control_terms = ControlTerms("task", "INVALID_ARGUMENT", "NOT_FOUND", "no such job is running")
+
+    def __init__(
+        self,
+        folder: Path,
+        runner: Runner,
+        project: str = "rehearsal",
+        region: str = "us-central1",
+        *,
+        more_regions: Iterable[str] = (),
+        behaviour: Behaviour | None = None,
+        buckets: tuple[str, ...] = ("staging",),
+    ) -> None:
+        super().__init__(project)
+        self.region = region
+        self.behaviour = behaviour or Behaviour()
+        self.storage = CloudStorage(self, buckets, folder / "gs")
+        self.log_store = LogStore(self.behaviour)
+        self._runner = runner
+        self._samples = Samples(self.behaviour)
+        self._threads = JobThreads()
+        self._scratch = ScratchFolder()
+        self.jobs = Jobs(
+            self, PROJECT_NUMBER, (region, *more_regions), self.behaviour,
+            self._begin, self._cancel, self._forget,
+        )  # fmt: skip
+        logging = Logging(self, self.log_store, self.behaviour, PROJECT_NUMBER)
+        monitoring = Monitoring(
+            self, self._samples, PROJECT_NUMBER, self._machine, lambda: self.behaviour.pace
+        )
+        metadata = Metadata(self, PROJECT_NUMBER, region)
+        boards = Tensorboards(self, PROJECT_NUMBER, region)
+        for part in (self.storage, self.jobs, logging, monitoring, metadata, boards, Control(self)):
+            self.routes += part.routes()
+
+    def environment(self) -> dict[str, str]:
+        """The variables by which Google's clients, gcloud and rsctl find this emulator."""
+        key = self._scratch.path / "key.json"
+        self.access.write_key(key, f"{self.url}/token")
+        services = ("AIPLATFORM", "LOGGING", "MONITORING", "STORAGE")
+        return {
+            "GOOGLE_APPLICATION_CREDENTIALS": str(key),
+            **{f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{name}": self.url for name in services},
+            # With STORAGE_EMULATOR_HOST Google's storage client would leave out its credentials.
+            "API_ENDPOINT_OVERRIDE": self.url,
+        }
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job is running, nor one whose `error` is still to be filled in."""
+        return self._threads.are_finished
+
+    def shown_jobs(self) -> list[dict[str, Any]]:
+        """See Controlled: {name, state, stand_in} each."""
+        return [
+            {"name": record.shown["name"], "state": record.state, "stand_in": record.stand_in}
+            for record in self.jobs.records.values()
+        ]
+
+    def preempt(self, job: str, machine: str | None = None) -> None:
+        """See Controlled; a machine is named by its task."""
+        thread = self._threads[job]
+        if not thread.is_alive():
+            raise KeyError(job)
+        thread.preempt(machine)
+
+    def expire(self) -> None:
+        """See Controlled and GoogleAccess."""
+        self.access.expire()
+
+    def stand_ins(self) -> dict[str, Kind]:
+        """By job id, what stands in for Google's reducers."""
+        return {job_id: record.stand_in for job_id, record in self.jobs.records.items()}
+
+    def stop(self) -> None:
+        """End all jobs and remove what only this emulator needed; the buckets stay."""
+        self._threads.close()
+        self._scratch.close()
+
+    def _begin(self, record: JobRecord) -> None:
+        spec = record.shown["jobSpec"]
+        for name in bucket_names(spec):
+            if _BUCKET.fullmatch(name):
+                self.storage.make_bucket(name)
+        stand_in = choose_stand_in(spec["workerPoolSpecs"])
+        record.stand_in = stand_in.kind
+        job_id = record.job_id
+        context = JobContext(
+            self.project, PROJECT_NUMBER, record.region, job_id, self.storage.folders()
+        )
+        thread = CustomJobThread(
+            record, context, stand_in, self._runner, self.behaviour, self.log_store,
+            admit=lambda: self.jobs.admit(record),
+            measure=lambda task, line, at: self._samples.take(job_id, task, line, at),
+            forget=lambda task: self._samples.forget(job_id, task),
+        )  # fmt: skip
+        self._threads.start(job_id, thread)
+
+    def _cancel(self, record: JobRecord) -> None:
+        self._threads[record.job_id].cancel()
+
+    def _forget(self, record: JobRecord) -> None:
+        self._samples.drop(record.job_id)
+
+    def _machine(self, job_id: str, task: str) -> Machine:
+        """What a task runs on, as far as the catalogue has it."""
+        record = self.jobs.records.get(job_id)
+        if record is None:
+            return _UNKNOWN_MACHINE
+        pool = record.shown["jobSpec"]["workerPoolSpecs"][int(task[len("workerpool")])]
+        known = size(pool.get("machineSpec", {}).get("machineType", ""))
+        return Machine(*known) if known else _UNKNOWN_MACHINE

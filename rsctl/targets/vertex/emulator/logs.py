@@ -1,0 +1,148 @@
+"""Cloud Logging, as far as reading goes: POST /v2/entries:list."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from itertools import count, islice
+from typing import Any
+
+from rsctl.targets.managed.emulator.http import Reply, Request, Route, route
+from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
+from rsctl.targets.vertex.emulator.behaviour import Behaviour
+from rsctl.targets.vertex.emulator.filters import NotEmulated
+from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
+from rsctl.targets.vertex.emulator.log_entries import Entry, shown
+from rsctl.targets.vertex.emulator.log_filter import LogFilter
+from rsctl.targets.vertex.emulator.log_store import LogStore
+
+_FIELDS = {"resourceNames": list, "filter": str, "orderBy": str, "pageSize": int, "pageToken": str}
+_ORDERS = {"": False, "timestamp": False, "timestamp asc": False, "timestamp desc": True}
+_DEFAULT_PAGE = 50
+_LONGEST_PAGE = 1000
+_MOST_BYTES = 8 << 20
+
+
+class Logging:
+    """entries:list of one project."""
+
+    def __init__(
+        self, emulator: GoogleEmulator, log_store: LogStore, behaviour: Behaviour, number: str
+    ) -> None:
+        self._emulator = emulator
+        self._log_store = log_store
+        self._behaviour = behaviour
+        self._number = number
+        self._rate = RateLimiter()
+        self._reads = count(1)
+        self._random = random.Random(0)  # noqa: S311 - disorder
+
+    def routes(self) -> list[Route]:
+        """What it answers."""
+        return [route("logging.entries.list", "POST", "/v2/entries:list", self._list)]
+
+    def _list(self, request: Request) -> Reply:
+        if not self._rate.allows(self._behaviour.log_reads, self._behaviour.pace):
+            raise self._emulator.exceed(
+                "logging.googleapis.com", "Read requests", "ReadRequestsPerMinutePerProject",
+                self._number,
+            )  # fmt: skip
+        wanted = self._checked(request)
+        try:
+            query = LogFilter(wanted.get("filter", ""), self._emulator.project)
+        except NotEmulated as problem:
+            raise self._emulator.refuse(501, "UNIMPLEMENTED", str(problem)) from None
+        except ValueError as problem:
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", str(problem)) from None
+        size = wanted.get("pageSize") or _DEFAULT_PAGE
+        after = self._after(wanted)
+        if self._behaviour.empty_every and next(self._reads) % self._behaviour.empty_every == 0:
+            return Reply.of({"nextPageToken": _token(wanted, after)})
+        is_descending = _ORDERS[wanted.get("orderBy", "")]
+        found = self._log_store.entries(query.span, is_descending, after)
+        return self._page(wanted, (entry for entry in found if query.takes(entry)), size)
+
+    def _page(self, wanted: dict[str, Any], found: Iterator[Entry], size: int) -> Reply:
+        entries: list[Entry] = []
+        length = 0
+        for entry in islice(found, size):
+            entries.append(entry)
+            length += len(entry.payload)
+            if length > _MOST_BYTES:
+                break
+        answer: dict[str, Any] = {}
+        if entries:
+            answer["entries"] = [shown(entry, self._emulator.project) for entry in
+                                 self._disordered(entries)]  # fmt: skip
+        if next(found, None) is not None:
+            answer["nextPageToken"] = _token(wanted, (entries[-1].time, entries[-1].insert_id))
+        return Reply.of(answer)
+
+    def _disordered(self, entries: list[Entry]) -> list[Entry]:
+        """The same with some twice and in another order, where the project is so behaved."""
+        twice = self._behaviour.twice_every
+        given = [
+            entry
+            for number, entry in enumerate(entries)
+            for _ in range(2 if twice and number % twice == 0 else 1)
+        ]
+        if self._behaviour.shuffle:
+            self._random.shuffle(given)
+        return given
+
+    def _checked(self, request: Request) -> dict[str, Any]:
+        try:
+            wanted = request.json()
+            problem = _problem(wanted, (self._emulator.project, self._number))
+        except (ValueError, RecursionError):
+            problem = "Invalid JSON payload received. Unexpected token."
+        if problem:
+            raise self._emulator.refuse(400, "INVALID_ARGUMENT", problem)
+        return dict(wanted)
+
+    def _after(self, wanted: dict[str, Any]) -> tuple[str, str] | None:
+        token = wanted.get("pageToken")
+        if not token:
+            return None
+        try:
+            digest, *key = json.loads(base64.urlsafe_b64decode(token))
+            if digest == _digest(wanted):
+                return (str(key[0]), str(key[1])) if key else None
+        except (ValueError, IndexError, TypeError):
+            pass
+        message = "page_token is not of this query: all other parameters must stay the same"
+        raise self._emulator.refuse(400, "INVALID_ARGUMENT", message)
+
+
+def _problem(wanted: Any, projects: tuple[str, ...]) -> str | None:
+    if not isinstance(wanted, dict):
+        return "Invalid JSON payload received. An object is expected."
+    for name, value in wanted.items():
+        if name not in _FIELDS:
+            return f'Invalid JSON payload received. Unknown name "{name}": Cannot find field.'
+        if not isinstance(value, _FIELDS[name]):
+            return f"Invalid value at '{name}', {str(value)[:100]}"
+    if wanted.get("resourceNames", []) == [] or any(
+        name not in [f"projects/{project}" for project in projects]
+        for name in wanted["resourceNames"]
+    ):
+        return f"resource_names must have projects/{projects[0]} and nothing else"
+    if not 0 <= wanted.get("pageSize", 0) <= _LONGEST_PAGE:
+        return f"page_size must be from 0 to {_LONGEST_PAGE}"
+    if wanted.get("orderBy", "") not in _ORDERS:
+        return f"order_by is one of {', '.join(map(repr, _ORDERS))}"
+    return None
+
+
+def _token(wanted: dict[str, Any], after: tuple[str, str] | None) -> str:
+    content = json.dumps([_digest(wanted), *(after or ())])
+    return base64.urlsafe_b64encode(content.encode()).decode()
+
+
+def _digest(wanted: dict[str, Any]) -> str:
+    """Of the query without its page."""
+    rest = {name: value for name, value in wanted.items() if name not in ("pageToken", "pageSize")}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,29 @@
+"""Objects whose names no file can have: refused, and nothing is left of them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from rsctl.targets.managed.emulator.bucket_folders import BucketFolders
+from rsctl.targets.sagemaker.emulator.s3_objects import FolderObjects
+
+TOO_LONG = ["k" * 300, "a/" + "k" * 300, "/".join(["folder"] * 700), "k" * 300 + "/k"]
+
+
+@pytest.mark.parametrize("name", TOO_LONG)
+@pytest.mark.parametrize("kind", [BucketFolders, FolderObjects])
+def test_a_name_that_is_too_long_for_a_file(
+    tmp_path: Path, kind: type[BucketFolders], name: str
+) -> None:
+    objects = kind(tmp_path / "buckets")
+    objects.make("bucket")
+    assert objects.write("bucket", name, b"content") is None
+    assert objects.read("bucket", name) is None
+    objects.remove("bucket", name)
+    if isinstance(objects, FolderObjects):
+        assert not objects.take("bucket", name, io.BytesIO(b"content"))
+    files = [path for path in (tmp_path / "buckets").rglob("*") if not path.is_dir()]
+    assert files == []
