@@ -21,9 +21,9 @@ import request_fields
 import typer
 import variables
 
+from rsctl.api.prune.items import Item
 from rsctl.bench.summary import CellFigure, CellSummary
 from rsctl.cli.app import COMMANDS, make_program
-from rsctl.doctor import Check
 from rsctl.estimate.costs.billing import PlanCost, PoolPrice
 from rsctl.findings import ExitCode, Finding
 from rsctl.job.job import Job
@@ -31,12 +31,12 @@ from rsctl.job.tracking import PlannedTracker, TrackingPlan
 from rsctl.job.type_descriptions import describe_type
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.yaml_tree import join_path
-from rsctl.prune.items import Item
 from rsctl.runs.cost import RunCost
 from rsctl.runs.fetch.fetch import FetchedFile
 from rsctl.runs.records import Replica
 from rsctl.runs.stream import events
 from rsctl.targets.base import ImagePlan, Plan, Pool
+from rsctl.targets.doctor import Check
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"

@@ -104,7 +104,6 @@ if TYPE_CHECKING:
     from rsctl.bench.summary import cell_figures as cell_figures
     from rsctl.bench.summary import format_cell as format_cell
     from rsctl.bench.verdict import Verdict as Verdict
-    from rsctl.doctor import Check as Check
     from rsctl.estimate.advice.recommendation import Advice as Advice
     from rsctl.estimate.catalog.price_table import PriceTable as PriceTable
     from rsctl.estimate.catalog.prices import Price as Price
@@ -141,6 +140,7 @@ if TYPE_CHECKING:
     from rsctl.runs.stream.gradients import Gradients as Gradients
     from rsctl.targets.base import Plan as Plan
     from rsctl.targets.base import Pool as Pool
+    from rsctl.targets.doctor import Check as Check
     from rsctl.targets.inputs import InputPlan as InputPlan
     from rsctl.targets.managed.emulator.faults import Fault as Fault
     from rsctl.targets.managed.rehearsal.rehearsal import Rehearsal as Rehearsal
@@ -194,7 +194,7 @@ _MODULES = {
     "rsctl.estimate.costs.billing": ("PlanCost", "PoolPrice"),
     "rsctl.estimate.costs.limit": ("dollars",),
     "rsctl.runs.cost": ("RunCost", "cost_of"),
-    "rsctl.doctor": ("Check",),
+    "rsctl.targets.doctor": ("Check",),
     "rsctl.targets.managed.emulator.faults": ("Fault",),
     "rsctl.runs.fetch.fetch": ("Fetched", "FetchedFile", "FetchProgress"),
     "rsctl.runs.fetch.locations": ("ResultKind",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from rsctl.api.bench_handle import Bench
-from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.api.run_handle import Run
 from rsctl.api.run_list import is_job_url, run
 from rsctl.bench.records import Benches, BenchRecord

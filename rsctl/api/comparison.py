@@ -9,7 +9,7 @@ from typing import Union
 
 from rsctl.api.bench_handle import Bench
 from rsctl.api.bench_list import find
-from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.api.run_handle import Run
 from rsctl.bench.baseline import read_baseline
 from rsctl.bench.baseline_files import is_location

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rsctl.api.job_file import AnyJob, make_submission
-from rsctl.doctor import Check
-from rsctl.doctor.checks import environment_checks, job_checks
 from rsctl.findings import Finding
+from rsctl.targets.doctor import Check
+from rsctl.targets.doctor.checks import environment_checks, job_checks
 
 
 def check_environment(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from rsctl.api.outdated import bring_up_to_date, ignore
+from rsctl.api.reconcile import bring_up_to_date, ignore
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.runs.forget import forget
 from rsctl.runs.records import RunRecord

@@ -16,7 +16,7 @@ from rsctl.api.gate_candidate import (
     open_candidate,
 )
 from rsctl.api.job_file import Settings
-from rsctl.api.outdated import OnOutdated, ignore
+from rsctl.api.reconcile import OnOutdated, ignore
 from rsctl.bench.forecast import forecast, format_cost
 from rsctl.bench.gate import Gate, confirm, evaluate
 from rsctl.bench.observer import BenchObserver

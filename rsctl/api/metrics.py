@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from time import sleep
 from typing import TYPE_CHECKING
 
-from rsctl.api.outdated import refreshed
+from rsctl.api.reconcile import refreshed
 from rsctl.runs.store import Store
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.runs.stream.metrics import MACHINES

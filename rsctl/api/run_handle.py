@@ -14,8 +14,8 @@ import msgspec
 from rsctl.api.events import EventBatches, JobFailed, make_result
 from rsctl.api.logs import LogFilter, chosen_replicas, log_batches
 from rsctl.api.metrics import metric_events
-from rsctl.api.outdated import latest, refreshed
 from rsctl.api.pages import pages_of
+from rsctl.api.reconcile import latest, refreshed
 from rsctl.api.results import result_locations
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.cost import RunCost, run_cost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore, latest
+from rsctl.api.reconcile import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore, latest
 from rsctl.api.run_handle import Run
 from rsctl.findings import RsctlError
 from rsctl.runs.final_state import with_final_state

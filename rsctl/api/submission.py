@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rsctl.api.job_file import AnyJob, source_of, target_of
-from rsctl.api.outdated import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
+from rsctl.api.reconcile import OnOutdated, bring_all_up_to_date, bring_up_to_date, ignore
 from rsctl.api.run_handle import Run
 from rsctl.api.work import Work, work_of
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error

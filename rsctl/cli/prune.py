@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from rsctl.api import Finding, Store, runs
+from rsctl.api.prune.items import Item, Limits
+from rsctl.api.prune.prune import Prune, find_engine
+from rsctl.api.prune.removal import one_at_a_time
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
@@ -14,9 +17,6 @@ from rsctl.cli.show import print_json, print_message, show_findings
 from rsctl.cli.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
-from rsctl.prune.items import Item, Limits
-from rsctl.prune.prune import Prune, find_engine
-from rsctl.prune.removal import one_at_a_time
 from rsctl.runs.stream.formatting import format_bytes
 
 if TYPE_CHECKING:

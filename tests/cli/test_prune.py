@@ -254,7 +254,7 @@ def test_a_prune_that_was_killed_is_finished_by_the_next(
 
     with monkeypatch.context() as killed:
         if when == "after the bench":
-            killed.setattr("rsctl.prune.removal.remove_tree", die)
+            killed.setattr("rsctl.api.prune.removal.remove_tree", die)
         elif when == "after the mark":
             killed.setattr(Store, "forget", die)
         elif when == "after the record":

@@ -64,9 +64,12 @@ INFO = TargetInfo(
         (("region",), ("staging",), ("build_role", "role")),
         ("linux/amd64", "linux/arm64"),
     ),
-    log_in_check="rsctl.doctor.aws:signed_in",
-    job_checks=("rsctl.doctor.aws:aws_checks", "rsctl.doctor.registry:registry_checks"),
-    sdk_code="rsctl.sdk.sagemaker:code",
+    log_in_check="rsctl.targets.sagemaker.doctor:signed_in",
+    job_checks=(
+        "rsctl.targets.sagemaker.doctor:aws_checks",
+        "rsctl.targets.doctor.registry:registry_checks",
+    ),
+    sdk_code="rsctl.targets.sagemaker.sdk:code",
     emulator=EmulatorInfo(
         emulator="rsctl.targets.sagemaker.emulator:SageMakerEmulator",
         options=("region",),

@@ -45,9 +45,12 @@ INFO = TargetInfo(
     remote_build=RemoteBuild(
         "rsctl.targets.vertex.builder:CloudBuild", (("project",), ("region",), ("staging",))
     ),
-    log_in_check="rsctl.doctor.google:signed_in",
-    job_checks=("rsctl.doctor.google:google_checks", "rsctl.doctor.registry:registry_checks"),
-    sdk_code="rsctl.sdk.vertex:code",
+    log_in_check="rsctl.targets.vertex.doctor:signed_in",
+    job_checks=(
+        "rsctl.targets.vertex.doctor:google_checks",
+        "rsctl.targets.doctor.registry:registry_checks",
+    ),
+    sdk_code="rsctl.targets.vertex.sdk:code",
     emulator=EmulatorInfo(
         emulator="rsctl.targets.vertex.emulator:VertexEmulator",
         options=("project", "region"),

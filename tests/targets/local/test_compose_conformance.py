@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rsctl.testing.conformance import TargetConformance
+from rsctl.targets.testing.conformance import TargetConformance
 from tests.kit.docker import needs_docker
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.api import emulate
-from rsctl.testing.conformance import TargetConformance
+from rsctl.targets.testing.conformance import TargetConformance
 
 
 class _Emulated(TargetConformance):

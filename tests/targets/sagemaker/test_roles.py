@@ -10,9 +10,9 @@ import pytest
 
 from rsctl.findings import RsctlError
 from rsctl.plan import make_plan
-from rsctl.sdk.sagemaker import code
 from rsctl.targets.base import replica_names
 from rsctl.targets.sagemaker.pools import pools_of
+from rsctl.targets.sagemaker.sdk import code
 from rsctl.targets.sagemaker.target import TARGET
 from tests.kit.rendering import merged, read_job
 

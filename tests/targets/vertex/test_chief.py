@@ -9,7 +9,7 @@ import pytest
 
 from rsctl.job.document import cells_of, read
 from rsctl.plan import make_plan
-from rsctl.sdk.vertex import code
+from rsctl.targets.vertex.sdk import code
 from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import RUN, merged, read_job
 

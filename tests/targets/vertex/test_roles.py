@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from rsctl.doctor.google import needed_quotas
 from rsctl.job.document import cells_of, read
 from rsctl.plan import make_plan
-from rsctl.sdk.vertex import code
+from rsctl.targets.vertex.doctor import needed_quotas
+from rsctl.targets.vertex.sdk import code
 from rsctl.targets.vertex.target import TARGET
 from tests.kit.rendering import RUN, merged, read_job
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rsctl.api.outdated import clear_dead_emulators
+from rsctl.api.reconcile import clear_dead_emulators
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import RsctlError
 from rsctl.runs import emulator

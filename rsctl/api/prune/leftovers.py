@@ -1,0 +1,76 @@
+"""What the store knows nothing of: folders of forgotten runs, and buckets of rehearsals."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches
+from rsctl.runs import emulator
+from rsctl.runs.disk_use import disk_use
+from rsctl.runs.forget import RESULTS, leftover_results, unfinished_removals
+from rsctl.runs.home import home, run_directory
+from rsctl.runs.store import Store
+
+_SCHEMES = ("gs", "s3")
+
+
+def folder_items(store: Store, limits: Limits) -> list[Item]:
+    """The folders that a killed process left, and with `has_results` the results of forgotten runs.
+
+    Raises StoreError.
+    """
+    found = {run: run_directory(run) for run in unfinished_removals(store)}
+    found |= {bench: BenchFolder(bench).path for bench in _benches_without_record(store)}
+    if limits.has_results:
+        results = {run: run_directory(run) for run in leftover_results(store)}
+        found |= {run: path for run, path in results.items() if limits.is_past(changed(path))}
+    skip = () if limits.has_results else RESULTS
+    return [
+        Item(kind="folder", name=run, size=disk_use(path, skip), ended=changed(path))
+        for run, path in found.items()
+    ]
+
+
+def _benches_without_record(store: Store) -> list[str]:
+    """The benches of which only a folder is left: it is made after the record."""
+    folders = sorted(path.name for path in (home() / "benches").glob("*"))
+    known = {bench.bench for bench in Benches(store).benches()} if folders else set()
+    return [name for name in folders if name not in known and not BenchFolder(name).is_driven()]
+
+
+def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:
+    """The buckets of rehearsals in which nothing was written since; none while one goes on."""
+    folders = [
+        (f"{scheme}://{path.name}", path)
+        for scheme in _SCHEMES
+        for path in sorted(
+            (home() / "rehearsal" / scheme).glob("[!.]*")
+        )  # other files are not buckets
+    ]
+    old = [(name, path) for name, path in folders if limits.is_past(last_change(path))]
+    active = next((run for run in sorted(store.ids()) if emulator.is_alive(run)), None)
+    if active is not None:
+        return [], [Kept(name, f"the rehearsal {active} goes on") for name, _ in old]
+    items = [
+        Item(kind="bucket", name=name, size=disk_use(path), ended=last_change(path))
+        for name, path in old
+    ]
+    return items, []
+
+
+def changed(path: Path) -> str:
+    """When a file or folder was changed, as the time of an event."""
+    try:
+        seconds = path.lstat().st_mtime
+    except OSError:  # it has just gone
+        seconds = 0.0
+    moment = datetime.fromtimestamp(seconds, timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def last_change(folder: Path) -> str:
+    """When anything in a folder was changed last."""
+    return max([changed(folder), *(changed(path) for path in folder.rglob("*"))])

@@ -1,0 +1,91 @@
+"""One call of `rsctl prune`: what goes, and what stays although it is old enough."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rsctl.api.prune.images import built_at, unused_images
+from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.leftovers import bucket_items, folder_items
+from rsctl.api.prune.removal import remove
+from rsctl.api.prune.selection import Selection
+from rsctl.findings import RsctlError
+from rsctl.images.built_images import BuiltImage, built_images, remove_image
+from rsctl.images.built_images import find_engine as find_engine
+from rsctl.runs.store import Store
+from rsctl.runs.store_errors import StoreError
+
+
+class Prune:
+    """One call: what was selected, what became of it."""
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self._store, self._limits = store, limits
+        self._images: dict[str, BuiltImage] = {}
+        self.database_bytes, self.shrunk = store.disk_use(), 0
+        self.items: list[Item] = []
+        self.kept: list[Kept] = []
+        self.problems: list[RsctlError] = []
+
+    def select(self, has_buckets: bool, program: str | None) -> None:
+        """Select what goes; `program` is the engine whose images are asked for."""
+        selection = Selection(self._store, self._limits)
+        self.items = [*selection.items, *folder_items(self._store, self._limits)]
+        self.kept = selection.kept
+        if has_buckets:
+            buckets, kept = bucket_items(self._store, self._limits)
+            self.items += buckets
+            self.kept += kept
+        if program is not None:
+            runs, benches = selection.kept_runs, selection.kept_benches
+            unused = unused_images(built_images(program), runs, benches, self._limits)
+            self._images = {image.label: image for image in unused}
+            self.items += [
+                Item(kind="image", name=image.label, size=image.size, ended=built_at(image))
+                for image in unused
+            ]
+
+    def remove(self, program: str | None) -> None:
+        """Remove what was selected; `items` is what went, `kept` and `problems` the rest."""
+        selected, self.items = self.items, []
+        for item in selected:
+            try:
+                kept = self._remove(item, program)
+            except RsctlError as problem:
+                self.problems.append(problem)
+                continue
+            if kept is None:
+                self.items.append(item)
+            else:
+                self.kept.append(kept)
+        self._shrink()
+
+    def _shrink(self) -> None:
+        """Have the database take no more than its records need."""
+        try:
+            self.shrunk = self._store.shrink()
+        except StoreError as problem:
+            why = "it is in use" if "locked" in str(problem) else str(problem)
+            self.kept.append(Kept("the database", f"{why}; the next prune makes it smaller"))
+        self.database_bytes = self._store.disk_use()
+
+    def _remove(self, item: Item, program: str | None) -> Kept | None:
+        if item.kind != "image" or program is None:
+            return remove(self._store, item, self._limits)
+        reason = remove_image(program, self._images[item.name])
+        return None if reason is None else Kept(item.name, reason)
+
+    @property
+    def bytes(self) -> int:
+        """What goes takes so much on the disk, its part of the database too."""
+        return sum(item.size for item in self.items)
+
+    def shown(self, is_dry: bool) -> dict[str, Any]:
+        """What `-o json` prints."""
+        return {
+            "dry_run": is_dry,
+            "bytes": self.bytes,
+            "database_bytes": self.database_bytes,
+            "removed": self.items,
+            "kept": [{"name": name, "reason": reason} for name, reason in self.kept],
+        }

@@ -1,0 +1,122 @@
+"""Removes what was selected, one thing after the other.
+
+A process that is killed in between leaves nothing that the next prune does not find: a bench goes
+before its runs, which are then runs like others, a run's folder is marked before its record goes
+(`rsctl.runs.forget`), and a bench's folder without a record is nobody's.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import sleep
+
+from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.api.prune.selection import has_ended
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Benches
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.runs.forget import forget, remove_folder
+from rsctl.runs.home import home, private_folder
+from rsctl.runs.locks import try_lock
+from rsctl.runs.store import Store
+
+_LOCK = "prune.lock"
+_POLL_SECONDS = 0.2
+
+
+@contextmanager
+def one_at_a_time(on_wait: Callable[[], None]) -> Iterator[None]:
+    """Wait until no other process prunes this RSCTL_HOME; `on_wait` is called if one does.
+
+    Raises RsctlError if the folder cannot be written.
+    """
+    try:
+        private_folder(home())
+        lock = try_lock(home() / _LOCK)
+        if lock is None:
+            on_wait()
+        while lock is None:
+            sleep(_POLL_SECONDS)
+            lock = try_lock(home() / _LOCK)
+    except OSError as problem:
+        message = f"cannot write {home()}: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("store", message)) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def remove(store: Store, item: Item, limits: Limits) -> Kept | None:
+    """Remove a run, a bench, a folder or a bucket; why it stays, if it does.
+
+    Raises RsctlError if something cannot be removed.
+    """
+    if item.kind == "bench":
+        return _remove_bench(store, item, limits)
+    if item.kind == "run":
+        return _remove_run(store, item.name, limits)
+    if item.kind == "folder":
+        remove_folder(item.name, limits.has_results)
+        remove_tree(BenchFolder(item.name).path)
+    else:
+        remove_tree(bucket_path(item.name))
+    return None
+
+
+def bucket_path(location: str) -> Path:
+    """The folder of a bucket `gs://NAME` or `s3://NAME`."""
+    scheme, _, name = location.partition("://")
+    return home() / "rehearsal" / scheme / name
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder. Raises RsctlError."""
+    try:
+        shutil.rmtree(path)
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        message = f"{problem.filename} stays: {problem.strerror}"
+        remedy = f"remove it yourself: sudo rm -r {path}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message, remedy)) from None
+
+
+def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
+    """Its lock is held meanwhile, so that nobody goes on with it."""
+    benches, folder = Benches(store), BenchFolder(item.name)
+    try:
+        lock = folder.lock()
+    except OSError as problem:
+        message = f"cannot write {folder.path}: {problem.strerror}"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message)) from None
+    if lock is None:
+        return Kept(item.name, "somebody goes on with it")
+    try:
+        bench = benches.get(item.name)
+        if bench is not None and not bench.state.is_final:
+            return Kept(item.name, "somebody goes on with it")
+        if not all(has_ended(store, run) for run in item.runs):
+            return Kept(item.name, "one of its runs is in use")
+        benches.forget(item.name)
+        remove_tree(folder.path)
+        kept = [_remove_run(store, run, limits) for run in item.runs]
+        return next(filter(None, kept), None)
+    finally:
+        os.close(lock)
+
+
+def _remove_run(store: Store, run: str, limits: Limits) -> Kept | None:
+    if not has_ended(store, run):
+        return Kept(run, "it is in use")
+    try:
+        forget(store, run, limits.has_results)
+    except RsctlError as problem:
+        if problem.exit_code is not ExitCode.USAGE:
+            raise
+        return Kept(run, "it is in use")
+    return None

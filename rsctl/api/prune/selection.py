@@ -1,0 +1,153 @@
+"""Selects the runs and benches that have ended and are old enough. Removes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rsctl.api.prune.items import Item, Kept, Limits
+from rsctl.bench.baseline_files import is_location
+from rsctl.bench.folder import BenchFolder
+from rsctl.bench.records import Bench, Benches
+from rsctl.runs import emulator
+from rsctl.runs.disk_use import disk_use
+from rsctl.runs.final_state import with_final_state
+from rsctl.runs.folder import RunFolder
+from rsctl.runs.forget import RESULTS
+from rsctl.runs.store import Run, Store
+
+_BUSY = "it is in use: its log is read, or its emulator answers"
+
+
+class Selection:
+    """The runs and benches of a store by what becomes of them.
+
+    A bench goes with all of its runs, or not at all: what is left could not be compared, and
+    `bench run` would take it for measured. A bench or run that a kept bench has as its baseline
+    is kept. Raises StoreError.
+    """
+
+    def __init__(self, store: Store, limits: Limits) -> None:
+        self.kept: list[Kept] = []
+        self._limits = limits
+        self._sizes = store.disk_uses()
+        self._benches = Benches(store).benches()
+        self._runs = {run.run: with_final_state(run) for run in store.runs()}
+        self._newest = set(list(self._runs)[: limits.newest])
+        of_benches = {trial.run for bench in self._benches for trial in bench.trials}
+        benches = [bench for bench in self._benches if self._goes_bench(bench)]
+        runs = [r for r in self._runs.values() if r.run not in of_benches and self._goes(r)]
+        benches, runs = self._without_baselines(benches, runs)
+        self.items = [
+            *(self._bench_item(bench) for bench in benches),
+            *(self._run_item(run) for run in runs),
+        ]
+
+    @property
+    def kept_runs(self) -> list[Run]:
+        """The runs that stay."""
+        gone = {name for item in self.items for name in (item.name, *item.runs)}
+        return [run for name, run in self._runs.items() if name not in gone]
+
+    @property
+    def kept_benches(self) -> list[Bench]:
+        """The benches that stay."""
+        gone = {item.name for item in self.items}
+        return [bench for bench in self._benches if bench.bench not in gone]
+
+    def _goes(self, run: Run) -> bool:
+        if not self._is_past(run):
+            return False
+        if _is_busy(run.run):
+            self.kept.append(Kept(run.run, _BUSY))
+            return False
+        return True
+
+    def _is_past(self, run: Run) -> bool:
+        is_old = run.state.is_final and self._limits.is_past(run.ended or run.created)
+        return is_old and run.run not in self._newest
+
+    def _goes_bench(self, bench: Bench) -> bool:
+        runs = self._runs_of(bench)
+        if not self._limits.is_past(bench.ended or bench.created):
+            return False
+        if not all(map(self._is_past, runs)):
+            return False
+        if BenchFolder(bench.bench).is_driven():
+            return False
+        if not bench.state.is_final:
+            remedy = f"end it: rsctl bench cancel {bench.bench}"
+            self.kept.append(Kept(bench.bench, f"it is incomplete; {remedy}"))
+            return False
+        busy = [run.run for run in runs if _is_busy(run.run)]
+        if busy:
+            self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {_BUSY}"))
+        return not busy
+
+    def _runs_of(self, bench: Bench) -> list[Run]:
+        return [self._runs[trial.run] for trial in bench.trials if trial.run in self._runs]
+
+    def _without_baselines(
+        self, benches: list[Bench], runs: list[Run]
+    ) -> tuple[list[Bench], list[Run]]:
+        """Less what a bench that stays is compared with; and again, for that bench may stay so."""
+        while True:
+            going = {bench.bench for bench in benches}
+            kept = {
+                reference: bench.bench
+                for bench in self._benches
+                if bench.bench not in going
+                for reference in _baselines(bench)
+            }
+            found = {
+                name: kept[reference]
+                for name in (*going, *(run.run for run in runs))
+                for reference in kept
+                if name.startswith(reference)
+            }
+            if not found:
+                return benches, runs
+            self.kept += [Kept(n, f"it is the baseline of {of}") for n, of in found.items()]
+            benches = [bench for bench in benches if bench.bench not in found]
+            runs = [run for run in runs if run.run not in found]
+
+    def _bench_item(self, bench: Bench) -> Item:
+        runs = [run.run for run in self._runs_of(bench)]
+        size = disk_use(BenchFolder(bench.bench).path) + sum(map(self._size, runs))
+        ended = bench.ended or bench.created
+        return Item(
+            kind="bench", name=bench.bench, size=size, state=bench.state, ended=ended, runs=runs
+        )
+
+    def _run_item(self, run: Run) -> Item:
+        ended = run.ended or run.created
+        size = self._size(run.run)
+        return Item(kind="run", name=run.run, size=size, state=run.state, ended=ended)
+
+    def _size(self, run: str) -> int:
+        kept = () if self._limits.has_results else RESULTS
+        return disk_use(RunFolder(run).path, kept) + self._sizes.get(run, 0)
+
+
+def has_ended(store: Store, run: str) -> bool:
+    """Whether a run has ended and nobody uses it, looked up again. Raises StoreError."""
+    known = store.get(run)
+    return known is None or (with_final_state(known).state.is_final and not _is_busy(run))
+
+
+def _is_busy(run: str) -> bool:
+    folder = RunFolder(run)
+    return folder.path.is_dir() and (folder.is_supervised() or emulator.is_alive(run))
+
+
+def _baselines(bench: Bench) -> Iterator[str]:
+    """The references to runs and benches that a bench has as its baselines."""
+    for gate in _mappings(bench.spec.get("gate")):
+        reference = gate.get("baseline")
+        if not isinstance(reference, str) or reference in ("", "@last"):
+            continue
+        if not is_location(reference):
+            yield reference
+
+
+def _mappings(value: object) -> Iterable[dict[str, object]]:
+    return [value] if isinstance(value, dict) else []

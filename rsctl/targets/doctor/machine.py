@@ -1,0 +1,70 @@
+"""This machine: Python, what is installed beside rsctl, Docker, the store."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from rsctl import __version__
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.builder_detection import detect_builder
+from rsctl.installation import install_command
+from rsctl.runs.store import Store
+from rsctl.target_info import target_info
+from rsctl.targets.doctor import Check, Verdict, ok, run_check, skipped
+from rsctl.targets.local import docker
+
+_EXTRAS = {
+    "torch": ("local", "launcher torchrun on target process"),
+    "google-cloud-aiplatform": ("sdk", "rsctl.targets.vertex.sdk"),
+    "sagemaker": ("sdk", "rsctl.targets.sagemaker.sdk"),
+}
+
+
+def machine_checks(target: str | None) -> Iterator[Check]:
+    """What any target needs, and what one does; without a target nothing of Docker is required."""
+    yield ok("rsctl", f"{__version__} on Python {platform.python_version()}")
+    yield run_check("store", _store)
+    needs = target_info(target).needs if target else frozenset()
+    for package, (extra, use) in _EXTRAS.items():
+        yield _installed(package, extra, use, needed=package in needs)
+    required: Verdict = "error" if "docker" in needs else "warning"
+    yield run_check("docker", _engine, required)
+    yield run_check("compose", _compose, required)
+    yield run_check("builder", lambda: f"images are built with {detect_builder('auto')}", required)
+
+
+def _store() -> str:
+    store = Store()
+    count = len(store.runs())
+    store.close()
+    return f"{count} run{'s'[: count != 1]} in {store.path}"
+
+
+def _installed(package: str, extra: str, use: str, needed: bool) -> Check:
+    try:
+        return ok(package, version(package))
+    except PackageNotFoundError:
+        message = f"not installed; only for {use}"
+        remedy = install_command(extra)
+    if needed:
+        return Check(name=package, verdict="error", message=message, remedy=remedy)
+    return skipped(package, message, remedy)
+
+
+def _engine() -> str:
+    for finding in docker.missing():
+        if finding.code == "docker":
+            raise RsctlError(ExitCode.ENVIRONMENT, finding)
+    done = docker.run(["docker", "version", "--format", "{{.Client.Version}} {{.Server.Version}}"])
+    client, _, server = done.stdout.strip().partition(" ")
+    return f"client {client}, engine {server}"
+
+
+def _compose() -> str:
+    command = docker.compose_command()
+    if command is None:
+        remedy = "install the Docker compose plugin"
+        raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here", remedy))
+    return docker.run([*command, "version", "--short"]).stdout.strip()

@@ -1,0 +1,126 @@
+"""What target sagemaker needs of AWS: an identity, a role, quotas, buckets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+from rsctl.clients.aws import Aws
+from rsctl.clients.aws_errors import AwsError
+from rsctl.clients.endpoints import Endpoints
+from rsctl.clients.retries import RetryPolicy
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.job.inputs import inputs_of
+from rsctl.job.job import Job
+from rsctl.targets.base import Plan
+from rsctl.targets.doctor import Check, Verdict, run_check
+
+_TRUSTED = "sagemaker.amazonaws.com"
+
+
+def aws_checks(job: Job, plan: Plan) -> Iterator[Check]:
+    """The checks of one job, as far as credentials reach."""
+    options = job.targets.sagemaker
+    region = options.first_region
+    who = run_check("credentials", lambda: _identity(region))
+    yield who
+    if who.verdict != "ok":
+        return
+    if options.role:
+        yield run_check("role", lambda: _role(str(options.role)), "warning")
+    for machine, count in _machines(plan).items():
+        yield run_check(
+            f"quota {machine}",
+            lambda m=machine, c=count: _quota(region, m, c),  # type: ignore[misc]
+            "warning",
+        )
+    for bucket in _buckets(job):
+        yield run_check(f"s3://{bucket}", lambda b=bucket: _bucket(region, b))  # type: ignore[misc]
+
+
+def _identity(region: str | None) -> str:
+    return str(_aws(region).request("sts", "get_caller_identity")["Arn"])
+
+
+def _aws(region: str | None, path: str | None = None) -> Aws:
+    endpoints = Endpoints.of_environment()
+    return Aws(endpoints, region, path, retries=RetryPolicy.of(endpoints, tries=2))
+
+
+def _role(arn: str) -> str:
+    name = arn.rpartition("/")[2]
+    role = _aws(None, "targets.sagemaker.role").request("iam", "get_role", {"RoleName": name})[
+        "Role"
+    ]
+    policy = role.get("AssumeRolePolicyDocument", {})
+    if isinstance(policy, str):
+        policy = json.loads(unquote(policy))
+    if _TRUSTED not in json.dumps(policy):
+        message = f"{name} does not trust {_TRUSTED}, so no job can take it"
+        remedy = f"let {_TRUSTED} assume it in its trust policy"
+        raise RsctlError(ExitCode.REFUSED, error("role", message, remedy, "targets.sagemaker.role"))
+    return f"{name} trusts {_TRUSTED}"
+
+
+def _machines(plan: Plan) -> dict[str, int]:
+    count: dict[str, int] = {}
+    for pool in plan.pools:
+        if pool.machine:
+            count[pool.machine] = count.get(pool.machine, 0) + pool.count
+    return count
+
+
+def _quota(region: str | None, machine: str, needed: int) -> str:
+    wanted = f"{machine} for training job usage"
+    quotas = _quotas(_aws(region, "targets.sagemaker.region"))
+    value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
+    if value is None:
+        return f"{needed} needed; the quota is not known"
+    if value < needed:
+        message = f"{needed} needed, and the quota '{wanted}' is {value:g}"
+        remedy = "ask for more in Service Quotas (Amazon SageMaker), or take another machine"
+        raise RsctlError(
+            ExitCode.REFUSED, error("quota", message, remedy, "targets.sagemaker.region")
+        )
+    return f"{needed} of {value:g}"
+
+
+def _quotas(aws: Aws) -> Iterator[dict[str, Any]]:
+    wanted = {"ServiceCode": "sagemaker"}
+    while True:
+        page = aws.request("service-quotas", "list_service_quotas", wanted)
+        yield from page["Quotas"]
+        if not page.get("NextToken"):
+            return
+        wanted["NextToken"] = page["NextToken"]
+
+
+def _buckets(job: Job) -> list[str]:
+    inputs = [given.location for given in inputs_of(job, "sagemaker")]
+    uris = [*inputs, job.outputs, job.checkpoints, job.targets.sagemaker.staging]
+    names = [str(p).removeprefix("s3://").partition("/")[0] for p in uris if p]
+    return list(dict.fromkeys(names))
+
+
+def _bucket(region: str | None, bucket: str) -> str:
+    try:
+        answer = _aws(region).request("s3", "head_bucket", {"Bucket": bucket})
+    except AwsError as problem:
+        if problem.code != "404":
+            raise
+        remedy = f"create it: `aws s3 mb s3://{bucket}`"
+        finding = error("bucket", "there is no such bucket", remedy)
+        raise RsctlError(ExitCode.REFUSED, finding) from None
+    found_region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
+    if region and found_region != region:
+        message = f"it is in {found_region}, and the job in {region}"
+        remedy = f"use a bucket in {region}: SageMaker asks for one in the job's own region"
+        raise RsctlError(ExitCode.REFUSED, error("bucket", message, remedy))
+    return f"it is there, in {found_region}"
+
+
+def signed_in(severity: Verdict) -> Check:
+    """Whether there are credentials at all, without a job."""
+    return run_check("aws", lambda: _identity(None), severity)

@@ -1,0 +1,107 @@
+"""What a ModelTrainer is to start in an image whose entrypoint is not ours, as its `SourceCode`.
+
+The SDK then uploads the source itself and starts it by programs of its own, which set the SM_*
+variables too. So source beside `image.uri` needs nothing of rsctl's in the container, unless it has
+reducers or settings of `comm:`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from rsctl.findings import RsctlError
+from rsctl.images.python_package import is_local
+from rsctl.job.job import Job
+from rsctl.targets.base import Plan, Submission
+from rsctl.targets.chief import has_own_chief
+from rsctl.targets.launch_command import ranks_in, user_command
+from rsctl.targets.managed.sdk import inexpressible
+from rsctl.targets.managed.sdk_calls import Call
+from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
+from rsctl.targets.sagemaker.long_arguments import decode_arguments
+from rsctl.targets.variables import comm_env
+
+_TORCHRUN = (
+    "torchrun --nnodes=$SM_HOST_COUNT --node_rank=$SM_CURRENT_HOST_RANK "
+    "--master_addr=$SM_MASTER_ADDR --master_port=$SM_MASTER_PORT"
+)
+"""The variables are of the SDK's own programs."""
+
+
+def source_code(submission: Submission, body: dict[str, Any]) -> Call | None:
+    """The SourceCode of a request; None where the image starts the work by itself.
+
+    Raises RsctlError for what only rsctl can start.
+    """
+    plan, job = submission.plan, submission.job
+    algorithm = body["AlgorithmSpecification"]
+    entry, arguments = algorithm.get("ContainerEntrypoint"), decode_arguments(body)
+    if not job.image.uri and job.run.is_launched:
+        return None  # an image of ours, whose entrypoint reads its arguments
+    if job.run.package is not None:
+        return _of_folder(job, str(job.run.package)) if is_local(job) else None
+    if submission.package is not None:
+        return _of_source(plan, job, arguments)
+    if entry:
+        if decode_arguments(body, CHIEF) != arguments:
+            raise _unsupported("arguments or variables of the chief alone")
+        if any(decode_arguments(body, role) != arguments for role in job.roles):
+            raise _unsupported("what roles run by themselves")
+        return Call("SourceCode", _started([*entry, *arguments]))
+    if arguments:
+        raise _unsupported("AlgorithmSpecification.ContainerArguments without ContainerEntrypoint")
+    return None
+
+
+def is_package(channel: dict[str, Any]) -> bool:
+    """Whether a channel brings what rsctl has packed; the SDK brings the source itself."""
+    return channel.get("ChannelName") == PACKAGE
+
+
+def _of_source(plan: Plan, job: Job, arguments: list[str]) -> Call:
+    if needs := list(_ours(plan, job)):
+        raise _unsupported(f"image.source beside image.uri with {' and '.join(needs)}")
+    return _of_folder(job, str(job.image.source), ranks_in(arguments) or 1)
+
+
+def _of_folder(job: Job, folder: str, ranks: int = 0) -> Call:
+    """A folder that the SDK uploads, and what it starts there; by default a rank for each GPU."""
+    if job.run.launcher == "mpi":
+        raise _unsupported("run.launcher: mpi")
+    own = [name for name in job.targets.sagemaker.hyperparameters if name.startswith("sagemaker_")]
+    if job.run.package is not None and own:  # the SDK's programs start it, not the image's toolkit
+        raise _unsupported(f"HyperParameters.{own[0]}, which the image's toolkit reads")
+    user, accelerator = user_command(job), job.workers.accelerator
+    if job.run.launcher == "torchrun":
+        ranks = ranks or (accelerator.ranks_per_node if accelerator else 1)
+        command = f"{_TORCHRUN} --nproc_per_node={ranks}"
+        command += " --no-python" if job.run.command is not None else ""
+        started = {"command": command, "args": user}
+    else:
+        started = _started(user if job.run.command is not None else ["python3", *user])
+    return Call("SourceCode", {"source_dir": folder, **started})
+
+
+def _ours(plan: Plan, job: Job) -> Iterator[str]:
+    """What needs rsctl's runtime in the containers."""
+    if any(pool.role == "reducer" for pool in plan.pools):
+        yield "reducers"
+    if comm_env(job, False):
+        yield "comm"
+    if has_own_chief(job):
+        yield "chief"
+    if job.roles:
+        yield "roles"
+
+
+def _started(command: list[str]) -> dict[str, Any]:
+    """The SDK splits `command` at spaces, and quotes `args` for the shell."""
+    if shlex.quote(command[0]) != command[0]:
+        command = ["env", *command]
+    return {"command": command[0], **({"args": command[1:]} if command[1:] else {})}
+
+
+def _unsupported(what: str) -> RsctlError:
+    return inexpressible("ModelTrainer", [what])

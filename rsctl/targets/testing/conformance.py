@@ -1,0 +1,33 @@
+"""The contract of a target as tests. Every target of rsctl passes them; see docs/targets.md.
+
+    # tests/test_mycloud.py
+    from rsctl.targets.testing.conformance import TargetConformance
+
+    class TestMyCloud(TargetConformance):
+        target_name = "mycloud"
+        job_keys = {"image": {"uri": "python:3.12"}, "targets": {"mycloud": {"zone": "a"}}}
+
+        @pytest.fixture(autouse=True)
+        def cloud(self, monkeypatch):  # an emulator, or what else the target asks
+            ...
+
+The jobs of the suite run a few lines of `python3` on one node, with launcher `once`. Fixtures:
+`rsctl_home` is a store of the test's own, `target` the installed target.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.register_assert_rewrite(
+    "rsctl.targets.testing.suite",
+    "rsctl.targets.testing.plan_tests",
+    "rsctl.targets.testing.run_tests",
+)
+
+from rsctl.targets.testing.plan_tests import PlanTests  # noqa: E402
+from rsctl.targets.testing.run_tests import RunTests  # noqa: E402
+
+
+class TargetConformance(PlanTests, RunTests):
+    """Tests of one target, named by a subclass; `rsctl.targets.testing.suite.Suite` has what it can set."""
