@@ -22,7 +22,7 @@ from rsctl.runs.ids import placeholder
 from rsctl.targets import get
 from rsctl.targets.base import Submission, Target
 from rsctl.targets.capabilities import capability_findings
-from rsctl.targets.places import render_places
+from rsctl.targets.placements import render_places
 
 
 def choose_target(document: Document, name: str | None) -> Target:

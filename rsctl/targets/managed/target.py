@@ -96,7 +96,7 @@ class ManagedTarget:
         to the first place with capacity.
         """
         from rsctl.runs.placements import add_places
-        from rsctl.targets.managed.placed import planned_place
+        from rsctl.targets.managed.placement_records import planned_place
 
         run, others = first.plan.run, first.alternatives
         places = [planned_place(first, first, image, first.plan.request)]
@@ -119,7 +119,7 @@ class ManagedTarget:
 
     def _create_at(self, run: str, place: PlannedPlace, is_taken_back: bool = False) -> None:
         """Create the job of a place, see JobCreator.create; without its secrets an RsctlError."""
-        from rsctl.targets.managed.placed import secrets_of
+        from rsctl.targets.managed.placement_records import secrets_of
 
         secrets = self._secrets.get(run) or secrets_of(_open_store().find(run), place)
         planned = place.plan["request"]

@@ -12,13 +12,13 @@ from rsctl.findings import ExitCode, Finding, RsctlError
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
-from rsctl.targets.sagemaker import efa_status
-from rsctl.targets.sagemaker.cloudwatch_metrics import CloudWatchMetrics
+from rsctl.targets.sagemaker import transport_status as efa_status
 from rsctl.targets.sagemaker.description import describe_job, run_of
 from rsctl.targets.sagemaker.errors import INVALID, missing
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.job_address import JobAddress
 from rsctl.targets.sagemaker.logs import TrainingLog
+from rsctl.targets.sagemaker.metrics import CloudWatchMetrics
 from rsctl.targets.sagemaker.status import status_of
 from rsctl.targets.sagemaker.status_transitions import state_of
 

@@ -20,7 +20,7 @@ from rsctl.runs.stream.events import parse_time
 from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.sagemaker.dedup_window import DedupWindow
 from rsctl.targets.sagemaker.hosts import Hosts
-from rsctl.targets.sagemaker.page_timer import PageTimer
+from rsctl.targets.sagemaker.log_rate import PageTimer
 from rsctl.targets.sagemaker.pending_lines import LogEntry, PendingLogLines
 
 GROUP = "/aws/sagemaker/TrainingJobs"

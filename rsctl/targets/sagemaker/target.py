@@ -31,12 +31,12 @@ from rsctl.targets.planned_image import PlannedImage, plan_image
 from rsctl.targets.sagemaker.account import account_findings
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.channels import CHIEF
+from rsctl.targets.sagemaker.checks import job_findings
 from rsctl.targets.sagemaker.comm_checks import comm_findings
 from rsctl.targets.sagemaker.cost_limit import limited_by_cost
 from rsctl.targets.sagemaker.estimator_contract import estimator_findings
 from rsctl.targets.sagemaker.info import INFO
 from rsctl.targets.sagemaker.input_modes import input_plans
-from rsctl.targets.sagemaker.job_checks import job_findings
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.sagemaker.machines import ResolvedPools, resolve_pools
 from rsctl.targets.sagemaker.overlay_checks import patch_findings

@@ -18,7 +18,7 @@ from rsctl.targets.vertex.errors import is_quota, refusal
 from rsctl.targets.vertex.job import VertexJob
 from rsctl.targets.vertex.job_address import JobAddress, ProjectRegion
 from rsctl.targets.vertex.names import PLACE_LABEL, RUN_LABEL
-from rsctl.targets.vertex.worker_pools import roles_of
+from rsctl.targets.vertex.pools import roles_of
 
 _PAGES = 20
 _TRIES_OF_A_POLL = 3

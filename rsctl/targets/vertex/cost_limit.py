@@ -7,8 +7,8 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Pool
 from rsctl.targets.chief import chief_job
 from rsctl.targets.vertex.billing import billing_of
+from rsctl.targets.vertex.pool_resolution import ResolvedPools
 from rsctl.targets.vertex.request import url_of
-from rsctl.targets.vertex.resolved_pools import ResolvedPools
 from rsctl.targets.vertex.scheduling import scheduling
 
 

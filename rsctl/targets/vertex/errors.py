@@ -16,8 +16,8 @@ from rsctl.estimate.catalog import load
 from rsctl.findings import ExitCode, Finding, RsctlError, error
 from rsctl.known_errors import NO_IMAGE, OTHER_REGION, KnownError, find_known_error
 from rsctl.targets.managed.known_errors import STOCK_OUT
+from rsctl.targets.vertex.pools import Roles
 from rsctl.targets.vertex.spec_keys import FieldError, field_errors
-from rsctl.targets.vertex.worker_pools import Roles
 
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
 _QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)

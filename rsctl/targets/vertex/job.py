@@ -15,13 +15,13 @@ from rsctl.targets.base import Pool
 from rsctl.targets.managed.service import Fact, JobDescription, JobStatus, Measured, Unreachable
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog
-from rsctl.targets.vertex.monitoring import PERIOD, measure, span_of
+from rsctl.targets.vertex.metrics import PERIOD, measure, span_of
 from rsctl.targets.vertex.names import RUN_LABEL
-from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
+from rsctl.targets.vertex.pools import has_googles_reducers, pools_of, roles_of
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.status import status_of
 from rsctl.targets.vertex.timestamps import event_time, seconds_of
-from rsctl.targets.vertex.worker_pools import has_googles_reducers, pools_of, roles_of
+from rsctl.targets.vertex.transport_status import notice, reduction_server_facts
 
 _REQUESTED = ("displayName", "jobSpec", "labels", "encryptionSpec")
 _MEASURED_AFTER = 120.0

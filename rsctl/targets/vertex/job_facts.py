@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.targets.managed.service import Fact
 from rsctl.targets.vertex.job_address import JobAddress
+from rsctl.targets.vertex.pools import Roles, replica_of, roles_of
 from rsctl.targets.vertex.timestamps import seconds_of
-from rsctl.targets.vertex.worker_pools import Roles, replica_of, roles_of
 
 
 def facts_of(job: dict[str, Any], address: JobAddress, at: float) -> list[Fact]:

@@ -11,8 +11,8 @@ from rsctl.node.rank_marks import JSON_KEY
 from rsctl.runs.stream.events import Stream
 from rsctl.runs.stream.rank_marks import with_mark
 from rsctl.targets.managed.service import Line
+from rsctl.targets.vertex.pools import Roles, replica_of
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
-from rsctl.targets.vertex.worker_pools import Roles, replica_of
 
 _FROM_STDERR = frozenset({"ERROR", "CRITICAL", "ALERT", "EMERGENCY"})
 _AGENT_FIELDS = frozenset(

@@ -19,10 +19,10 @@ from rsctl.targets.managed.service import Line, Unreachable
 from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
-from rsctl.targets.vertex.rate_limiter import RateLimiter, project_rate_limiter
+from rsctl.targets.vertex.log_rate import RateLimiter, project_rate_limiter
+from rsctl.targets.vertex.pools import Roles
 from rsctl.targets.vertex.server_clock import ServerClock
 from rsctl.targets.vertex.timestamps import nanosecond_time, seconds_of, timestamp
-from rsctl.targets.vertex.worker_pools import Roles
 
 _SETTLED, _SETTLED_WHERE_CHEAP = 30.0, 120.0
 _LEAST_SETTLED = 0.2

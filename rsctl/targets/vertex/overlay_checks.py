@@ -13,7 +13,7 @@ from rsctl.findings import Finding, error, warning
 from rsctl.node.platforms.vertex_pool_roles import POOL_ROLES, read_pool_roles
 from rsctl.targets.launch_command import ranks_in
 from rsctl.targets.managed.placeholders import Image, Variable
-from rsctl.targets.vertex.worker_pools import accelerator_of, count_of, roles_of, specs_of
+from rsctl.targets.vertex.pools import accelerator_of, count_of, roles_of, specs_of
 
 OVERLAY = "targets.vertex.overlay"
 _CHIEF, _REDUCERS = 0, 2

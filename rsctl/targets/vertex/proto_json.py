@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rsctl.targets.vertex.api_fields import ENUMS, MESSAGES
+from rsctl.targets.vertex.api_model import ENUMS, MESSAGES
 
 _PACKAGE = "type.googleapis.com/google.cloud.aiplatform.v1"
 _DURATION = re.compile(r"-?\d{1,12}(\.\d{1,9})?s")

@@ -19,8 +19,8 @@ from rsctl.targets.vertex.checks import boot_disk, disk_gb
 from rsctl.targets.vertex.environment import container_env, input_plans, outputs_of
 from rsctl.targets.vertex.machines import gpus_of
 from rsctl.targets.vertex.names import experiment_name, labels_of, tensorboard_name
+from rsctl.targets.vertex.pool_resolution import ResolvedPools
 from rsctl.targets.vertex.reducers import Reducers
-from rsctl.targets.vertex.resolved_pools import ResolvedPools
 from rsctl.targets.vertex.roles import RolePool
 from rsctl.targets.vertex.scheduling import scheduling
 from rsctl.targets.vertex.tpus import topology_of

@@ -15,8 +15,8 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.job.job import Job
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.vertex.catalog import has_tpus
+from rsctl.targets.vertex.pools import Roles, count_of, key_of_role, roles_of, specs_of
 from rsctl.targets.vertex.tpus import several_replicas
-from rsctl.targets.vertex.worker_pools import Roles, count_of, key_of_role, roles_of, specs_of
 
 _OPTIONS = "targets.vertex"
 _RESERVED = ("ANY_RESERVATION", "SPECIFIC_RESERVATION")

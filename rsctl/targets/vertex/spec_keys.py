@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from rsctl.targets.vertex.worker_pools import Roles, key_of_role
+from rsctl.targets.vertex.pools import Roles, key_of_role
 
 _OPTIONS = "targets.vertex"
 _LIST = re.compile(r"List of found errors:", re.IGNORECASE)

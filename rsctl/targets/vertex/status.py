@@ -16,14 +16,14 @@ from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.vertex.errors import explained
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.job_facts import facts_of
-from rsctl.targets.vertex.timestamps import event_time, seconds_of
-from rsctl.targets.vertex.worker_pools import (
+from rsctl.targets.vertex.pools import (
     chief_variables,
     key_of_role,
     replica_of,
     replicas_of_pool,
     roles_of,
 )
+from rsctl.targets.vertex.timestamps import event_time, seconds_of
 
 _DEADLINE_EXCEEDED = 4  # google.rpc.Code
 _MOST_LINES = 40

@@ -40,11 +40,11 @@ from rsctl.targets.vertex.overlay_checks import (
     variables_of,
     world_size,
 )
+from rsctl.targets.vertex.pool_resolution import resolve_pools
+from rsctl.targets.vertex.pools import pools_of
 from rsctl.targets.vertex.request import Entrypoint, custom_job, url_of
 from rsctl.targets.vertex.request_checks import request_findings
-from rsctl.targets.vertex.resolved_pools import resolve_pools
 from rsctl.targets.vertex.scheduling import restart_limit
-from rsctl.targets.vertex.worker_pools import pools_of
 
 
 class VertexTarget(ManagedTarget):

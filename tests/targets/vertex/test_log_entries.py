@@ -14,7 +14,7 @@ from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.metrics import MetricReader
 from rsctl.targets.managed.service import Line
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
-from rsctl.targets.vertex.worker_pools import replica_of
+from rsctl.targets.vertex.pools import replica_of
 from tests.fixtures import real
 
 

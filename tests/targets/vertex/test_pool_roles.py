@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rsctl.targets.base import replica_names
-from rsctl.targets.vertex.worker_pools import pools_of, replica_of, replicas_of_pool, roles_of
+from rsctl.targets.vertex.pools import pools_of, replica_of, replicas_of_pool, roles_of
 
 REDUCTION_SERVER = "us-docker.pkg.dev/vertex-ai-restricted/training/reductionserver:latest"
 

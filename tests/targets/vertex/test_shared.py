@@ -7,7 +7,7 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.targets import get
 from rsctl.targets.managed.target import ManagedTarget
-from rsctl.targets.vertex.rate_limiter import ProjectRateLimiter
+from rsctl.targets.vertex.log_rate import ProjectRateLimiter
 
 
 def test_jobs_that_have_ended_come_first() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.http import Refused, Reply, Request, Route, route
 from rsctl.targets.managed.emulator.rate_limiter import RateLimiter
-from rsctl.targets.vertex.api_fields import MESSAGES
+from rsctl.targets.vertex.api_model import MESSAGES
 from rsctl.targets.vertex.emulator.behaviour import Behaviour
 from rsctl.targets.vertex.emulator.google_services import GoogleEmulator
 from rsctl.targets.vertex.emulator.job_filter import JobFilter

@@ -8,7 +8,7 @@ from typing import Any
 
 from rsctl.estimate.catalog import Catalog, Machine, load
 from rsctl.targets.vertex.catalog import quotas_of
-from rsctl.targets.vertex.worker_pools import accelerator_of
+from rsctl.targets.vertex.pools import accelerator_of
 
 _NO_GPU = ("", "ACCELERATOR_TYPE_UNSPECIFIED")
 

@@ -10,7 +10,7 @@ import requests
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor
 
-from rsctl.targets.vertex.api_fields import ENUMS, MESSAGES
+from rsctl.targets.vertex.api_model import ENUMS, MESSAGES
 from rsctl.targets.vertex.emulator import Behaviour
 from rsctl.targets.vertex.proto_json import Malformed, read_job, snake, write_job
 from tests.kit.deferred import Deferred

@@ -14,7 +14,7 @@ from rsctl.transport.pytorch.step_times import (
     median_buckets,
     summary,
 )
-from tests.pytorch.conftest import Ended, Pool
+from tests.transport.pytorch.conftest import Ended, Pool
 
 MEASURE = {"RSCTL_MEASURE_STEPS": "10"}
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.vertex.job_address import JobAddress
+from rsctl.targets.vertex.pools import Roles, replica_of
 from rsctl.targets.vertex.timestamps import event_time, timestamp
-from rsctl.targets.vertex.worker_pools import Roles, replica_of
 
 Query = Callable[[str, dict[str, str]], dict[str, Any]]
 """GET of a path of the service with a query; the answer's JSON, {} where there is no such thing."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 if importlib.util.find_spec("torch") is None:
     collect_ignore_glob = ["test_*.py"]
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCRIPTS = Path(__file__).parent / "scripts"
 ENTRY_POINTS = "[torch.backends]\nrsctl = rsctl.transport.pytorch:autoload\n"
 FOREIGN = ("RSCTL_", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCH_", "TORCHELASTIC_")

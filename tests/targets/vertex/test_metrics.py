@@ -13,8 +13,8 @@ from rsctl.targets.managed.emulator.faults import Fault
 from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.client import VertexService
 from rsctl.targets.vertex.job import VertexJob
-from rsctl.targets.vertex.monitoring import span_of
-from rsctl.targets.vertex.reduction_server_status import notice, reduction_server_facts
+from rsctl.targets.vertex.metrics import span_of
+from rsctl.targets.vertex.transport_status import notice, reduction_server_facts
 
 from .fake_google import FakeGoogle
 

@@ -13,7 +13,7 @@ from rsctl.findings import Finding, note, warning
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.formatting import format_bytes
 from rsctl.targets.managed.service import Fact, Measured
-from rsctl.targets.vertex.worker_pools import has_googles_reducers
+from rsctl.targets.vertex.pools import has_googles_reducers
 
 NAME = "reduction_server"
 
