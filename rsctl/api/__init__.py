@@ -89,7 +89,7 @@ if TYPE_CHECKING:
     from rsctl.bench.compare import Compared as Compared
     from rsctl.bench.compare import Comparison as Comparison
     from rsctl.bench.figures import Figure as Figure
-    from rsctl.bench.floors import write_floors as write_floors
+    from rsctl.bench.floor_edit import write_floors as write_floors
     from rsctl.bench.gate import Gate as Gate
     from rsctl.bench.observer import BenchObserver as BenchObserver
     from rsctl.bench.observer import NullObserver as NullObserver
@@ -177,7 +177,7 @@ _MODULES = {
     "rsctl.bench.calibrate": ("Calibration",),
     "rsctl.bench.compare": ("Compared", "Comparison"),
     "rsctl.bench.figures": ("Figure",),
-    "rsctl.bench.floors": ("write_floors",),
+    "rsctl.bench.floor_edit": ("write_floors",),
     "rsctl.bench.gate": ("Gate",),
     "rsctl.bench.observer": ("BenchObserver", "NullObserver"),
     "rsctl.bench.records": ("BenchRecord", "Trial"),

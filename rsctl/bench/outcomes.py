@@ -5,9 +5,9 @@ from __future__ import annotations
 from time import monotonic
 
 from rsctl.bench.active_run import ActiveRun
-from rsctl.bench.current import CurrentBench
 from rsctl.bench.figures import figures
 from rsctl.bench.follower import Follower
+from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver
 from rsctl.bench.starter import Sent, Starter
 from rsctl.findings import ExitCode, JobState, RsctlError

@@ -14,10 +14,10 @@ from contextlib import suppress
 from time import monotonic, sleep
 from typing import Literal, Optional
 
-from rsctl.bench.current import CurrentBench
 from rsctl.bench.folder import BenchFolder
 from rsctl.bench.follower import Follower
 from rsctl.bench.images import provide_images
+from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.observer import BenchObserver, NullObserver
 from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.prepare import BenchPlan

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rsctl.bench.current import CurrentBench
 from rsctl.bench.follower import Follower
+from rsctl.bench.live_record import CurrentBench
 from rsctl.bench.outcomes import Outcomes
 from rsctl.bench.records import Trial
 from rsctl.findings import JobState

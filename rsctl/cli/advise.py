@@ -18,12 +18,12 @@ from rsctl.api import (
     write_recommendation,
 )
 from rsctl.cli import options
-from rsctl.cli.advise_calibrate import print_fitted
-from rsctl.cli.advise_charts import advice_chart, plot_lines, sweep_chart
 from rsctl.cli.advise_measure import measure_script
-from rsctl.cli.advise_views import advice_json, print_advice, print_sweep, sweep_json
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message
+from rsctl.cli.views.advice import advice_json, print_advice, print_sweep, sweep_json
+from rsctl.cli.views.advice_charts import advice_chart, plot_lines, sweep_chart
+from rsctl.cli.views.calibration import print_fitted
 from rsctl.estimate.advice.profile import Profile
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.results.report.charts import LineChart

@@ -9,8 +9,8 @@ from time import monotonic, sleep
 import typer
 
 from rsctl.api import Bench
-from rsctl.cli.bench_views import print_result
 from rsctl.cli.show import print_message
+from rsctl.cli.views.bench import print_result
 from rsctl.findings import ExitCode, RsctlError, error
 
 _START_SECONDS = 60.0

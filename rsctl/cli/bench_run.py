@@ -21,12 +21,12 @@ from rsctl.api import (
 )
 from rsctl.api.ci_reports import FIGURES_ALONE
 from rsctl.cli import options
-from rsctl.cli.bench_views import BenchView, make_bench_view, print_result
 from rsctl.cli.command import make_command
 from rsctl.cli.follow import OUTPUT_LOST, abandon_stdout
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import print_events, show_findings
 from rsctl.cli.tracking import wait_for_bench_trackers
+from rsctl.cli.views.bench import BenchView, make_bench_view, print_result
 from rsctl.findings import ExitCode, RsctlError, note
 from rsctl.runs.stream.events import FindingEvent, now
 

@@ -9,10 +9,10 @@ import typer
 
 from rsctl.api import ImageChange, ImageResult, PreparedImage, load, prepare_image
 from rsctl.cli import options
-from rsctl.cli.build_text import format_seconds
-from rsctl.cli.build_view import make_build_view
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
+from rsctl.cli.views.build import make_build_view
+from rsctl.cli.views.build_text import format_seconds
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import format_bytes
 

@@ -11,7 +11,7 @@ from rsctl.api import Offer, Price, PriceTable, machines, price_tables, refresh_
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.show import print_json, print_message, show_findings
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.job.units import Accelerator
 from rsctl.runs.stream.sanitize import sanitize_line

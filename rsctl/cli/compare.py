@@ -14,7 +14,7 @@ from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
 from rsctl.cli.runs import find_run_or_bench
 from rsctl.cli.show import print_json, print_message
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.formatting import format_number
 from rsctl.runs.stream.sanitize import sanitize_line

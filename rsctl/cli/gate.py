@@ -24,9 +24,9 @@ from rsctl.api.gate_settings import require_writable
 from rsctl.cli import options
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.gate_run import Runner, open_source
-from rsctl.cli.gate_views import annotate_github, exit_code, print_gate
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_message
+from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
 from rsctl.findings import ExitCode
 
 _DECISION = "Decision"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from rsctl.api import Bench, Candidate, PreparedBench, open_candidate
-from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.bench_run import RunOptions, drive
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
 from rsctl.cli.show import show_findings
+from rsctl.cli.views.bench_plain import PlainBenchView
 from rsctl.findings import ExitCode, RsctlError, note
 
 _ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED)

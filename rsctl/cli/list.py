@@ -10,9 +10,9 @@ import typer
 from rsctl.api import Finding, Run, RunRecord, dollars, runs
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.run_text import state_on
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message
+from rsctl.cli.views.run_text import state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_bytes, format_duration, format_number

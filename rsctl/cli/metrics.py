@@ -11,8 +11,8 @@ import typer
 from rsctl.api import RunRecord
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.run_text import format_metric
 from rsctl.cli.runs import find_run
+from rsctl.cli.views.run_text import format_metric
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.runs.stream.formatting import format_number, sparkline
@@ -47,7 +47,7 @@ def command(
         for metric in shown:
             _print_one(metric, output)
     elif plot:
-        from rsctl.cli.plot import plot_metrics
+        from rsctl.cli.views.plot import plot_metrics
 
         plot_metrics(shown, found.record.metrics_spec)
     else:

@@ -12,8 +12,8 @@ import yaml
 from rsctl.api import InputPlan, Plan, Pool, load, plan, sdk_code
 from rsctl.cli import options
 from rsctl.cli.command import OUTPUT, make_command
-from rsctl.cli.cost_text import format_plan_cost
 from rsctl.cli.show import print_json, show_findings
+from rsctl.cli.views.cost import format_plan_cost
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize
 

@@ -14,7 +14,7 @@ from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_json, print_message, show_findings
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.job.units import Duration
 from rsctl.runs.stream.formatting import format_bytes

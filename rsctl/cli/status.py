@@ -9,11 +9,11 @@ import typer
 from rsctl.api import Gradients, Replica, Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
-from rsctl.cli.cost_text import format_run_cost
-from rsctl.cli.results import format_location
-from rsctl.cli.run_text import failure_block, format_attempt, format_place, state_on
 from rsctl.cli.runs import find_run
 from rsctl.cli.show import format_finding, print_json, remedy_line
+from rsctl.cli.views.cost import format_run_cost
+from rsctl.cli.views.results import format_location
+from rsctl.cli.views.run_text import failure_block, format_attempt, format_place, state_on
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.runs.stream.formatting import format_duration

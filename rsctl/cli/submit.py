@@ -12,16 +12,16 @@ import typer
 from rsctl.api import PreparedRun, Rehearsal, Run, known_run, load, prepare
 from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
-from rsctl.cli.build_view import QuietBuildView, make_build_view
 from rsctl.cli.command import Command, make_command
 from rsctl.cli.fetching import fetch_after
 from rsctl.cli.follow import follow
 from rsctl.cli.interrupts import Interrupts, cancels_on_interrupt
-from rsctl.cli.next_commands import next_commands
 from rsctl.cli.runs import show_outdated
 from rsctl.cli.show import print_events, print_message, show_findings
 from rsctl.cli.tracking import wait_for_trackers
-from rsctl.cli.views import make_view
+from rsctl.cli.views.build import QuietBuildView, make_build_view
+from rsctl.cli.views.next_commands import next_commands
+from rsctl.cli.views.run import make_view
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, note
 from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
 

@@ -47,7 +47,7 @@ def command(
     if output == "json":
         print_json({"findings": findings})
     elif output == "sarif":
-        from rsctl.cli.sarif import sarif
+        from rsctl.cli.views.sarif import sarif
 
         print_json(sarif(findings))
     broken = any(finding.is_error for finding in findings)

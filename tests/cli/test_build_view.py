@@ -11,7 +11,7 @@ from time import monotonic, sleep
 import pytest
 
 from rsctl.cli import output
-from rsctl.cli.build_view import make_build_view
+from rsctl.cli.views.build import make_build_view
 from rsctl.findings import error, warning
 from rsctl.images.events import BuildEvent, Output, Step
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from rsctl.cli.live import format_states
+from rsctl.cli.views.run_live import format_states
 from rsctl.findings import JobState
 
 from .conftest import Cli

@@ -9,7 +9,7 @@ import typer
 
 from rsctl.api import Fitted
 from rsctl.cli.show import print_json, print_message
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.estimate.advice.recommendation import format_seconds
 
 _HEAD = ["RUN", "MEASURED", "PREDICTED THEN", "BEFORE", "ERROR", "AFTER", "ERROR"]

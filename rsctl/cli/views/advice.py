@@ -9,7 +9,7 @@ import typer
 
 from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.show import print_message
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.estimate.advice.recommendation import format_seconds
 from rsctl.runs.stream.sanitize import sanitize_line
 

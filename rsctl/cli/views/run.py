@@ -8,8 +8,8 @@ from typing import IO
 from rsctl.api import Run, Work
 from rsctl.cli.follow import View
 from rsctl.cli.output import in_color
-from rsctl.cli.run_text import format_event, summary_lines
 from rsctl.cli.show import print_events, print_important, print_message
+from rsctl.cli.views.run_text import format_event, summary_lines
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.events import Event, LogEvent, ResultEvent
 from rsctl.runs.stream.formatting import LineFormat
@@ -21,7 +21,7 @@ def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
     if output == "json":
         return JsonView()
     if sys.stdout.isatty() and sys.stderr.isatty():
-        from rsctl.cli.live import LiveView
+        from rsctl.cli.views.run_live import LiveView
 
         return LiveView(run, replicas, work)
     return PlainView(sys.stdout, replicas)

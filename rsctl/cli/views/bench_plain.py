@@ -19,9 +19,9 @@ from rsctl.api import (
     format_cell,
 )
 from rsctl.cli.bench_common import how_to_go_on, table
-from rsctl.cli.build_view import make_build_view
-from rsctl.cli.run_text import failure_block, state_in_color
 from rsctl.cli.show import print_important, print_message, show_findings
+from rsctl.cli.views.build import make_build_view
+from rsctl.cli.views.run_text import failure_block, state_in_color
 from rsctl.findings import ExitCode, Finding, JobState
 from rsctl.runs.stream.events import Event, FindingEvent, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number

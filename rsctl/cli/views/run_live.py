@@ -13,7 +13,7 @@ from rich.text import Text
 from rsctl.api import Run, Work
 from rsctl.api.logs import progress_bar
 from rsctl.cli.output import in_color
-from rsctl.cli.run_text import format_event, summary_lines
+from rsctl.cli.views.run_text import format_event, summary_lines
 from rsctl.findings import JobState
 from rsctl.runs.stream.events import Event, LogEvent, ResultEvent, StateEvent, now, seconds_between
 from rsctl.runs.stream.formatting import LineFormat, format_duration, format_number, sparkline

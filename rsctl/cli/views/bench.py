@@ -20,7 +20,7 @@ from rsctl.api import (
     Trial,
     make_result,
 )
-from rsctl.cli.bench_plain_view import PlainBenchView, show_build
+from rsctl.cli.views.bench_plain import PlainBenchView, show_build
 from rsctl.findings import Finding, JobState
 from rsctl.runs.stream.events import Event, FindingEvent, now
 from rsctl.runs.stream.metrics import MetricSpec
@@ -42,7 +42,7 @@ def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
     if output == "json":
         return JsonBenchView(specs)
     if sys.stdout.isatty() and sys.stderr.isatty():
-        from rsctl.cli.live_bench import LiveBenchView
+        from rsctl.cli.views.bench_live import LiveBenchView
 
         return LiveBenchView(specs)
     return PlainBenchView()

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rsctl.api import BuildEvent, Output, Step
-from rsctl.cli.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import in_color
+from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.findings import Finding
 from rsctl.runs.stream.formatting import format_duration
 from rsctl.runs.stream.sanitize import sanitize, sanitize_line

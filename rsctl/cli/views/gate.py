@@ -8,7 +8,7 @@ import typer
 
 from rsctl.api import Gate, append_github_summary, gate_table, github_annotations
 from rsctl.cli.show import print_important, print_json, print_message
-from rsctl.cli.table import write_table
+from rsctl.cli.views.table import write_table
 from rsctl.findings import ExitCode
 from rsctl.runs.stream.sanitize import sanitize_line
 

@@ -10,7 +10,7 @@ import typer
 
 from rsctl.api import Advice, SweptAdvice
 from rsctl.cli.output import in_color
-from rsctl.cli.plot import COLORS, MARKERS, format_tick, round_limits
+from rsctl.cli.views.plot import COLORS, MARKERS, format_tick, round_limits
 from rsctl.estimate.advice.options import pools_by_machine
 from rsctl.results.report.charts import Line, LineChart
 

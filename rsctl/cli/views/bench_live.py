@@ -25,9 +25,9 @@ from rsctl.api import (
     format_cell,
 )
 from rsctl.cli.bench_common import format_figure
-from rsctl.cli.bench_plain_view import PlainBenchView
 from rsctl.cli.output import in_color
 from rsctl.cli.show import format_finding, remedy_line
+from rsctl.cli.views.bench_plain import PlainBenchView
 from rsctl.findings import Finding, JobState
 from rsctl.runs.stream.events import Event, now, seconds_between
 from rsctl.runs.stream.formatting import format_duration, format_number

@@ -10,10 +10,10 @@ import typer
 from msgspec.structs import replace
 
 from rsctl.api import Run, RunRecord
-from rsctl.cli.cost_text import format_run_cost
 from rsctl.cli.output import in_color
-from rsctl.cli.results import is_empty
 from rsctl.cli.show import format_finding, remedy_line, styled
+from rsctl.cli.views.cost import format_run_cost
+from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
 from rsctl.runs.stream.events import (
     Attempt,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.api import Run
-from rsctl.cli.results import is_empty
+from rsctl.cli.views.results import is_empty
 from rsctl.findings import JobState
 
 

@@ -6,9 +6,9 @@ import sys
 from typing import Protocol
 
 from rsctl.api import BuildEvent, Output, Step
-from rsctl.cli.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.cli.output import is_quiet
 from rsctl.cli.show import print_important, print_message, styled
+from rsctl.cli.views.build_text import format_build_finding, format_seconds, is_notable
 from rsctl.findings import Finding
 
 _MAX_INSTRUCTION = 160  # characters
@@ -31,7 +31,7 @@ def make_build_view() -> BuildView:
     if is_quiet():
         return QuietBuildView()
     if sys.stderr.isatty():
-        from rsctl.cli.live_build import LiveBuildView
+        from rsctl.cli.views.build_live import LiveBuildView
 
         return LiveBuildView()
     return PlainBuildView()
