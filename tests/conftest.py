@@ -27,15 +27,15 @@ settings.load_profile("rsctl")
 
 
 _FIRST = (
-    *("pytorch", "runtime", "transport", "cli", "fetch", "stream", "bench", "spec", "advise"),
-    *("catalog", "clients", "export", "runs"),
+    *("transport/pytorch", "node", "transport", "cli", "runs/fetch", "runs/stream", "bench", "job"),
+    *("estimate/advice", "estimate/catalog", "clients", "results/export", "runs"),
 )
 """Folders whose tests need this environment and no more: no engine, no browser, no vendor's SDK."""
 
 _NEED_MORE = ("test_traffic_control.py",)
 """Files of them that are exceptions."""
 
-_THEN = ("targets", "examples", "tracking", "image", "emulators")
+_THEN = ("targets", "examples", "results/tracking", "images")
 """The slowest of the others."""
 
 _HANDLERS = {
@@ -48,10 +48,9 @@ _HANDLERS = {
 
 def _rank(path: Path) -> int:
     folders = (*_FIRST, *_THEN)
-    folder = path.relative_to(Path(__file__).parent).parts[0]
-    if folder not in folders or path.name in _NEED_MORE:
-        return len(folders)
-    return folders.index(folder)
+    file = path.relative_to(Path(__file__).parent).as_posix()
+    ranks = (rank for rank, folder in enumerate(folders) if file.startswith(f"{folder}/"))
+    return len(folders) if path.name in _NEED_MORE else next(ranks, len(folders))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

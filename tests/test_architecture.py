@@ -1,4 +1,7 @@
-"""Rooms import downwards only, and no modules import one another; see ARCHITECTURE.md."""
+"""The rooms of the package: what each is for, which may import which, and by which modules.
+
+`rooms.yaml` is the list, from the top down; ARCHITECTURE.md shows it.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +11,14 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import yaml
+
 import rsctl
 
 PACKAGE = Path(rsctl.__file__).parent
-ROOMS = (
-    *("__main__", "cli", "api", "results", "sdk", "testing", "doctor", "tracking", "report"),
-    *(
-        "export",
-        "prune",
-        "bench",
-        "rehearsal",
-        "plan",
-        "emulators",
-        "targets",
-        "fetch",
-        "costs",
-        "image",
-        "runs",
-    ),
-    *("stream", "clients", "advise", "catalog", "spec", "target_info", "known_errors"),
-    *("atomic_file", "findings", "installation", "data"),
-    *("runtime", "transport"),
-)
-"""From the top down."""
-
-
-COMMANDS_MAY_IMPORT = frozenset(
-    {
-        *("api", "results", "export", "prune", "report", "tracking", "data"),
-        *("advise", "stream", "spec", "target_info", "atomic_file", "findings", "installation"),
-    }
-)
-"""Rooms that the command line is written on, besides `cli` itself: jobs, runs and benches by `api`,
-tables and reports by their rooms, and what events, job files and findings are."""
+ROOMS = yaml.safe_load((Path(__file__).parent / "rooms.yaml").read_text())
+FLOORS = {f"rsctl.{name}": floor for floor, name in enumerate(ROOMS)}
+CLOUDS = ("targets.vertex", "targets.sagemaker")
 
 
 def modules() -> dict[str, Path]:
@@ -66,20 +44,46 @@ def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
     for_types = {id(node) for block in blocks for node in ast.walk(block)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and id(node) not in for_types:
-            for each in node.names:
-                module = f"{node.module}.{each.name}"
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
                 yield module if module in known else str(node.module)
 
 
+def room_of(module: str) -> str:
+    """The room that a module is in: the longest name of a room that its own begins with."""
+    names = [name for name in FLOORS if f"{module}.".startswith(f"{name}.")]
+    return max(names, key=len, default="rsctl")
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    """Each import of one room's module by a module of another room."""
+    for name, others in imports().items():
+        for other in others:
+            if "." in name and "." in other and room_of(name) != room_of(other):
+                yield name, other
+
+
+def test_every_module_is_in_a_room() -> None:
+    assert [name for name in modules() if "." in name and room_of(name) == "rsctl"] == []
+
+
 def test_rooms_import_downwards() -> None:
-    floors = {name: ROOMS.index(name.split(".")[1]) for name in modules() if "." in name}
     upwards = [
         f"{name} imports {other}"
-        for name, others in imports().items()
-        for other in others
-        if name in floors and other in floors and floors[name] > floors[other]
+        for name, other in arrows()
+        if FLOORS[room_of(name)] > FLOORS[room_of(other)]
     ]
     assert sorted(upwards) == []
+
+
+def test_outsiders_import_the_face_of_a_room() -> None:
+    used: dict[str, set[str]] = {}
+    for _, other in arrows():
+        room = room_of(other)
+        used.setdefault(room, set()).add(other.removeprefix(room).removeprefix(".") or room)
+    faces = {f"rsctl.{name}": set(room.get("face", ())) for name, room in ROOMS.items()}
+    for room, modules_used in used.items():
+        assert modules_used - {room} == faces[room], room
 
 
 def test_no_modules_import_one_another() -> None:
@@ -90,12 +94,23 @@ def test_no_modules_import_one_another() -> None:
 
 
 def test_commands_are_written_on_the_api() -> None:
+    """The command line uses `api`, what tables, reports and files are made by, and what events,
+    job files and findings are; it never reaches a target, an image or a cloud itself."""
+    below = {f"rsctl.{name}" for name in ("targets", "images", "clients", "bench", "node")}
     beyond = [
         f"{name} imports {other}"
-        for name, others in imports().items()
-        for other in others
-        if name.startswith("rsctl.cli.")
-        and "." in other
-        and other.split(".")[1] not in {"cli", *COMMANDS_MAY_IMPORT}
+        for name, other in arrows()
+        if room_of(name) == "rsctl.cli" and any(f"{other}.".startswith(f"{b}.") for b in below)
     ]
     assert sorted(beyond) == []
+
+
+def test_clouds_do_not_import_one_another() -> None:
+    across = [
+        f"{name} imports {other}"
+        for name, other in arrows()
+        for one in CLOUDS
+        for another in set(CLOUDS) - {one}
+        if name.startswith(f"rsctl.{one}.") and other.startswith(f"rsctl.{another}.")
+    ]
+    assert sorted(across) == []

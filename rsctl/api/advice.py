@@ -1,4 +1,4 @@
-"""Advice on a job: its plans, prices and profile, as `rsctl.estimate.advice` wants them. Sends nothing."""
+"""Advice on a job: its plans, prices and profile, for `rsctl.estimate.advice`. Sends nothing."""
 
 from __future__ import annotations
 

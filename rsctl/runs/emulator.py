@@ -3,8 +3,8 @@
 emulator.json  environment variables by which clients find the emulator; for the user only
 emulator.lock  held while the emulator lives; its text is the emulator's process id
 
-`rsctl.targets.managed.rehearsal.emulator_process` writes both. The variables stay when the emulator has ended, so
-that no command on the run calls the real cloud.
+`rsctl.targets.managed.rehearsal.emulator_process` writes both. The variables stay when the
+emulator has ended, so that no command on the run calls the real cloud.
 """
 
 from __future__ import annotations

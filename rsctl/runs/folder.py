@@ -12,7 +12,7 @@ REPLICA/unfinished    the state of its progress bar while there is one
 REPLICA/tmp       a replica's TMPDIR
 outputs, checkpoints    unless the spec puts them elsewhere
 inputs            copies of data on this machine, while the job runs
-rehearsal.json    of a run whose cloud is emulated here, see `rsctl.targets.managed.rehearsal.start`;
+rehearsal.json    of a run whose cloud is emulated here, see `targets/managed/rehearsal/start.py`;
                   beside it emulator.json, emulator.lock, emulator.log and the folder emulator
 """
 

@@ -149,7 +149,7 @@ def accelerators(target: str) -> set[str]:
 
 
 def read_data(name: str, kind: type[T]) -> T:
-    """The data of a YAML file of this folder, as `rsctl.estimate.catalog.compile` has written it."""
+    """The data of a YAML file of this folder, as written by `rsctl.estimate.catalog.compile`."""
     return msgspec.json.decode(_files()[name], type=kind)
 
 

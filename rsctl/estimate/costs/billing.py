@@ -33,7 +33,7 @@ class Billing(NamedTuple):
 
 
 class PoolPrice(msgspec.Struct, kw_only=True, frozen=True):
-    """What one node of a pool costs an hour in US dollars: see `rsctl.estimate.catalog.prices.Price`."""
+    """The price of one node of a pool in US dollars an hour, from `estimate.catalog.prices`."""
 
     role: str
     count: int

@@ -13,6 +13,9 @@ from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.names import DOCKER_HUB, FIELD, Repository
 from rsctl.images.registry.remedies import remedies_for
 
+DIGEST = re.compile("sha256:[0-9a-f]{64}")
+"""A digest."""
+
 _ACCEPT = ", ".join(
     (
         "application/vnd.docker.distribution.manifest.v2+json",
@@ -21,7 +24,6 @@ _ACCEPT = ", ".join(
         "application/vnd.oci.image.index.v1+json",
     )
 )
-_DIGEST = re.compile("sha256:[0-9a-f]{64}")
 
 
 def find_digest(repository: Repository, tag: str, login: Login | None) -> str | None:
@@ -40,7 +42,7 @@ def find_digest(repository: Repository, tag: str, login: Login | None) -> str | 
     if answer.status != 200:
         raise _refused(repository, answer.status, auth, login)
     found = answer.headers.get("Docker-Content-Digest", "")
-    return found if _DIGEST.fullmatch(found) else _computed_digest(repository, url, auth, login)
+    return found if DIGEST.fullmatch(found) else _computed_digest(repository, url, auth, login)
 
 
 def _base_url(repository: Repository) -> str:

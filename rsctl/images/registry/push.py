@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.images.registry.api import DIGEST
 from rsctl.images.registry.credentials import Login
 from rsctl.images.registry.known_errors import TAG_IMMUTABLE, PushError, push_error
 from rsctl.images.registry.names import FIELD, Repository, parse_reference
@@ -22,8 +23,7 @@ RETRY_PAUSES = (1.0, 4.0, 15.0)
 
 _LAST_LINES = 12
 _LONGEST_LINE = 1 << 14
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_PUSHED = re.compile(rf"\bdigest: ({_DIGEST.pattern})\b")
+_PUSHED = re.compile(rf"\bdigest: ({DIGEST.pattern})\b")
 
 OnLine = Callable[[str], None]
 
@@ -94,7 +94,7 @@ def _push_once(
     if returned:
         raise push_error(list(last), reference, repository, login)
     if command.digest_file.exists():
-        found = _DIGEST.fullmatch(command.digest_file.read_text().strip())
+        found = DIGEST.fullmatch(command.digest_file.read_text().strip())
         return found[0] if found else None
     return next((found[1] for line in reversed(last) if (found := _PUSHED.search(line))), None)
 

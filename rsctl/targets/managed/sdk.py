@@ -5,8 +5,6 @@ from __future__ import annotations
 from os import PathLike
 from typing import Union
 
-from rsctl.findings import ExitCode, RsctlError, error
-from rsctl.installation import install_command
 from rsctl.job.document import read
 from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of, require_no_matrix
@@ -28,16 +26,3 @@ def planned(job: AnyJob, target: str, run: str | None) -> Submission:
     submission = make_plan(source, get(target), run or new_run_id(name_of(source)))
     require_no_matrix(submission.job)
     return submission
-
-
-def missing_sdk(package: str) -> RsctlError:
-    """What to say where the vendor's SDK is not installed."""
-    finding = error("sdk", f"{package} is not installed here", install_command("sdk"))
-    return RsctlError(ExitCode.ENVIRONMENT, finding)
-
-
-def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
-    """What to say of fields of a request that an SDK cannot express."""
-    message = f"{sdk} cannot express {', '.join(fields)}"
-    remedy = "submit the job with rsctl, which sends the request itself, or take them out"
-    return RsctlError(ExitCode.USAGE, error("sdk", message, remedy))

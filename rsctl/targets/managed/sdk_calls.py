@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rsctl.findings import ExitCode, RsctlError, error
+from rsctl.installation import install_command
 from rsctl.targets.variables import TOKEN
 
 _WIDTH = 99
@@ -145,3 +147,16 @@ def _literal(value: Any) -> str:
     if isinstance(value, str) and text.startswith("'") and '"' not in text:
         return f'"{text[1:-1]}"'.replace("\\'", "'")
     return text
+
+
+def missing_sdk(package: str) -> RsctlError:
+    """What to say where the vendor's SDK is not installed."""
+    finding = error("sdk", f"{package} is not installed here", install_command("sdk"))
+    return RsctlError(ExitCode.ENVIRONMENT, finding)
+
+
+def inexpressible(sdk: str, fields: list[str]) -> RsctlError:
+    """What to say of fields of a request that an SDK cannot express."""
+    message = f"{sdk} cannot express {', '.join(fields)}"
+    remedy = "submit the job with rsctl, which sends the request itself, or take them out"
+    return RsctlError(ExitCode.USAGE, error("sdk", message, remedy))

@@ -6,10 +6,10 @@ from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.recipe import Recipe
+from rsctl.images.registry.api import DIGEST
 from rsctl.images.remote.known_errors import service_error
 from rsctl.images.remote.log import BuildLog
-from rsctl.targets.sagemaker.builder_request import DIGEST
-from rsctl.targets.vertex.builder_result import DIGEST as DIGEST_FORM
+from rsctl.targets.sagemaker.builder_request import DIGEST as DIGEST_NAME
 
 
 def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
@@ -17,8 +17,8 @@ def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
     exported = {
         v.get("name"): v.get("value") for v in build.get("exportedEnvironmentVariables", ())
     }
-    digest = exported.get(DIGEST) or ""
-    if not DIGEST_FORM.fullmatch(digest):
+    digest = exported.get(DIGEST_NAME) or ""
+    if not DIGEST.fullmatch(digest):
         message = f"CodeBuild names no digest for {recipe.reference}"
         raise RsctlError(ExitCode.REFUSED, error("push", message, "run the command again"))
     return str(digest)

@@ -30,4 +30,4 @@ from rsctl.targets.testing.run_tests import RunTests  # noqa: E402
 
 
 class TargetConformance(PlanTests, RunTests):
-    """Tests of one target, named by a subclass; `rsctl.targets.testing.suite.Suite` has what it can set."""
+    """Tests of one target, named by a subclass, which can set the attributes of `suite.Suite`."""

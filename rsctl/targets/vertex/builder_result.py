@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.images.recipe import Recipe
+from rsctl.images.registry.api import DIGEST
 from rsctl.images.remote.known_errors import service_error
 from rsctl.images.remote.log import BuildLog
-
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def digest_of(build: dict[str, Any], recipe: Recipe) -> str:

@@ -1,7 +1,7 @@
 """Writes into a file, as JSON, what SDK version 2 sends for each sample. Nothing is sent.
 
-`python -m tests.targets.sdk.requests_of_samples tests/targets/sdk/sample_requests.json` makes the record, by the
-Python of an environment that has the SDK, see `.ci/estimators`.
+`python -m tests.targets.sdk.requests_of_samples tests/targets/sdk/sample_requests.json` makes the
+record, by the Python of an environment that has the SDK, see `.ci/estimators`.
 """
 
 from __future__ import annotations

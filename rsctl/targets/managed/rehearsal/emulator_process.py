@@ -1,4 +1,4 @@
-"""The process that serves the emulator of one rehearsed run. See `rsctl.targets.managed.rehearsal.start`."""
+"""The process that serves the emulator of one rehearsed run; `start` starts it."""
 
 from __future__ import annotations
 

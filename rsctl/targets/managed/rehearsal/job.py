@@ -194,7 +194,7 @@ def _missing_torch() -> Iterator[Finding]:
 def make_settings(
     submission: Submission, runner: Kind, behaviour: dict[str, Any]
 ) -> EmulatorSettings:
-    """The settings of the emulator for what `rsctl.targets.managed.rehearsal.image` makes of a submission."""
+    """The settings of the emulator for a submission as the module `image` changes it."""
     plan, job = submission.plan, submission.job
     options, emulator = target_info(plan.target).options_of(job), emulator_of(plan.target)
     everywhere = (submission, *submission.alternatives)

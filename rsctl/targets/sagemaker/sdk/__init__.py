@@ -15,14 +15,16 @@ from rsctl.clients.staging import parse_staging
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.sdk import AnyJob, inexpressible, missing_sdk, planned
+from rsctl.targets.managed.sdk import AnyJob, planned
 from rsctl.targets.managed.sdk_calls import (
     Call,
     Code,
     execute,
     has_code,
     imports,
+    inexpressible,
     invalid_names,
+    missing_sdk,
     names_in,
     python_code,
     secret,

@@ -11,8 +11,8 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.job.job import Job
 from rsctl.targets.base import Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.sdk import AnyJob, inexpressible, planned
-from rsctl.targets.managed.sdk_calls import execute
+from rsctl.targets.managed.sdk import AnyJob, planned
+from rsctl.targets.managed.sdk_calls import execute, inexpressible
 from rsctl.targets.sagemaker.arguments import ranks_of
 from rsctl.targets.sagemaker.estimator_contract import (
     estimator_hyperparameters,

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rsctl.targets.managed.sdk import inexpressible
-from rsctl.targets.managed.sdk_calls import Call
+from rsctl.targets.managed.sdk_calls import Call, inexpressible
 
 CLASS = "PyTorch"
 _FIELDS = {

@@ -17,8 +17,7 @@ from rsctl.job.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.chief import has_own_chief
 from rsctl.targets.launch_command import ranks_in, user_command
-from rsctl.targets.managed.sdk import inexpressible
-from rsctl.targets.managed.sdk_calls import Call
+from rsctl.targets.managed.sdk_calls import Call, inexpressible
 from rsctl.targets.sagemaker.channels import CHIEF, PACKAGE
 from rsctl.targets.sagemaker.long_arguments import decode_arguments
 from rsctl.targets.variables import comm_env

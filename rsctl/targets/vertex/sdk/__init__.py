@@ -11,8 +11,17 @@ from rsctl.images.python_package import is_local
 from rsctl.job.job import Job
 from rsctl.targets.base import Plan, Submission
 from rsctl.targets.managed.placeholders import resolve_placeholders
-from rsctl.targets.managed.sdk import AnyJob, inexpressible, missing_sdk, planned
-from rsctl.targets.managed.sdk_calls import Call, execute, has_code, python_code, secret, snake_keys
+from rsctl.targets.managed.sdk import AnyJob, planned
+from rsctl.targets.managed.sdk_calls import (
+    Call,
+    execute,
+    has_code,
+    inexpressible,
+    missing_sdk,
+    python_code,
+    secret,
+    snake_keys,
+)
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:

@@ -36,3 +36,8 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[CodeBuildEmulator]:
         for name, value in emulator.environment().items():
             monkeypatch.setenv(name, value)
         yield emulator
+
+
+@pytest.fixture(autouse=True)
+def _home() -> None:
+    """The store is the one of every test, not that of the tests of jobs in a fake cloud."""

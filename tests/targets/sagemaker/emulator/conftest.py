@@ -16,6 +16,8 @@ from rsctl.targets.managed.emulator.nodes import Listener, Node
 from rsctl.targets.sagemaker.emulator import Behaviour, SageMakerEmulator
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
+from tests.targets.managed.emulator.conftest import aws as aws
+from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
 
 Found = TypeVar("Found")
 Answer = dict[str, Any]

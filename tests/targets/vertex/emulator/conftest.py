@@ -16,6 +16,8 @@ from rsctl.targets.vertex.emulator import Behaviour, VertexEmulator
 from rsctl.targets.vertex.emulator.log_store import utc_now
 from tests.kit.nodes import MemoryNodes, MemoryRunner
 from tests.kit.polling import wait_until
+from tests.targets.managed.emulator.conftest import bare_environment as bare_environment
+from tests.targets.managed.emulator.conftest import google as google
 
 Found = TypeVar("Found")
 CPU = {"machineType": "n1-standard-4"}
