@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from rsctl.findings import RsctlError
-from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.job_events import Cancel, Closed, NodeExited, Preempt
 from rsctl.targets.managed.emulator.job_threads import JobThread
 from rsctl.targets.managed.emulator.nodes import Runner
@@ -115,18 +114,14 @@ class TrainingJobThread(JobThread):
         pending = self._stopping.get("MaxPendingTimeInSeconds")
         longest = pending or self._behaviour.give_up * self._behaviour.pace
         give_up = time.monotonic() + longest if self._wait_until == _NEVER else _NEVER
-        while self._behaviour.stockouts or self._is_out_of_stock():
-            self._behaviour.stockouts -= self._behaviour.stockouts > 0
+        machines = {group.machine for group in groups_of(self._record["ResourceConfig"])}
+        while self._behaviour.is_out_of_stock(self._resources.region, machines):
             self._record.enter("Pending" if pending else "Starting", _SCARCE)
             if time.monotonic() > give_up:
                 return outcomes.NO_CAPACITY
             if outcome := self._wait(_RETRY):
                 return outcome
         return None
-
-    def _is_out_of_stock(self) -> bool:
-        machines = {group.machine for group in groups_of(self._record["ResourceConfig"])}
-        return is_named(self._behaviour.stockouts_in, self._resources.region, machines)
 
     def _attempt(self) -> Outcome:
         """One start of all containers, up to their ends."""
@@ -171,7 +166,7 @@ class TrainingJobThread(JobThread):
         return self._wait(self._behaviour.image)
 
     def _train(self, replica_set: ReplicaSet, deadline: float) -> Outcome:
-        sync, preempt_at = self._next_sync(), self._time_of_preemption()
+        sync, preempt_at = self._next_sync(), self._behaviour.next_preemption()
         while True:
             event = self.events.next(min(deadline, sync, preempt_at, self._wait_until))
             if event is None and time.monotonic() >= preempt_at:
@@ -197,14 +192,6 @@ class TrainingJobThread(JobThread):
     def _has_started(self) -> bool:
         return self._record.get("TrainingStartTime") is not None
 
-    def _time_of_preemption(self) -> float:
-        """When this attempt loses a machine, as the behaviour says."""
-        behaviour = self._behaviour
-        if not behaviour.preemptions:
-            return _NEVER
-        behaviour.preemptions -= behaviour.preemptions > 0
-        return self._in(behaviour.preempt_after)
-
     def _next_sync(self) -> float:
         return time.monotonic() + max(self._behaviour.sync * self._behaviour.pace, _LEAST_SYNC)
 
@@ -224,7 +211,7 @@ class TrainingJobThread(JobThread):
         if self._trained and self._replica_set is not None:
             self._record.enter("Uploading", "Uploading generated training model")
             self._storage.store(self._replica_set.machines)
-            self.events.sleep(self._in(self._behaviour.upload))
+            self.events.sleep(self._behaviour.deadline(self._behaviour.upload))
         if self.events.is_cancelled and outcome.kind == "completed":
             outcome = outcomes.STOPPED
         self._end(outcome)
@@ -250,10 +237,7 @@ class TrainingJobThread(JobThread):
 
     def _wait(self, simulated_seconds: float) -> Outcome | None:
         """Wait; the job's outcome if it ends meanwhile."""
-        until = self._in(simulated_seconds)
+        until = self._behaviour.deadline(simulated_seconds)
         if not self.events.wait(min(until, self._wait_until)):
             return outcomes.STOPPED
         return outcomes.MAX_WAIT if until > self._wait_until else None
-
-    def _in(self, simulated_seconds: float) -> float:
-        return time.monotonic() + simulated_seconds * self._behaviour.pace

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, Optional
 
 from rsctl.findings import RsctlError
-from rsctl.targets.managed.emulator.behaviour import is_named
 from rsctl.targets.managed.emulator.job_events import Cancel, Closed, Event, Preempt
 from rsctl.targets.managed.emulator.job_threads import JobThread
 from rsctl.targets.managed.emulator.nodes import NotStarted, Runner
@@ -131,7 +130,7 @@ class CustomJobThread(JobThread):
         self._log("Job creation request has been accepted.")
         if NOTES[self._stand_in.kind]:
             self._log(NOTES[self._stand_in.kind], "NOTICE")
-        self.events.wait(self._in(self._behaviour.queue))
+        self.events.wait(self._behaviour.deadline(self._behaviour.queue))
         is_logged = False
         while not self.events.is_cancelled and not self._admit():
             if not is_logged:
@@ -177,19 +176,14 @@ class CustomJobThread(JobThread):
         """Wait for the first machine; with flex start for as long as the job says."""
         wait = seconds(self._scheduling.get("maxWaitDuration", _DEFAULT_FLEX_WAIT))
         give_up = time.monotonic() + (wait or _NEVER)
-        if not self.events.wait(self._in(self._behaviour.provision)):
+        if not self.events.wait(self._behaviour.deadline(self._behaviour.provision)):
             return outcomes.CANCELLED
-        while self._behaviour.stockouts or self._is_out_of_stock():
-            self._behaviour.stockouts -= self._behaviour.stockouts > 0
+        while self._behaviour.is_out_of_stock(self._context.region, self._record.machines):
             if self._retries.strategy != "FLEX_START" or time.monotonic() > give_up:
                 return outcomes.stocked_out(self._context.region)
             if not self.events.wait(time.monotonic() + _POLL_SECONDS):
                 return outcomes.CANCELLED
         return None
-
-    def _is_out_of_stock(self) -> bool:
-        places = self._behaviour.stockouts_in
-        return is_named(places, self._context.region, self._record.machines)
 
     def _attempt(self, replica_set: ReplicaSet) -> Outcome:
         """One start of all replicas, until its outcome is known."""
@@ -200,7 +194,7 @@ class CustomJobThread(JobThread):
             if not replica_set.due and not is_running:
                 self._start_running()
                 is_running = True
-                preempt_at = self._time_of_preemption()
+                preempt_at = self._behaviour.next_preemption()
             event = self.events.next(min([*replica_set.due.values(), self._deadline, preempt_at]))
             if event is None and time.monotonic() >= preempt_at:
                 event, preempt_at = Preempt(None), _NEVER
@@ -218,14 +212,6 @@ class CustomJobThread(JobThread):
             timeout = self._scheduling.get("timeout", _DEFAULT_TIMEOUT)
             self._deadline = time.monotonic() + seconds(timeout)
         self._enter("JOB_STATE_RUNNING", "Job is running.")
-
-    def _time_of_preemption(self) -> float:
-        """When this attempt loses a machine, as the behaviour says."""
-        behaviour = self._behaviour
-        if not behaviour.preemptions:
-            return _NEVER
-        behaviour.preemptions -= behaviour.preemptions > 0
-        return self._in(behaviour.preempt_after)
 
     def _handle(self, event: Event, replica_set: ReplicaSet) -> Outcome | None:
         if isinstance(event, Cancel):
@@ -289,11 +275,8 @@ class CustomJobThread(JobThread):
         else:
             self._end("JOB_STATE_FAILED", "Job failed.", "ERROR", **shown)
         if delay:
-            self.events.sleep(self._in(delay))
+            self.events.sleep(self._behaviour.deadline(delay))
             self._record.change(error=error)
-
-    def _in(self, simulated_seconds: float) -> float:
-        return time.monotonic() + simulated_seconds * self._behaviour.pace
 
     def _log(self, text: str, severity: str = "INFO", state: str = "") -> None:
         label = state.removeprefix("JOB_STATE_")
