@@ -19,6 +19,7 @@ from rsctl.images.events import BuildEvent
 from rsctl.job.document import Document
 from rsctl.job.job import Job
 from rsctl.plan import make_plan, name_of
+from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.ids import new_run_id, require_run_id
 from rsctl.runs.placements import first_request
@@ -83,15 +84,30 @@ class PreparedRun:
         self, on_progress: OnProgress | None = None, on_outdated: OnOutdated = ignore
     ) -> Run:
         """Send it; see `rsctl.api.submit`."""
+        self.update_earlier_runs(on_outdated)
+        earlier = self._earlier()
+        if earlier is not None:
+            return earlier
+        try:
+            return self.send(on_progress)
+        except KeyboardInterrupt:
+            self.take_back()
+            raise
+
+    def update_earlier_runs(self, on_outdated: OnOutdated = ignore) -> None:
+        """Bring the target's runs that have not ended up to date."""
         with closing(Store()) as store:
             bring_all_up_to_date(store.unfinished(self.plan.target), on_outdated)
-            earlier = self._earlier(store)
-            if earlier is not None:
-                return earlier
+
+    def send(self, on_progress: OnProgress | None = None) -> Run:
+        """Send the request of a new run, once; what `submit` does after its checks.
+
+        Raises RsctlError; what stopped it is recorded as the run's end. A KeyboardInterrupt leaves
+        the run as it is: the caller must call `take_back`.
+        """
+        with closing(Store()) as store:
             with self._emulating() as submission:
-                begun = self._send(store, submission, on_progress or _ignore)
-            if begun is not None:
-                raise KeyboardInterrupt
+                self._send_request(store, submission, on_progress or _ignore)
             _record_prediction(store, self.submission, self.target)
             record = store.find(self.run_id)
         if self.submission.job.tracking:
@@ -101,41 +117,44 @@ class PreparedRun:
         return Run(record)
 
     def take_back(self) -> Run | None:
-        """Cancel what an interrupted submission has begun: the run, which is ending.
+        """Cancel the job that an interrupted `send` has started; returns the run, which is ending.
 
-        None if nothing had begun; that is recorded then.
+        Returns None if no job had started: the run is recorded as cancelled, if it is recorded, and
+        the emulator of a rehearsal ends. May be called again.
         """
         with closing(Store()) as store:
-            known = store.get(self.run_id)
-            if known is None or not self._has_begun(known):
+            record = store.get(self.run_id)
+            if record is None or not self._has_begun(record):
                 reason = "interrupted while it was submitted"
                 _record_end(store, self.run_id, JobState.CANCELLED, reason)
+                emulator.end(self.run_id)
                 return None
-        run = Run(known)
+        run = Run(record)
         if not run.state.is_final:
             run.ask_to_end()
         return run
 
-    def _earlier(self, store: Store) -> Run | None:
+    def _earlier(self) -> Run | None:
         """The run that an earlier submission under this id has begun. Raises RsctlError."""
-        known = store.get(self.run_id)
-        if known is None:
-            return None
-        sent = msgspec.to_builtins(self.plan)
-        first = first_request(store, self.run_id) or known.plan.get("request")
-        if (known.target, first) != (self.plan.target, sent["request"]):
-            message = f"there is a run {self.run_id} of another job"
-            finding = error("run-id", message, "give another run id, or none")
-            raise RsctlError(ExitCode.USAGE, finding)
-        bring_up_to_date(known, ignore)
-        known = store.find(self.run_id)
-        return Run(known) if known.state.is_final or self._has_begun(known) else None
+        with closing(Store()) as store:
+            record = store.get(self.run_id)
+            if record is None:
+                return None
+            planned = msgspec.to_builtins(self.plan)["request"]
+            sent = first_request(store, self.run_id) or record.plan.get("request")
+            if (record.target, sent) != (self.plan.target, planned):
+                message = f"there is a run {self.run_id} of another job"
+                finding = error("run-id", message, "give another run id, or none")
+                raise RsctlError(ExitCode.USAGE, finding)
+            bring_up_to_date(record, ignore)
+            record = store.find(self.run_id)
+        return Run(record) if record.state.is_final or self._has_begun(record) else None
 
-    def _send(self, store: Store, submission: Submission, show: OnProgress) -> Run | None:
-        """Record the run and submit it; whatever stops the submission is recorded too.
+    def _send_request(self, store: Store, submission: Submission, show: OnProgress) -> None:
+        """Record the run and submit it. Raises RsctlError, which is recorded as the run's end.
 
-        Where the answer was lost nothing is, so that whoever asks next looks for the job. Returns
-        the run if an interruption has come and it is being cancelled.
+        Unanswered is not the end of the run: there may be a job, which the next command on the run
+        looks for.
         """
         record = new_run(submission, self.settings)
         try:
@@ -145,16 +164,10 @@ class PreparedRun:
         except RsctlError as problem:
             _record_end(store, self.run_id, JobState.FAILED, str(problem))
             raise
-        except KeyboardInterrupt:
-            begun = self.take_back()
-            if begun is None:
-                raise
-            return begun
-        return None
 
     @contextmanager
     def _emulating(self) -> Iterator[Submission]:
-        """What is sent, with the emulator that it is sent to if it is a rehearsal."""
+        """The submission to send; that of a rehearsal is to an emulator, which this starts."""
         if self.rehearsal is None:
             yield self.submission
         else:

@@ -1,4 +1,14 @@
-"""`rsctl submit JOB`: plan, record, send, watch."""
+"""`rsctl submit JOB`: prepare, send, watch.
+
+A signal that asks the command to end raises KeyboardInterrupt, see `rsctl.cli.interrupts`. The step
+that it interrupts handles it:
+
+prepare  `_errors_as_events`: no job exists, so the command ends with exit code 5.
+send     `_send`: a job that was started is cancelled and watched to its end. Below it only
+         `JobCreator` and the remote image builders catch the exception: they must wait for the
+         answer to their request to know what to cancel, and then raise it again.
+watch    `follow`: detaches from the run, or cancels it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, Optional
 
 import typer
 
-from rsctl.api import PreparedRun, Rehearsal, Run, known_run, load, prepare
+from rsctl.api import JobFile, PreparedRun, Rehearsal, Run, known_run, load, prepare
 from rsctl.cli import options
 from rsctl.cli.behaviour import parse_behaviour
 from rsctl.cli.command import Command, make_command
@@ -133,42 +143,38 @@ def command(
         context.fail(f"{option} is for --rehearse, which was not given.")
     if get is not None and detach:
         context.fail("--get is for the end of a run, which --detach does not wait for.")
-    text = None
-    if job.endswith(".py"):
-        text = script_job(job, arguments, workers or 1)
-    elif arguments or workers is not None or print_job:
+    is_script = job.endswith(".py")
+    if not is_script and (arguments or workers is not None or print_job):
         wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
         context.fail(f"{wrong} is for a script, such as train.py, and {job} is a job file.")
-    if text is not None and print_job:
+    text = script_job(job, arguments, workers or 1) if is_script else None
+    if print_job:
         typer.echo(text, nl=False)
         return int(ExitCode.SUCCEEDED)
+
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
-        how = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
-        path = job if text is None else f"(job of {Path(job).name})"
+        rehearsal = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
+        path = f"(job of {Path(job).name})" if is_script else job
         file = load(path, set=settings, text=text, strict=False)
-        prepared = prepare(file, target, rehearse=how)
-    show_findings(prepared.findings, file)
-    if output == "json":
-        print_events(_finding_events(prepared.findings))
+        prepared = prepare(file, target, rehearse=rehearsal)
+    _show_findings(prepared, file, output)
     view = make_view(output, prepared.run_id, prepared.replicas, prepared.work)
     context.call_on_close(view.close)
-    cancels = cancels_on_interrupt(cancel_on_interrupt)
+
     with _errors_as_events(output, prepared.run_id):
-        sent = _send(prepared, interrupts)
-    if detach and sent.is_wanted:
-        return _detached(sent.run, output)
-    noun = "replica" if len(prepared.replicas) == 1 else "replicas"
-    print_message(f"{prepared.run_id} on {prepared.plan.target}, {len(prepared.replicas)} {noun}")
-    with _errors_as_events(output, prepared.run_id):
-        exit_code = follow(sent.run, view, interrupts, cancels or not sent.is_wanted)
-    if get is not None and exit_code != ExitCode.INTERRUPTED:
-        fetch_after(sent.run, get)
+        run, is_taken_back = _send(prepared, interrupts)
+    if detach and not is_taken_back:
+        return _detached(run, output)
+
+    noun = "replica" if len(run.replicas) == 1 else "replicas"
+    print_message(f"{run.id} on {prepared.plan.target}, {len(run.replicas)} {noun}")
+    cancels = is_taken_back or cancels_on_interrupt(cancel_on_interrupt)
+    with _errors_as_events(output, run.id):
+        exit_code = follow(run, view, interrupts, cancels)
     if exit_code != ExitCode.INTERRUPTED:
-        wait_for_trackers(sent.run.record)
-        if output != "json":
-            print_message(next_commands(sent.run, has_files=get is None))
+        _finish(run, get, output)
     return exit_code
 
 
@@ -183,24 +189,24 @@ def script_job(script: str, arguments: list[str], workers: int) -> str:
 
 @contextmanager
 def _errors_as_events(output: str, run: str | None = None) -> Iterator[None]:
-    """What stops a submission is printed as events too, so that a result always ends the stream."""
+    """Print the error that ends the command as events too, so that the stream ends in a result."""
     try:
-        yield
-    except (RsctlError, KeyboardInterrupt) as caught:
-        problem = (
-            caught if isinstance(caught, RsctlError) else _interrupted("nothing was submitted")
-        )
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise _interrupted("nothing was submitted") from None
+    except RsctlError as problem:
         if output == "json":
             print_events([*_finding_events(problem.findings), _result(problem, run)])
-        raise problem from None
+        raise
 
 
-def _interrupted(what: str) -> RsctlError:
-    return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {what}"))
+def _interrupted(consequence: str) -> RsctlError:
+    return RsctlError(ExitCode.CANCELLED, note("interrupted", f"interrupted: {consequence}"))
 
 
 def _result(problem: RsctlError, run: str | None) -> ResultEvent:
-    """The last event of a run that was not submitted, as far as anybody knows."""
+    """The last event of a run that has no known job."""
     known = known_run(run) if run else None
     is_cancelled = problem.exit_code is ExitCode.CANCELLED
     return ResultEvent(
@@ -216,29 +222,48 @@ def _finding_events(findings: Iterable[Finding]) -> list[FindingEvent]:
     return [FindingEvent(time=now(), finding=finding) for finding in findings]
 
 
+def _show_findings(prepared: PreparedRun, file: JobFile, output: str) -> None:
+    show_findings(prepared.findings, file)
+    if output == "json":
+        print_events(_finding_events(prepared.findings))
+
+
 class _Sent(NamedTuple):
-    """A run that has begun; one that was interrupted is followed to its end, and not wanted."""
+    """A run with a job. If it `is_taken_back`, an interruption came and the job is cancelled."""
 
     run: Run
-    is_wanted: bool
+    is_taken_back: bool
 
 
 def _send(prepared: PreparedRun, interrupts: Interrupts) -> _Sent:
-    """Submit the run. Raises RsctlError, also for an interruption before anything had begun."""
+    """Send the run; an interruption takes it back. No signal interrupts what follows.
+
+    Raises RsctlError, also for an interruption before a job was started.
+    """
     view = make_build_view() if prepared.plan.image.tag else QuietBuildView()
     try:
-        run = prepared.submit(view.show, show_outdated)
-        interrupts.hold()
-        return _Sent(run, True)
+        prepared.update_earlier_runs(show_outdated)
+        run = prepared.send(view.show)
+        interrupts.hold()  # in here: a signal between `send` and this must not leave the job alone
+        return _Sent(run, is_taken_back=False)
     except KeyboardInterrupt:
         interrupts.hold()
-        interrupts.count = max(interrupts.count, 1)
-        begun = prepared.take_back()
-        if begun is None:
+        interrupts.count = max(interrupts.count, 1)  # so that `follow` cancels at once
+        cancelled = prepared.take_back()
+        if cancelled is None:
             raise _interrupted(f"{prepared.run_id} is cancelled") from None
-        return _Sent(begun, False)
+        return _Sent(cancelled, is_taken_back=True)
     finally:
         view.finish()
+
+
+def _finish(run: Run, get: str | None, output: str) -> None:
+    """Download the results of a run that has ended, if asked for; name the next commands."""
+    if get is not None:
+        fetch_after(run, get)
+    wait_for_trackers(run.record)
+    if output != "json":
+        print_message(next_commands(run, has_files=get is None))
 
 
 def _detached(run: Run, output: str) -> int:

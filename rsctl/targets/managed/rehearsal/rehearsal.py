@@ -65,7 +65,8 @@ class RehearsedTarget:
     def emulating(self, submission: Submission) -> Iterator[Submission]:
         """Start the emulator, and yield what is sent to it; every command on the run finds it.
 
-        It lives on, but for a run that could not be submitted.
+        The emulator ends if an error stops the submission. It lives on after an interruption, since
+        it may run a job already, and `take_back` decides.
         """
         from rsctl.targets.managed.rehearsal.image import rehearsed_submission
         from rsctl.targets.managed.rehearsal.job import make_settings
@@ -75,7 +76,7 @@ class RehearsedTarget:
         start(submission.plan.run, make_settings(submission, self._runner, self._behaviour))
         try:
             yield submission
-        except BaseException:
+        except Exception:
             emulator.end(submission.plan.run)
             raise
 
