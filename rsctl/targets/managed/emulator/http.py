@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from rsctl.targets.managed.emulator import NOTICE
-from rsctl.targets.managed.emulator.faults import Faults
+from rsctl.targets.managed.emulator.faults import Fault, Faults
 from rsctl.targets.managed.emulator.request import LONGEST_BODY, Malformed, read_head
 from rsctl.targets.managed.emulator.request import Request as Request
 
+_NO_FAULT = Fault("", times=0)
 _KEPT_CALLS = 10_000
 _BLOCK = 1 << 16
 _LINGER_SECONDS = 5.0
@@ -39,6 +40,10 @@ class Reply:
     def of(cls, value: Any, status: int = 200, kind: str = "application/json") -> Reply:
         """An answer of JSON."""
         return cls(status, json.dumps(value).encode(), {"Content-Type": kind})
+
+    def with_headers(self, headers: dict[str, str]) -> Reply:
+        """The same answer with further headers, or others in the place of its own."""
+        return Reply(self.status, self.body, {**self.headers, **headers})
 
 
 class Refused(Exception):
@@ -92,16 +97,14 @@ class Emulator:
         self.calls: deque[Call] = deque(maxlen=_KEPT_CALLS)
         self.lock = threading.RLock()
         self.routes: list[Route] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
-        self._server.daemon_threads = True
+        self._server = _Server(self)
 
     def listen(self, port: int) -> None:
         """Answer at this port rather than at a free one; to be called before entering.
 
         Raises OSError if it is taken.
         """
-        server = ThreadingHTTPServer(("127.0.0.1", port), _handler_of(self))
-        server.daemon_threads = True
+        server = _Server(self, port)
         self._server.server_close()
         self._server = server
 
@@ -189,114 +192,127 @@ class Emulator:
         return None, request
 
 
-def _handler_of(emulator: Emulator) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Server(ThreadingHTTPServer):
+    """The server of one emulator, on loopback."""
 
-        def handle(self) -> None:
-            """Serve a connection to its end; a client that hangs up is not an error."""
-            with suppress(ConnectionError, TimeoutError):
-                super().handle()
+    daemon_threads = True
 
-        def finish(self) -> None:
-            with suppress(ConnectionError, TimeoutError):
-                super().finish()
+    def __init__(self, emulator: Emulator, port: int = 0) -> None:
+        self.emulator = emulator
+        super().__init__(("127.0.0.1", port), _Handler)
 
-        disable_nagle_algorithm = True  # head and body are two writes, and the second would wait
-        timeout = 60
 
-        def _serve(self) -> None:
-            try:
-                length, request = read_head(self.command, self.path, self.headers)
-            except Malformed as problem:
-                return self._turn_away(Reply(problem.status, f"{problem}\n".encode()))
-            name = emulator.name_of(request)
-            fault = emulator.faults.take(name, request.path)
-            if fault and fault.delay:
-                time.sleep(fault.delay)
-            if fault and fault.cut == "request":
-                self._discard(length // 2)
+class _Handler(BaseHTTPRequestHandler):
+    """One connection to an emulator."""
+
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes, and the second would wait
+    timeout = 60
+
+    def handle(self) -> None:
+        """Serve a connection to its end; a client that hangs up is not an error."""
+        with suppress(ConnectionError, TimeoutError):
+            super().handle()
+
+    def finish(self) -> None:
+        """Send what is still buffered, to a client that may have hung up."""
+        with suppress(ConnectionError, TimeoutError):
+            super().finish()
+
+    def _serve(self) -> None:
+        """Answer one request, with the fault that is due for it, if any."""
+        emulator = self.server.emulator
+        try:
+            length, request = read_head(self.command, self.path, self.headers)
+        except Malformed as problem:
+            return self._turn_away(Reply(problem.status, f"{problem}\n".encode()))
+        name = emulator.name_of(request)
+        fault = emulator.faults.take(name, request.path) or _NO_FAULT
+        time.sleep(fault.delay)
+        if fault.cut == "request":
+            self._discard(length // 2)
+            return self._cut(name)
+        if fault.status:
+            self._discard(length)
+            reply = emulator.error_for(request, fault.status, fault.code, fault.message)
+            reply = reply.with_headers(fault.headers)
+        elif refusal := emulator.admit(request):
+            emulator.calls.append(Call(name, refusal.status))
+            return self._turn_away(refusal) if length else self._send(refusal)
+        else:
+            body = self._body(length)
+            if len(body) < length:  # the client has left in the middle
                 return self._cut(name)
-            if fault and fault.status:
-                self._discard(length)
-                reply = emulator.error_for(request, fault.status, fault.code, fault.message)
-                reply = Reply(reply.status, reply.body, {**reply.headers, **fault.headers})
-            elif refusal := emulator.admit(request):
-                emulator.calls.append(Call(name, refusal.status))
-                return self._turn_away(refusal) if length else self._send(refusal)
-            else:
-                body = self._body(length)
-                if len(body) < length:  # the client has left in the middle
-                    return self._cut(name)
-                reply = emulator.answer(request._replace(body=body))
-            if fault and fault.cut == "answer":
-                return self._cut(name)
-            if fault and fault.cut == "half":
-                self._send_half(reply)
-                return self._cut(name)
-            emulator.calls.append(Call(name, reply.status))
-            self._send(reply)
+            reply = emulator.answer(request._replace(body=body))
+        self._deliver(name, reply, fault.cut)
 
-        def handle_expect_100(self) -> bool:
-            """Ask for the body only once the request is admitted."""
-            return True
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = _serve
 
-        def _body(self, length: int) -> bytes:
-            if self.headers.get("Expect", "").lower() == "100-continue":
-                self.send_response_only(100)
-                self.end_headers()
-            return self.rfile.read(length)
+    def _deliver(self, name: str, reply: Reply, cut: str) -> None:
+        """Send an answer, or cut the connection before it or in its middle."""
+        if cut == "half":
+            self._send_half(reply)
+        if cut:
+            return self._cut(name)
+        self.server.emulator.calls.append(Call(name, reply.status))
+        self._send(reply)
 
-        def _discard(self, length: int, seconds: float = 60.0) -> None:
-            """Read and drop a body, or what comes of it within some seconds."""
-            until = time.monotonic() + seconds
-            while length > 0 and time.monotonic() < until:
-                block = self.rfile.read1(min(length, _BLOCK))
-                length -= len(block) or length
+    def handle_expect_100(self) -> bool:
+        """Ask for the body only once the request is admitted."""
+        return True
 
-        def _turn_away(self, reply: Reply) -> None:
-            """Answer without having read the body, and end the connection.
-
-            What comes after all is read and dropped for a moment: to close at once would reset the
-            connection, and the client would never see why.
-            """
-            self.close_connection = True
-            self._send(Reply(reply.status, reply.body, {**reply.headers, "Connection": "close"}))
-            with suppress(OSError):
-                self.wfile.flush()
-                self.connection.shutdown(socket.SHUT_WR)
-                self.connection.settimeout(_LINGER_SECONDS)
-                self._discard(LONGEST_BODY, _LINGER_SECONDS)
-
-        def _send(self, reply: Reply) -> None:
-            self.send_response(reply.status)
-            for key, value in reply.headers.items():
-                self.send_header(key, value)
-            if "Content-Length" not in reply.headers:
-                self.send_header("Content-Length", str(len(reply.body)))
+    def _body(self, length: int) -> bytes:
+        if self.headers.get("Expect", "").lower() == "100-continue":
+            self.send_response_only(100)
             self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(reply.body)
+        return self.rfile.read(length)
 
-        def _send_half(self, reply: Reply) -> None:
-            """The head of an answer, and of its body half."""
-            length = {"Content-Length": str(len(reply.body))}
-            half = reply.body[: len(reply.body) // 2]
-            self._send(Reply(reply.status, half, {**reply.headers, **length}))
+    def _discard(self, length: int, seconds: float = 60.0) -> None:
+        """Read and drop a body, or what comes of it within some seconds."""
+        until = time.monotonic() + seconds
+        while length > 0 and time.monotonic() < until:
+            block = self.rfile.read1(min(length, _BLOCK))
+            length -= len(block) or length
+
+    def _turn_away(self, reply: Reply) -> None:
+        """Answer without having read the body, and end the connection.
+
+        What comes after all is read and dropped for a moment: to close at once would reset the
+        connection, and the client would never see why.
+        """
+        self.close_connection = True
+        self._send(reply.with_headers({"Connection": "close"}))
+        with suppress(OSError):
             self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(_LINGER_SECONDS)
+            self._discard(LONGEST_BODY, _LINGER_SECONDS)
 
-        def _cut(self, name: str) -> None:
-            emulator.calls.append(Call(name, 0))
-            self.close_connection = True
-            with suppress(OSError):  # the client may be gone already
-                self.connection.shutdown(socket.SHUT_RDWR)
+    def _send(self, reply: Reply) -> None:
+        self.send_response(reply.status)
+        for key, value in reply.headers.items():
+            self.send_header(key, value)
+        if "Content-Length" not in reply.headers:
+            self.send_header("Content-Length", str(len(reply.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(reply.body)
 
-        def version_string(self) -> str:
-            return NOTICE
+    def _send_half(self, reply: Reply) -> None:
+        """The head of an answer, and of its body half."""
+        half = Reply(reply.status, reply.body[: len(reply.body) // 2], reply.headers)
+        self._send(half.with_headers({"Content-Length": str(len(reply.body))}))
+        self.wfile.flush()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """The record of calls is kept by the emulator."""
+    def _cut(self, name: str) -> None:
+        self.server.emulator.calls.append(Call(name, 0))
+        self.close_connection = True
+        with suppress(OSError):  # the client may be gone already
+            self.connection.shutdown(socket.SHUT_RDWR)
 
-        do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = _serve
+    def version_string(self) -> str:
+        return NOTICE
 
-    return Handler
+    def log_message(self, format: str, *args: object) -> None:
+        """The record of calls is kept by the emulator."""
