@@ -58,6 +58,7 @@ class DedupWindow:
         A host's clock may run ahead, so an event is not newer than the service has it.
         """
         key = event_key(identity)
+        # Ids from before `sure` did not fit into the cursor. The stream's order stands in for them.
         if time < self._sure and stream in self._read_before:
             until, last = self._read_before[stream]
             if time < until or key in last:
@@ -69,6 +70,7 @@ class DedupWindow:
         self._count += 1
         self.newest = max(self.newest, min(time, ingested))
         until, last_ones = self._marks.get(stream, (-1, set()))
+        # Events of one stream may share a millisecond: their ids tell which were read.
         if time > until:
             self._marks[stream] = (time, {key})
         elif time == until:
@@ -84,18 +86,20 @@ class DedupWindow:
             if count > _FREE:
                 break
             start = min(start, index * _SLICE)
-        else:
+        else:  # one page holds all: to read as far back as is allowed costs no further request
             start = self.newest - DEEPEST
         start = min(start, max(self._first_gap(), self.newest - GAPS))
         if is_deep:
             start = min(start, self.newest - DEEP)
         self._least = self.newest - DEEP
-        self._reached = {s: (time, frozenset(ids)) for s, (time, ids) in self._marks.items()}
+        self._reached = self._current_marks()
         self._start = max(start, self.newest - DEEPEST, self.floor)
         return self._start
 
     def end(self) -> None:
         """The pass has come to its end: what was known when it began has no gap where it read."""
+        # The marks of the pass's begin, not those of now: a batch that came in the middle of the
+        # pass may have events before the point where the pass already was.
         for stream, mark in self._reached.items():
             if self._start <= max(self._low(stream), self._least):
                 self._lows[stream] = mark
@@ -106,33 +110,44 @@ class DedupWindow:
         `held` are streams that are to be read again from before the floor, `without` the ids of
         what was read of them and not handed out.
         """
-        gap, count, lows = self._first_gap(), 0, dict(self._lows)
-        sure = max(self.newest - DEEPEST, self.floor, self._sure)
-        seen: dict[str, str] = {}
-        for index in self._newest_first():
-            ids = self._slices[index] - without
-            count += len(ids)
-            most = _MOST_IN_CURSOR if (index + 1) * _SLICE > gap else _FREE
-            if count > most and seen:
-                sure = max(sure, (index + 1) * _SLICE)
-                if most > _FREE:  # a gap that there is no room for is taken for none
-                    lows = {s: (time, frozenset(ids)) for s, (time, ids) in self._marks.items()}
-                break
-            if ids:
-                seen[str(index)] = _text(ids)
+        gap = self._first_gap()
+        seen, seen_since = self._newest_ids(gap, without)
+        # Where the ids do not reach back to the gap, the next reader could not know what it reads
+        # twice there. It must not read the gap again then, and so the marks become the lows.
+        lows = self._lows if seen_since <= gap else self._current_marks()
+        sure = max(seen_since, self.newest - DEEPEST, self.floor, self._sure)
         floor = min(sure, max(self.newest - DEEP, self.floor))
         marks = {
-            stream: mark
-            for stream, mark in self._marks.items()
-            if not mark[1] & without and (stream in held or floor <= mark[0])
+            stream: (time, ids)
+            for stream, (time, ids) in self._marks.items()
+            if not ids & without and (stream in held or floor <= time)
         }
         return {
             "floor": floor,
             "sure": sure,
-            "seen": seen,
+            "seen": {str(index): _text(ids) for index, ids in seen.items()},
             "marks": {stream: [time, _text(ids)] for stream, (time, ids) in marks.items()},
             "lows": {s: [lows[s][0], _text(lows[s][1])] for s in marks if s in lows},
         }
+
+    def _newest_ids(self, gap: int, without: set[bytes]) -> tuple[dict[int, set[bytes]], int]:
+        """As many of the newest ids as a cursor may have, by slice; and from when on they are all.
+
+        A cursor has more room for those since the first gap, which will be read again.
+        """
+        newest: dict[int, set[bytes]] = {}
+        count = 0
+        for index in self._newest_first():
+            ids, end = self._slices[index] - without, (index + 1) * _SLICE
+            count += len(ids)
+            if newest and count > (_MOST_IN_CURSOR if end > gap else _FREE):
+                return newest, end
+            if ids:
+                newest[index] = ids
+        return newest, self.newest - DEEPEST
+
+    def _current_marks(self) -> dict[str, _Low]:
+        return {stream: (time, frozenset(ids)) for stream, (time, ids) in self._marks.items()}
 
     def _first_gap(self) -> int:
         """From where on there may be unread events before ones that were read."""

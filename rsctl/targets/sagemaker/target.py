@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -48,7 +48,6 @@ from rsctl.targets.variables import TOKEN, user_env
 from rsctl.transport.tls_identity import IDENTITY_VARIABLE
 
 _LONGEST_NAME = 63
-_NO_IMAGE = PlannedImage(ImagePlan(tag=None, transport="none"))
 
 
 class SageMakerTarget(ManagedTarget):
@@ -58,43 +57,29 @@ class SageMakerTarget(ManagedTarget):
 
     def render(self, job: Job, run: str) -> Submission:
         """The call of CreateTrainingJob. Raises RsctlError with all that is wrong with the job."""
-        resolved = resolve_pools(job)
-        if job.limits.cost is not None:
-            resolved = resolve_pools(limited_by_cost(job, resolved))
-        findings = [
-            *image_findings(resolved.job, self.info.name),
-            *package_findings(resolved.job, self.info.name),
-            *python_package_findings(resolved.job, self.info.name),
-            *estimator_findings(resolved.job),
-            *account_findings(resolved.job),
-            *resolved.findings,
-            *_architecture(resolved),
-            *comm_findings(resolved),
-            *job_findings(resolved),
-        ]
-        image, package, python_package = _NO_IMAGE, None, None
-        if not any(finding.is_error for finding in findings):
-            transport = "rsctl" if resolved.reducers else "none"
-            image = plan_image(resolved.job, self.info.name, transport)
-            package, left_out = _package(resolved.job)
-            python_package = make_python_package(resolved.job)
-            findings += [*image.findings, *left_out, *python_package_notes(python_package)]
-        uri = python_package_uri(job, self.info.name, python_package)
-        rendered = render_body(resolved, run, image.plan.tag or "none", package, uri)
-        findings += rendered.findings
+        resolved = _resolve(job)
+        findings = _resolution_findings(resolved)
+        artifacts = _Artifacts() if _has_error(findings) else _plan_artifacts(resolved)
+        findings += artifacts.findings
+
+        uri = python_package_uri(job, self.info.name, artifacts.python_package)
+        image_tag = artifacts.image.plan.tag or "none"
+        rendered = render_body(resolved, run, image_tag, artifacts.package, uri)
         body = with_overlay(rendered.body, job)
+        findings += rendered.findings
         wrong = body_findings(rendered.body, body, job, _secret_values(job))
         findings += [finding for finding in wrong if not _follows(finding, findings)]
-        if not any(finding.is_error for finding in findings):
-            pools = pools_of(body)
-            ranks = _ranks(body, resolved.job, pools)
-            findings += patch_findings(rendered.body, body, resolved, pools, ranks)
-        if any(finding.is_error for finding in findings):
-            raise RsctlError(ExitCode.USAGE, *findings)
+        _refuse_errors(findings)
+
+        pools = pools_of(body)
+        ranks = _ranks(body, resolved.job, pools)
+        findings += patch_findings(rendered.body, body, resolved, pools, ranks)
+        _refuse_errors(findings)
+
         plan = Plan(
             run=run,
             target=self.info.name,
-            image=replace(image.plan, tag=_image_in(body)),
+            image=replace(artifacts.image.plan, tag=_image_in(body)),
             pools=pools,
             world_size=sum(pool.count * each for pool, each in zip(pools, ranks, strict=False)),
             env={**body.get("Environment", {}), **_own_env(resolved.job)},
@@ -107,8 +92,10 @@ class SageMakerTarget(ManagedTarget):
             inputs=planned(input_plans(resolved.job)),
         )
         images = [Image(("body", "AlgorithmSpecification", "TrainingImage"), _image_in(body))]
-        brought = package or python_package
-        return make_submission(plan, resolved.job, image, brought, images, _variables_in(body))
+        package = artifacts.package or artifacts.python_package
+        return make_submission(
+            plan, resolved.job, artifacts.image, package, images, _variables_in(body)
+        )
 
     def preflight(self, submission: Submission) -> list[Finding]:
         """Whether there are credentials; what they allow is seen at the first call."""
@@ -147,6 +134,58 @@ class SageMakerTarget(ManagedTarget):
         return shared_service(SageMakerService, endpoints)
 
 
+class _Artifacts(NamedTuple):
+    """What a job brings: its image, its files as a package, or its own Python package."""
+
+    image: PlannedImage = PlannedImage(ImagePlan(tag=None, transport="none"))
+    package: Package | None = None
+    python_package: Package | None = None
+    findings: list[Finding] = []
+
+
+def _resolve(job: Job) -> ResolvedPools:
+    """The job's machines; with a cost limit the time limit follows from their price."""
+    resolved = resolve_pools(job)
+    if job.limits.cost is None:
+        return resolved
+    return resolve_pools(limited_by_cost(job, resolved))
+
+
+def _resolution_findings(resolved: ResolvedPools) -> list[Finding]:
+    """What is known to be wrong with a job before its files are read."""
+    return [
+        *image_findings(resolved.job, INFO.name),
+        *package_findings(resolved.job, INFO.name),
+        *python_package_findings(resolved.job, INFO.name),
+        *estimator_findings(resolved.job),
+        *account_findings(resolved.job),
+        *resolved.findings,
+        *_architecture(resolved),
+        *comm_findings(resolved),
+        *job_findings(resolved),
+    ]
+
+
+def _plan_artifacts(resolved: ResolvedPools) -> _Artifacts:
+    """Plan the image and the packages, from the job's files."""
+    job = resolved.job
+    image = plan_image(job, INFO.name, "rsctl" if resolved.reducers else "none")
+    package = make_package(job) if is_packaged(job) else None
+    left_out = package_notes(package) if package else ()
+    python_package = make_python_package(job)
+    notes = [*image.findings, *left_out, *python_package_notes(python_package)]
+    return _Artifacts(image, package, python_package, notes)
+
+
+def _has_error(findings: list[Finding]) -> bool:
+    return any(finding.is_error for finding in findings)
+
+
+def _refuse_errors(findings: list[Finding]) -> None:
+    if _has_error(findings):
+        raise RsctlError(ExitCode.USAGE, *findings)
+
+
 def _architecture(resolved: ResolvedPools) -> list[Finding]:
     """What the workers' image cannot be, on the chief's machine and on the others'."""
     job, reducer = resolved.job, resolved.reducer
@@ -162,13 +201,6 @@ def _follows(finding: Finding, earlier: list[Finding]) -> bool:
     path = finding.path or ""
     known = [each.path for each in earlier if each.is_error and each.path]
     return any(each == path or each.startswith((f"{path}.", f"{path}[")) for each in known)
-
-
-def _package(job: Job) -> tuple[Package | None, list[Finding]]:
-    if not is_packaged(job):
-        return None, []
-    package = make_package(job)
-    return package, list(package_notes(package))
 
 
 def _own_env(job: Job) -> dict[str, str]:
