@@ -20,7 +20,7 @@ from rsctl.job.tracking import TrackingPlan
 from rsctl.job.tracking_checks import check_tracking_on, planned_tracker
 from rsctl.runs.ids import placeholder
 from rsctl.targets import get
-from rsctl.targets.base import Submission, Target
+from rsctl.targets.base import Pool, Submission, Target, count_of_role
 from rsctl.targets.capabilities import capability_findings
 from rsctl.targets.placements import render_places
 
@@ -103,19 +103,38 @@ def _completed(submission: Submission, findings: list[Finding]) -> Submission:
 def _tracking(submission: Submission) -> TrackingPlan:
     """The trackers, and as parameters the job's own with what the plan makes of its `auto`."""
     plan, job = submission.plan, submission.job
-    parameters = {**parameters_of(job), "target": plan.target, "world_size": plan.world_size}
-    for role in dict.fromkeys(pool.role for pool in plan.pools):
-        *chief, pool = [pool for pool in plan.pools if pool.role == role]
-        block = f"roles.{role}" if role in job.roles else f"{role}s"
-        parameters[f"{block}.count"] = pool.count + sum(each.count for each in chief)
-        for name in ("machine", "accelerator"):
-            for key, each in ((block, pool), *(("chief", each) for each in chief)):
-                if value := getattr(each, name):
-                    parameters[f"{key}.{name}"] = value
+    parameters = {
+        **parameters_of(job),
+        "target": plan.target,
+        "world_size": plan.world_size,
+        **_pool_parameters(plan.pools, job),
+        "image.transport": plan.image.transport,
+    }
     if plan.image.tag:
         parameters["image.tag"] = plan.image.tag
-    parameters["image.transport"] = plan.image.transport
     return TrackingPlan(
         trackers=[planned_tracker(each, job) for each in job.tracking if not each.sagemaker],
         parameters=dict(sorted(parameters.items())),
     )
+
+
+def _pool_parameters(pools: list[Pool], job: Job) -> dict[str, str | int]:
+    """The count of each role and the machine of its nodes, under the keys of the job file.
+
+    Where a role has two pools the first is the chief alone.
+    """
+    parameters: dict[str, str | int] = {}
+    for role in dict.fromkeys(pool.role for pool in pools):
+        *chief, others = [pool for pool in pools if pool.role == role]
+        block = f"roles.{role}" if role in job.roles else f"{role}s"
+        parameters[f"{block}.count"] = count_of_role(pools, role)
+        parameters |= _machine_parameters(block, others)
+        for pool in chief:
+            parameters |= _machine_parameters("chief", pool)
+    return parameters
+
+
+def _machine_parameters(block: str, pool: Pool) -> dict[str, str]:
+    """The pool's machine and accelerator, where it has them."""
+    pairs = ((f"{block}.machine", pool.machine), (f"{block}.accelerator", pool.accelerator))
+    return {key: value for key, value in pairs if value}

@@ -32,6 +32,75 @@ from rsctl.findings import ExitCode
 _DECISION = "Decision"
 _EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and what may be allowed."
 
+_Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="BENCH|JOB",
+        help="A bench's id, a unique prefix or @last; or a job file, which is run first as far "
+        "as it has not been run.",
+    ),
+]
+_Repeat = Annotated[
+    Optional[int],
+    typer.Option(
+        "--repeat",
+        "-r",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="How often each cell of JOB is run.",
+    ),
+]
+_Baseline = Annotated[
+    Optional[str],
+    typer.Option(
+        "--baseline",
+        "-b",
+        metavar="LOCATION",
+        rich_help_panel=_DECISION,
+        help="FILE, gs://…, s3://…, git:REF:PATH or a bench. Default: the job file's "
+        "gate.baseline.",
+    ),
+]
+_MaxRegression = Annotated[
+    list[str],
+    typer.Option(
+        "--max-regression",
+        metavar="METRIC=5%",
+        rich_help_panel=_DECISION,
+        help="How much worse a metric may be: a percentage, or an amount in its unit. Repeatable.",
+    ),
+]
+_Confirm = Annotated[
+    Optional[int],
+    typer.Option(
+        "--confirm",
+        metavar="N",
+        min=0,
+        max=1000,
+        rich_help_panel=_DECISION,
+        help="Run a suspected regression N times again, on fresh machines, before failing.",
+    ),
+]
+_AllowInconclusive = Annotated[
+    bool,
+    typer.Option(
+        "--allow-inconclusive",
+        rich_help_panel=_DECISION,
+        help="Exit with 0 where there is no verdict, but not if a run failed or the baseline "
+        "is of something else.",
+    ),
+]
+_UpdateBaseline = Annotated[
+    bool,
+    typer.Option(
+        "--update-baseline",
+        rich_help_panel=_DECISION,
+        help="Write the baseline instead of deciding.",
+    ),
+]
+_Reports = Annotated[list[CiReport], options.report_option(CI_REPORTS)]
+
 
 class _Gate(Command):
     """`rsctl gate calibrate` is a command of its own."""
@@ -55,79 +124,18 @@ class _Gate(Command):
 @options.errors_as_json
 def command(
     context: typer.Context,
-    bench: Annotated[
-        str,
-        typer.Argument(
-            metavar="BENCH|JOB",
-            help="A bench's id, a unique prefix or @last; or a job file, which is run first as far "
-            "as it has not been run.",
-        ),
-    ],
+    bench: _Source,
     target: options.Target = None,
     settings: options.Settings = [],
-    repeat: Annotated[
-        Optional[int],
-        typer.Option(
-            "--repeat",
-            "-r",
-            metavar="N",
-            min=1,
-            max=1000,
-            help="How often each cell of JOB is run.",
-        ),
-    ] = None,
+    repeat: _Repeat = None,
     parallel: options.Parallel = None,
     new: options.Anew = False,
-    baseline: Annotated[
-        Optional[str],
-        typer.Option(
-            "--baseline",
-            "-b",
-            metavar="LOCATION",
-            rich_help_panel=_DECISION,
-            help="FILE, gs://…, s3://…, git:REF:PATH or a bench. Default: the job file's "
-            "gate.baseline.",
-        ),
-    ] = None,
-    max_regression: Annotated[
-        list[str],
-        typer.Option(
-            "--max-regression",
-            metavar="METRIC=5%",
-            rich_help_panel=_DECISION,
-            help="How much worse a metric may be: a percentage, or an amount in its unit. "
-            "Repeatable.",
-        ),
-    ] = [],
-    confirm_by: Annotated[
-        Optional[int],
-        typer.Option(
-            "--confirm",
-            metavar="N",
-            min=0,
-            max=1000,
-            rich_help_panel=_DECISION,
-            help="Run a suspected regression N times again, on fresh machines, before failing.",
-        ),
-    ] = None,
-    allow_inconclusive: Annotated[
-        bool,
-        typer.Option(
-            "--allow-inconclusive",
-            rich_help_panel=_DECISION,
-            help="Exit with 0 where there is no verdict, but not if a run failed or the baseline "
-            "is of something else.",
-        ),
-    ] = False,
-    update_baseline: Annotated[
-        bool,
-        typer.Option(
-            "--update-baseline",
-            rich_help_panel=_DECISION,
-            help="Write the baseline instead of deciding.",
-        ),
-    ] = False,
-    reports: Annotated[list[CiReport], options.report_option(CI_REPORTS)] = [],
+    baseline: _Baseline = None,
+    max_regression: _MaxRegression = [],
+    confirm_by: _Confirm = None,
+    allow_inconclusive: _AllowInconclusive = False,
+    update_baseline: _UpdateBaseline = False,
+    reports: _Reports = [],
     output: options.Output = "text",
 ) -> int:
     """Decide a benchmark job against its baseline.
@@ -141,11 +149,13 @@ def command(
     run = Runner(parallel)
     if update_baseline:
         return _update(candidate, rules, run)
+
     prepared = prepare_gate(candidate, rules, on_outdated=show_outdated)
     for remark in prepared.remarks():
         print_message(remark)
     results = prepared.measure(run)
     gate = _decide(prepared, results, run)
+
     print_gate(gate, output)
     write_reports(reports, candidate.name, results, gate, allow_inconclusive=allow_inconclusive)
     annotate_github(gate, candidate.file)

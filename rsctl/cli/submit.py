@@ -38,6 +38,72 @@ from rsctl.runs.stream.events import FindingEvent, ResultEvent, now
 _REHEARSAL = "Rehearsal"
 _SCRIPT = "A script without a job file"
 
+_Job = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="A job file; - is standard input; or a script, such as train.py."
+    ),
+]
+_Arguments = Annotated[
+    list[str],
+    typer.Argument(metavar="[-- ARGS...]", help="Of a script: what it is started with."),
+]
+_Workers = Annotated[
+    Optional[int],
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        rich_help_panel=_SCRIPT,
+        help="Nodes, as workers.count. Default: 1.",
+    ),
+]
+_PrintJob = Annotated[
+    bool,
+    typer.Option(
+        "--print-job",
+        rich_help_panel=_SCRIPT,
+        help="Print the job file that stands for the command, and run nothing.",
+    ),
+]
+_Detach = Annotated[
+    bool,
+    typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
+]
+_Get = Annotated[
+    Optional[str],
+    typer.Option(
+        "--get",
+        metavar="DIR",
+        help="At its end, download what it has left, however it ended.",
+    ),
+]
+_Rehearse = Annotated[
+    bool,
+    typer.Option(
+        "--rehearse",
+        rich_help_panel=_REHEARSAL,
+        help="Emulate the cloud on this machine; send nothing.",
+    ),
+]
+_RehearseWith = Annotated[
+    options.Runner,
+    typer.Option(
+        "--rehearse-with",
+        rich_help_panel=_REHEARSAL,
+        help="How the nodes are run. auto: docker if an engine answers.",
+    ),
+]
+_Behaviour = Annotated[
+    list[str],
+    typer.Option(
+        "--behaviour",
+        metavar="NAME=VALUE",
+        rich_help_panel=_REHEARSAL,
+        help="How the cloud behaves, such as preemptions=1; docs/clouds.md has all. Repeatable.",
+    ),
+]
+
 
 class _Submit(Command):
     """Like other commands; an option that it does not know may be the script's."""
@@ -58,75 +124,18 @@ class _Submit(Command):
 @make_command("submit", cls=_Submit)
 def command(
     context: typer.Context,
-    job: Annotated[
-        str,
-        typer.Argument(
-            metavar="JOB", help="A job file; - is standard input; or a script, such as train.py."
-        ),
-    ],
-    arguments: Annotated[
-        list[str],
-        typer.Argument(metavar="[-- ARGS...]", help="Of a script: what it is started with."),
-    ] = [],
+    job: _Job,
+    arguments: _Arguments = [],
     target: options.Target = None,
     settings: options.Settings = [],
-    workers: Annotated[
-        Optional[int],
-        typer.Option(
-            "--workers",
-            metavar="N",
-            min=1,
-            rich_help_panel=_SCRIPT,
-            help="Nodes, as workers.count. Default: 1.",
-        ),
-    ] = None,
-    print_job: Annotated[
-        bool,
-        typer.Option(
-            "--print-job",
-            rich_help_panel=_SCRIPT,
-            help="Print the job file that stands for the command, and run nothing.",
-        ),
-    ] = False,
-    detach: Annotated[
-        bool,
-        typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
-    ] = False,
-    get: Annotated[
-        Optional[str],
-        typer.Option(
-            "--get",
-            metavar="DIR",
-            help="At its end, download what it has left, however it ended.",
-        ),
-    ] = None,
+    workers: _Workers = None,
+    print_job: _PrintJob = False,
+    detach: _Detach = False,
+    get: _Get = None,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
-    rehearse: Annotated[
-        bool,
-        typer.Option(
-            "--rehearse",
-            rich_help_panel=_REHEARSAL,
-            help="Emulate the cloud on this machine; send nothing.",
-        ),
-    ] = False,
-    rehearse_with: Annotated[
-        options.Runner,
-        typer.Option(
-            "--rehearse-with",
-            rich_help_panel=_REHEARSAL,
-            help="How the nodes are run. auto: docker if an engine answers.",
-        ),
-    ] = "auto",
-    behaviour: Annotated[
-        list[str],
-        typer.Option(
-            "--behaviour",
-            metavar="NAME=VALUE",
-            rich_help_panel=_REHEARSAL,
-            help="How the cloud behaves, such as preemptions=1; docs/clouds.md has all. "
-            "Repeatable.",
-        ),
-    ] = [],
+    rehearse: _Rehearse = False,
+    rehearse_with: _RehearseWith = "auto",
+    behaviour: _Behaviour = [],
     output: options.Output = "text",
 ) -> int:
     """Run a job and watch it to its end.
@@ -138,16 +147,10 @@ def command(
     Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit passed; 2, 3 or 4 if it was not
     accepted; 130 if you left it running.
     """
-    if not rehearse and (behaviour or rehearse_with != "auto"):
-        option = "--behaviour" if behaviour else "--rehearse-with"
-        context.fail(f"{option} is for --rehearse, which was not given.")
+    _check_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
         context.fail("--get is for the end of a run, which --detach does not wait for.")
-    is_script = job.endswith(".py")
-    if not is_script and (arguments or workers is not None or print_job):
-        wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
-        context.fail(f"{wrong} is for a script, such as train.py, and {job} is a job file.")
-    text = script_job(job, arguments, workers or 1) if is_script else None
+    text = _script_text(context, job, arguments, workers, print_job)
     if print_job:
         typer.echo(text, nl=False)
         return int(ExitCode.SUCCEEDED)
@@ -156,7 +159,7 @@ def command(
     context.with_resource(interrupts.listening())
     with _errors_as_events(output):
         rehearsal = Rehearsal(rehearse_with, parse_behaviour(behaviour)) if rehearse else None
-        path = f"(job of {Path(job).name})" if is_script else job
+        path = job if text is None else f"(job of {Path(job).name})"
         file = load(path, set=settings, text=text, strict=False)
         prepared = prepare(file, target, rehearse=rehearsal)
     _show_findings(prepared, file, output)
@@ -176,6 +179,26 @@ def command(
     if exit_code != ExitCode.INTERRUPTED:
         _finish(run, get, output)
     return exit_code
+
+
+def _check_rehearsal(
+    context: typer.Context, rehearse: bool, rehearse_with: str, behaviour: list[str]
+) -> None:
+    if not rehearse and (behaviour or rehearse_with != "auto"):
+        option = "--behaviour" if behaviour else "--rehearse-with"
+        context.fail(f"{option} is for --rehearse, which was not given.")
+
+
+def _script_text(
+    context: typer.Context, job: str, arguments: list[str], workers: int | None, print_job: bool
+) -> str | None:
+    """The job file for a script; None if `job` is a job file, which takes no such options."""
+    if job.endswith(".py"):
+        return script_job(job, arguments, workers or 1)
+    if arguments or workers is not None or print_job:
+        wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
+        context.fail(f"{wrong} is for a script, such as train.py, and {job} is a job file.")
+    return None
 
 
 def script_job(script: str, arguments: list[str], workers: int) -> str:

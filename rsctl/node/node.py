@@ -106,6 +106,7 @@ def _run(
     options: argparse.Namespace,
     environ: Mapping[str, str],
 ) -> int:
+    """Prepare the node, run its command, and return the node's exit code."""
     telemetry_seconds = number(environ, "RSCTL_TELEMETRY_SECONDS", _TELEMETRY_SECONDS)
     limit_network(NetworkLimits.from_env(environ), cluster.interface)
     environ = inputs.provide(cluster, options, environ)  # nodes start apart: others may be waiting
@@ -118,15 +119,33 @@ def _run(
             start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
         return run_for_chief(cluster, job.environ)
     nodes = HeldNodes(cluster, environ) if _starts_others(cluster, options) else None
+    began = time.time()
+    code = _run_command(job, cluster, recheck, options, environ, telemetry_seconds)
+    if nodes is not None:
+        nodes.end(code)
+    if code == 0:
+        _report_lost_files(job, cluster, environ, began)
+    return code
+
+
+def _run_command(
+    job: ProcessSpec,
+    cluster: Cluster,
+    recheck: Recheck | None,
+    options: argparse.Namespace,
+    environ: Mapping[str, str],
+    telemetry_seconds: float,
+) -> int:
+    """Run the node's command, with what watches it, to its end; returns the node's exit code."""
     tail = exit_report.keep_stderr_tail(options.launcher, cluster, environ)
     output = _rank_output(cluster, options)
-    began = time.time()
     child = _start(job, tail, output)
+    # Threads begin here: they hold back the signals that this one waits for, and none is forked.
     server = liveness_server.start_server(cluster, environ)
     awaited = awaited_roles.start_server(cluster, environ)
-    # Threads begin here: they hold back the signals that this one waits for, and none is forked.
-    report = VersionReport(environ) if telemetry_seconds > 0 else None
+    versions = VersionReport(environ) if telemetry_seconds > 0 else None
     start_telemetry(telemetry_seconds, _own_interface(cluster, environ))
+
     status = rank.wait(child)
     stderr = tail.end() if tail is not None else ""
     workers_ended = server is not None and server.has_ended
@@ -135,21 +154,25 @@ def _run(
     )
     if awaited is not None and code == 0:
         code = awaited.wait()
-    if recheck is not None and status.is_failure:
+    if recheck is not None and status.is_failure:  # its proof may be why the command failed
         recheck.wait()
-    if report is not None:
-        report.finish()
-    process_tree.kill_descendants()
+    if versions is not None:
+        versions.finish()
+    process_tree.kill_descendants()  # before the end of `output`, whose pipes they hold open
     if output is not None:
         output.end()
-    if nodes is not None:
-        nodes.end(code)
+    return code
+
+
+def _report_lost_files(
+    job: ProcessSpec, cluster: Cluster, environ: Mapping[str, str], began: float
+) -> None:
+    """Print a finding if the command has written files that end with this container."""
     has_outputs = cluster.role != "reducer" and "RSCTL_OUTPUT_DIR" in job.environ
-    if code == 0 and has_outputs and _is_container(cluster, environ):
+    if has_outputs and _is_container(cluster, environ):
         lost = lost_files.lost_files_finding(os.getcwd(), began, job.environ)
         if lost is not None:
             emit("finding", lost)
-    return code
 
 
 def _rank_output(cluster: Cluster, options: argparse.Namespace) -> RankOutput | None:

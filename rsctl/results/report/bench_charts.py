@@ -160,41 +160,55 @@ def effect_charts(data: BenchData, names: Sequence[str]) -> Iterator[Chart]:
 def scaling_charts(data: BenchData, name: str) -> Iterator[Chart]:
     """Throughput and scaling efficiency over the number of ranks, for cells that differ in it.
 
-    Efficiency is (T(n) / n) / (T(m) / m), where T is the throughput, n the ranks and m the fewest.
     Only metrics whose unit is something a second and that are to be large are a throughput.
     """
     unit, goal = data.about(name)
     if goal != "max" or not unit.endswith("/s"):
         return
-    groups: dict[str, list[tuple[float, float]]] = {}
-    for index, (cell, values) in enumerate(zip(data.bench.cells, data.values(name), strict=True)):
-        known = [data.runs[name] for name in data.bench.runs_of(index) if name in data.runs]
-        ranks = next((run.plan.get("world_size") for run in known), None)
-        if ranks and values:
-            rest = {k: v for k, v in cell.items() if not k.startswith("workers.")}
-            point = (float(ranks), quantile(values, 0.5))
-            groups.setdefault(format_cell(rest) if rest else name, []).append(point)
-    lines = [Line(label, sorted(points)) for label, points in groups.items()]
-    lines = [line for line in lines if len({x for x, _ in line.points}) > 1]
+    lines = _throughput_lines(data, name)
     if not lines:
         return
     yield LineChart(f"{name} by ranks", "ranks", f"{name} ({unit})", lines, from_zero=True)
-    ideal = Line("ideal", [(x, 100.0) for x in sorted({x for g in lines for x, _ in g.points})])
-    efficiency = [
-        Line(label, [(n, 100 * (t / n) / (points[0][1] / points[0][0])) for n, t in points])
-        for label, points in lines
-        if points[0][1]
-    ]
+    all_ranks = sorted({ranks for line in lines for ranks, _ in line.points})
     yield LineChart(
-        *(
-            f"Scaling efficiency of {name}",
-            "ranks",
-            "% of a rank's with the fewest ranks",
-            efficiency,
-        ),
+        title=f"Scaling efficiency of {name}",
+        x="ranks",
+        y="% of a rank's with the fewest ranks",
+        lines=[_efficiency(line) for line in lines if line.points[0][1]],
         from_zero=True,
-        reference=ideal,
+        reference=Line("ideal", [(ranks, 100.0) for ranks in all_ranks]),
     )
+
+
+def _throughput_lines(data: BenchData, name: str) -> list[Line]:
+    """The median throughput by ranks: a line for all cells that differ in their workers only.
+
+    A line has at least two numbers of ranks.
+    """
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for index, (cell, values) in enumerate(zip(data.bench.cells, data.values(name), strict=True)):
+        ranks = _ranks_of(data, index)
+        if ranks and values:
+            rest = {key: v for key, v in cell.items() if not key.startswith("workers.")}
+            label = format_cell(rest) if rest else name
+            groups.setdefault(label, []).append((ranks, quantile(values, 0.5)))
+    lines = [Line(label, sorted(points)) for label, points in groups.items()]
+    return [line for line in lines if line.points[0][0] < line.points[-1][0]]
+
+
+def _ranks_of(data: BenchData, cell: int) -> float | None:
+    """The ranks of a cell's runs, by the plan of the first of them."""
+    known = (data.runs[run] for run in data.bench.runs_of(cell) if run in data.runs)
+    ranks = next((run.plan.get("world_size") for run in known), None)
+    return float(ranks) if ranks else None
+
+
+def _efficiency(throughput: Line) -> Line:
+    """(T(n) / n) / (T(m) / m) in percent: T is the throughput, n the ranks, m the fewest."""
+    fewest, base = throughput.points[0]
+    per_rank = base / fewest
+    points = [(ranks, 100 * (value / ranks) / per_rank) for ranks, value in throughput.points]
+    return Line(throughput.label, points)
 
 
 def phases_chart(data: BenchData) -> Timeline:

@@ -239,33 +239,42 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
 
 def _preference_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """Machines in place of the workers': as many ranks start on each, whichever it becomes."""
-    names, path = resolved.job.targets.sagemaker.instance_preferences, _PREFERENCES
+    names = resolved.job.targets.sagemaker.instance_preferences
     if names and len(resolved.groups) > 1:
-        message = "SageMaker chooses among machines for jobs without reducers only"
-        remedy = "remove it, or set reducers.count: 0"
-        if resolved.chief or resolved.roles:
-            message = "SageMaker chooses among machines where all workers are alike only"
-            remedy = "remove it, or chief"
-            if resolved.roles:
-                message = "SageMaker chooses among machines where all nodes are workers only"
-                remedy = "remove it, or roles"
-        yield error("machine", message, remedy, path)
-    catalog, worker = load("sagemaker"), resolved.worker
-    before = [worker.name] if worker else []
+        yield _preferences_of_groups(resolved)
+    earlier = [resolved.worker.name] if resolved.worker else []
     for index, name in enumerate(names):
-        machine, place = catalog.machines.get(name), f"{path}[{index}]"
-        if machine is None:
-            yield _no_such_machine(name, place, catalog)
-        elif name in before:
-            message = f"{name} is in the list already, or is what workers.machine is"
-            yield error("machine", message, "remove it", place)
-        elif worker and machine.accelerators[:1] != worker.accelerators[:1]:
-            message = (
-                f"{name} has {_accelerators(machine)}, and {worker.name} {_accelerators(worker)}"
-            )
-            remedy = "take machines with as many, since as many ranks start on each"
-            yield error("machine", message, remedy, place)
-        before.append(name)
+        yield from _preference_problem(name, f"{_PREFERENCES}[{index}]", earlier, resolved.worker)
+        earlier.append(name)
+
+
+def _preferences_of_groups(resolved: ResolvedPools) -> Finding:
+    """Preferences beside instance groups, which exclude each other."""
+    if resolved.roles:
+        condition, other = "where all nodes are workers", "roles"
+    elif resolved.chief:
+        condition, other = "where all workers are alike", "chief"
+    else:
+        condition, other = "for jobs without reducers", "set reducers.count: 0"
+    message = f"SageMaker chooses among machines {condition} only"
+    return error("machine", message, f"remove it, or {other}", _PREFERENCES)
+
+
+def _preference_problem(
+    name: str, path: str, earlier: list[str], worker: Machine | None
+) -> Iterator[Finding]:
+    """What is wrong with one preference; `earlier` are the machines before it."""
+    catalog = load("sagemaker")
+    machine = catalog.machines.get(name)
+    if machine is None:
+        yield _no_such_machine(name, path, catalog)
+    elif name in earlier:
+        message = f"{name} is in the list already, or is what workers.machine is"
+        yield error("machine", message, "remove it", path)
+    elif worker and machine.accelerators[:1] != worker.accelerators[:1]:
+        message = f"{name} has {_accelerators(machine)}, and {worker.name} {_accelerators(worker)}"
+        remedy = "take machines with as many, since as many ranks start on each"
+        yield error("machine", message, remedy, path)
 
 
 def _accelerators(machine: Machine) -> str:

@@ -9,7 +9,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -41,7 +41,7 @@ class Reply:
         """An answer of JSON."""
         return cls(status, json.dumps(value).encode(), {"Content-Type": kind})
 
-    def with_headers(self, headers: dict[str, str]) -> Reply:
+    def with_headers(self, headers: Mapping[str, str]) -> Reply:
         """The same answer with further headers, or others in the place of its own."""
         return Reply(self.status, self.body, {**self.headers, **headers})
 

@@ -24,7 +24,10 @@ def problems(body: Body) -> Iterator[str]:
     """What is wrong with a request, one sentence each."""
     yield from _not_here(body)
     yield from _algorithm(body["AlgorithmSpecification"], "VpcConfig" in body)
-    yield from _machines(body)
+    resources, is_spot = body["ResourceConfig"], bool(body.get("EnableManagedSpotTraining"))
+    yield from _machines(resources)
+    yield from _machine_options(resources, is_spot)
+    yield from _volumes(resources)
     yield from _times(body)
     yield from _channels(body)
     yield from _tags(body.get("Tags", []))
@@ -68,25 +71,31 @@ def _algorithm(algorithm: Body, has_vpc: bool) -> Iterator[str]:
         yield str(problem)
 
 
-def _machines(body: Body) -> Iterator[str]:
-    resources, is_spot = body["ResourceConfig"], bool(body.get("EnableManagedSpotTraining"))
-    kinds = ("InstanceType", "InstanceGroups", "InstancePreferences")
-    given = [name for name in kinds if resources.get(name)]
-    if len(given) != 1:
-        yield f"ResourceConfig must have exactly one of {', '.join(kinds)}."
-    counts = [group["InstanceCount"] for group in resources.get("InstanceGroups", [])]
-    if "InstanceType" in given and not resources.get("InstanceCount"):
+def _machines(resources: Body) -> Iterator[str]:
+    """How many machines of which types, in one of the three ways to say it."""
+    ways = ("InstanceType", "InstanceGroups", "InstancePreferences")
+    if sum(bool(resources.get(way)) for way in ways) != 1:
+        yield f"ResourceConfig must have exactly one of {', '.join(ways)}."
+    if resources.get("InstanceType") and not resources.get("InstanceCount"):
         yield "ResourceConfig.InstanceCount must be at least 1."
-    if "InstanceGroups" in given and not sum(counts):
+    groups = resources.get("InstanceGroups", [])
+    if groups and not sum(group["InstanceCount"] for group in groups):
         yield "The instance groups must have at least one instance."
-    names = [group["InstanceGroupName"] for group in resources.get("InstanceGroups", [])]
-    if len(set(names)) < len(names):
+    if len({group["InstanceGroupName"] for group in groups}) < len(groups):
         yield "InstanceGroupName must be unique."
-    if resources.get("KeepAlivePeriodInSeconds") and ("InstanceGroups" in given or is_spot):
+
+
+def _machine_options(resources: Body, is_spot: bool) -> Iterator[str]:
+    """Options that exclude each other."""
+    if resources.get("KeepAlivePeriodInSeconds") and (is_spot or resources.get("InstanceGroups")):
         other = "managed spot training" if is_spot else "heterogeneous clusters"
         yield f"KeepAlivePeriodInSeconds cannot be used with {other}."
-    if "InstancePreferences" in given and is_spot:
+    if resources.get("InstancePreferences") and is_spot:
         yield "InstancePreferences cannot be used with managed spot training."
+
+
+def _volumes(resources: Body) -> Iterator[str]:
+    """Each machine has either a volume or disks of its own."""
     for machine in machine_types(resources):
         if not resources.get("VolumeSizeInGB") and not has_own_disks(machine):
             yield f"VolumeSizeInGB is required for {machine}."
