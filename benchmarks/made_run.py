@@ -13,7 +13,7 @@ import msgspec
 from benchmarks.measure import Failed
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent
 
 _START = datetime(2026, 1, 31, 12)
@@ -48,7 +48,7 @@ def make_run(run: str, replicas: int, lines: int, kinds: Sequence[str] = MIXED) 
     end = _write_logs([folder.log(name) for name in names], lines, kinds)
     store = Store()
     store.add(
-        Run(
+        RunRecord(
             run=run,
             name=run,
             target="process",

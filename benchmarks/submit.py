@@ -14,7 +14,7 @@ from benchmarks.measure import Command, Usage, measure, measure_in_turn, rsctl
 from benchmarks.report import Report
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, parse_time
 from rsctl.targets.local.rendering import cluster_json
 
@@ -78,7 +78,7 @@ def _parts(usage: Usage) -> list[float]:
     return [end - start for start, end in pairwise(moments)]
 
 
-def _moments(known: Run) -> list[float]:
+def _moments(known: RunRecord) -> list[float]:
     lines = RunFolder(known.run).states.read_bytes().splitlines()
     states = [msgspec.json.decode(line, type=StateEvent) for line in lines]
     times = {event.state: event.time for event in states if event.replica is None}

@@ -8,7 +8,7 @@ from rsctl.bench.records import Trial
 from rsctl.findings import Finding, RsctlError
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import RunReader
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Cursor, Event, FindingEvent
 from rsctl.targets.base import Target
 
@@ -29,7 +29,7 @@ class ActiveRun:
         self, trial: Trial, target: Target, store: Store, is_drained_late: bool = False
     ) -> None:
         self.trial = trial
-        self.run: Run | None = None
+        self.run: RunRecord | None = None
         self.is_over = False
         self.poll_at = 0.0
         self._target, self._store = target, store

@@ -16,7 +16,7 @@ from rsctl.bench.phases import StepDurations, phases_of, steady_steps
 from rsctl.bench.steady import Steady
 from rsctl.runs.cost import cost_of
 from rsctl.runs.gradients import gradients_of
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.aggregates import AGGREGATES
 from rsctl.runs.stream.aggregates import quantile as quantile
 from rsctl.runs.stream.events import MetricEvent, parse_time
@@ -44,7 +44,7 @@ class Figure(msgspec.Struct, kw_only=True):
     reason: Optional[str] = None
 
 
-def figures(store: Store, run: Run) -> dict[str, Figure]:
+def figures(store: Store, run: RunRecord) -> dict[str, Figure]:
     """The figures of a run by name: metrics that are declared, others logged, those of the run.
 
     They are what is known so far, whatever the run's state: who decides by them must check that.
@@ -80,7 +80,7 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
 class FigureReader:
     """Takes a run's values one by one, so that those of long runs fit into memory."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunRecord) -> None:
         self._run = run
         self._metrics: dict[str, _Metric] = {}
         self._first: str | None = None
@@ -171,7 +171,9 @@ class _Metric:
             self._steady.add(seconds(metric.time), metric.step, metric.value)
 
 
-def _of_run(store: Store, run: Run, first: str | None, steps: Sequence[float]) -> dict[str, Figure]:
+def _of_run(
+    store: Store, run: RunRecord, first: str | None, steps: Sequence[float]
+) -> dict[str, Figure]:
     """What is measured of every run."""
     measured = {
         f"run.{name}": _once(seconds, "s", reason)

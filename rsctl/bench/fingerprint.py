@@ -12,7 +12,7 @@ from typing import Any, Optional
 import msgspec
 
 from rsctl.job.secret_names import public_arguments
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import versions_of
 from rsctl.targets.base import Pool
@@ -94,7 +94,7 @@ def shown_differences(baseline: Fingerprint, candidate: Fingerprint) -> list[Dif
     return _differences(baseline.shown, candidate.shown)
 
 
-def run_print(store: Store, run: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+def run_print(store: Store, run: RunRecord) -> tuple[dict[str, Any], dict[str, Any]]:
     """What must be equal, and what may differ, of one run."""
     replicas = versions_of(store, run.run)
     versions = replicas.get("worker-0") or next(iter(replicas.values()), {})

@@ -10,7 +10,7 @@ from rsctl.bench.figures import Figure
 from rsctl.bench.records import BenchRecord, Trial
 from rsctl.findings import Finding
 from rsctl.images.events import Show
-from rsctl.runs.store import Run
+from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import Event
 
 
@@ -30,7 +30,7 @@ class BenchObserver(Protocol):
     def events(self, trial: Trial, events: list[Event]) -> None:
         """What a run's folder has by now: log lines, states, findings."""
 
-    def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """A run has ended, and all of it is here; None if it was not submitted."""
 
     def finding(self, finding: Finding) -> None:
@@ -56,7 +56,7 @@ class NullObserver:
     def events(self, trial: Trial, events: list[Event]) -> None:
         """See BenchObserver."""
 
-    def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """See BenchObserver."""
 
     def finding(self, finding: Finding) -> None:

@@ -9,14 +9,14 @@ from rsctl.bench.steady import transient
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.reader import StateReader
-from rsctl.runs.store import Run
+from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import StateEvent, parse_time
 
 Measured = tuple[float | None, str | None]
 """Seconds, or None and why they are not known."""
 
 
-def phases_of(run: Run, first_value: str | None) -> dict[str, Measured]:
+def phases_of(run: RunRecord, first_value: str | None) -> dict[str, Measured]:
     """Seconds of the phases of a run's last attempt; `first_value` is when its first metric came.
 
     `queue`: until machines were being prepared. `start`: until all was running. `first_step`:

@@ -19,9 +19,9 @@ from rsctl.bench.fingerprint import (
 )
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 
-Found = TypeVar("Found", Run, Bench)
+Found = TypeVar("Found", RunRecord, Bench)
 Kind = Literal["run", "bench", "baseline"]
 
 
@@ -92,7 +92,7 @@ def cell_label(cell: Cell) -> str:
     return ", ".join(f"{name}={value}" for name, value in cell.items())
 
 
-def find_source(store: Store, reference: str) -> Run | Bench:
+def find_source(store: Store, reference: str) -> RunRecord | Bench:
     """The run or bench of a reference. `@last` is the later of the two; a bench's own runs are it.
 
     Raises RsctlError if there is none, or several.
@@ -108,7 +108,7 @@ def find_source(store: Store, reference: str) -> Run | Bench:
     bench_found, bench_problem = _attempt(lambda: benches.find(reference))
     if run_found is not None and run_found.run == reference:
         return run_found
-    found: list[Run | Bench] = [f for f in (run_found, bench_found) if f is not None]
+    found: list[RunRecord | Bench] = [f for f in (run_found, bench_found) if f is not None]
     is_vague = any("several" in str(p) for p in (run_problem, bench_problem) if p)
     if len(found) == 1 and not is_vague:
         return found[0]
@@ -120,7 +120,7 @@ def find_source(store: Store, reference: str) -> Run | Bench:
     raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 
 
-def run_results(store: Store, run: Run, known: Mapping[str, Figure] | None = None) -> Results:
+def run_results(store: Store, run: RunRecord, known: Mapping[str, Figure] | None = None) -> Results:
     """The results of one run, whose figures may be known already."""
     known = figures(store, run) if known is None else known
     found = known if run.state is JobState.SUCCEEDED else {}
@@ -162,7 +162,7 @@ def _add_cell(
 ) -> None:
     found: list[dict[str, Figure] | None] = []
     prints, lost = [], []
-    spec: Run | None = None
+    spec: RunRecord | None = None
     for trial in trials:
         if trial is None:
             found.append(None)
@@ -208,7 +208,7 @@ def _trials(bench: Bench, cell: int, repetitions: range) -> list[Optional[Trial]
     return [latest.get((cell, repetition)) for repetition in repetitions]
 
 
-def _failures(ended: Iterable[Run | Trial]) -> list[int]:
+def _failures(ended: Iterable[RunRecord | Trial]) -> list[int]:
     """The exit codes of those that have ended otherwise than with success."""
     return [
         int(one.state.exit_code if one.exit_code is None else one.exit_code)
@@ -218,7 +218,11 @@ def _failures(ended: Iterable[Run | Trial]) -> list[int]:
 
 
 def _series(
-    name: str, cell: Cell, figures_of: list[Optional[Figure]], lost: list[str], run: Run | None
+    name: str,
+    cell: Cell,
+    figures_of: list[Optional[Figure]],
+    lost: list[str],
+    run: RunRecord | None,
 ) -> Series:
     there = [figure for figure in figures_of if figure is not None]
     spec = run.metrics_spec.get(name) if run else None
@@ -240,7 +244,7 @@ def _why(trial: Trial) -> str:
     return f"{trial.run} {trial.state.value}{why}"
 
 
-def _how(run: Run) -> str:
+def _how(run: RunRecord) -> str:
     how = "is still " if not run.state.is_final else ""
     return f"{how}{run.state.value}" + (f": {run.reason}" if run.reason else "")
 

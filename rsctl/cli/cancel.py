@@ -13,7 +13,7 @@ _WAIT_SECONDS = 60.0
 
 @make_command("cancel")
 @options.errors_as_json
-def command(run: options.Run, output: options.Output = "text") -> int:
+def command(run: options.RunId, output: options.Output = "text") -> int:
     """End a run.
 
     Exit code: 0 if the run has ended or is shutting down, 6 if it goes on after a minute.

@@ -16,7 +16,7 @@ from rsctl.findings import ExitCode, warning
 @make_command("forget")
 @options.errors_as_json
 def command(
-    run: options.Run,
+    run: options.RunId,
     force: Annotated[
         bool,
         typer.Option("--force", help="Even if it has not ended; a job in a cloud goes on."),

@@ -32,7 +32,7 @@ def _parse_size(text: str) -> int:
 @make_command("get")
 @options.errors_as_json
 def command(
-    run: options.Run,
+    run: options.RunId,
     folder: Annotated[
         Optional[str],
         typer.Argument(metavar="[DIR]", help="The folder they come to. Default: ./RUN"),

@@ -29,7 +29,7 @@ MOST_FOLLOWED = 8
 
 @make_command("logs")
 def command(
-    run: options.Run,
+    run: options.RunId,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")
     ] = False,

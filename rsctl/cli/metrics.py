@@ -24,7 +24,7 @@ from rsctl.runs.stream.sanitize import sanitize
 @make_command("metrics")
 def command(
     context: typer.Context,
-    run: options.Run,
+    run: options.RunId,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print values as they come, until the end.")
     ] = False,

@@ -22,7 +22,7 @@ Page = Literal["console", "tensorboard", "logs", "run", "outputs", "checkpoints"
 @make_command("open")
 @options.errors_as_json
 def command(
-    run: options.Run,
+    run: options.RunId,
     page: Annotated[
         Optional[Page],
         typer.Argument(metavar="[PAGE]", help="Which to open. Default: the first."),

@@ -100,7 +100,7 @@ def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 Job = Annotated[str, typer.Argument(metavar="JOB", help="A job file; - is standard input.")]
-Run = Annotated[
+RunId = Annotated[
     str,
     typer.Argument(
         metavar="RUN",

@@ -22,7 +22,9 @@ from rsctl.runs.stream.sanitize import sanitize
 
 @make_command("status")
 @options.errors_as_json
-def command(run: options.Run, watch: options.Watch = False, output: options.Output = "text") -> int:
+def command(
+    run: options.RunId, watch: options.Watch = False, output: options.Output = "text"
+) -> int:
     """Show a run and its replicas.
 
     Exit code: 0; with --watch that of the run.

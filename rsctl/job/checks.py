@@ -11,7 +11,7 @@ from rsctl.findings import Finding, error, note, warning
 from rsctl.job.env_checks import check_env, check_visible_env
 from rsctl.job.image_checks import check_image
 from rsctl.job.input_checks import check_inputs
-from rsctl.job.job import Image, Job, Run, Workers
+from rsctl.job.job import Image, Job, RunBlock, Workers
 from rsctl.job.package_checks import check_package
 from rsctl.job.role_checks import check_chief, check_roles
 from rsctl.job.tracking_checks import check_tracking
@@ -48,7 +48,9 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
         yield error("limits", message, "keep one of the two", "limits.restarts")
 
 
-def _check_what_runs(run: Run, image: Image, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
+def _check_what_runs(
+    run: RunBlock, image: Image, is_broken: Callable[[str], bool]
+) -> Iterator[Finding]:
     given = [name for name in ("script", "module", "command") if getattr(run, name) is not None]
     if len(given) > 1:
         names = ", ".join(given[:-1]) + " and " + given[-1]

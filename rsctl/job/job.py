@@ -40,7 +40,7 @@ JOB_NAME = r"^[a-z][a-z0-9-]{0,39}$"
 TargetName = Literal["vertex", "sagemaker", "compose", "process"]
 
 
-class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What runs: exactly one of script, module and command."""
 
     script: Annotated[
@@ -190,7 +190,7 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             pattern=JOB_NAME,
         ),
     ]
-    run: Annotated[Run, Meta(description="What runs on every worker.")]
+    run: Annotated[RunBlock, Meta(description="What runs on every worker.")]
     target: Annotated[TargetName, Meta(description="Where it runs, unless --target says so.")] = (
         "process"
     )

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rsctl.job.installed_targets import extended_job
-from rsctl.job.job import Run
+from rsctl.job.job import RunBlock
 from rsctl.job.types import Field, SpecType, fields_of
 from rsctl.job.units import Count, EnvValue, Regression
 
@@ -95,7 +95,7 @@ def _struct(struct: type[msgspec.Struct], definitions: dict[str, Any]) -> dict[s
         "additionalProperties": False,
     }
     required = [field.name for field in fields if field.required]
-    rules = _WHAT_RUNS if struct is Run else {}
+    rules = _WHAT_RUNS if struct is RunBlock else {}
     return {**schema, **({"required": required} if required else {}), **rules}
 
 

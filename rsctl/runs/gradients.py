@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rsctl.runs.home import is_rehearsed
 from rsctl.runs.pools import pool_of_role
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.gradients import REDUCER, TRANSPORT, Gradients, Pool, gradients
 
 
-def gradients_of(store: Store, run: Run) -> Gradients | None:
+def gradients_of(store: Store, run: RunRecord) -> Gradients | None:
     """The figures of a run's transport, if its gradients go over reducers."""
     workers, reducers = pool_of_role(run.plan, "worker"), pool_of_role(run.plan, "reducer")
     # The plan has the cloud's bandwidth, and a rehearsal this machine's, which nobody knows.

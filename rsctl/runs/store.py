@@ -18,13 +18,11 @@ from rsctl.runs.database import Database
 from rsctl.runs.home import home
 from rsctl.runs.records import Fact as Fact
 from rsctl.runs.records import Replica as Replica
-from rsctl.runs.records import RunRecord
+from rsctl.runs.records import RunRecord as RunRecord
 from rsctl.runs.rows import RUN_ROWS, run_of
 from rsctl.runs.store_errors import StoreError as StoreError
 from rsctl.runs.store_errors import damaged, not_found
 from rsctl.runs.stream.events import Attempt, Failure, MetricEvent, StateEvent
-
-Run = RunRecord
 
 _TABLES_OF_RUNS = (
     *("attempts", "metrics", "replicas", "collected"),
@@ -44,7 +42,7 @@ class Store(Database):
         self.damaged: dict[str, str] = {}
         self._headlines = headlines.Headlines()
 
-    def add(self, run: Run) -> None:
+    def add(self, run: RunRecord) -> None:
         """Record a run before anything of it starts."""
         self._write(
             "INSERT INTO runs"
@@ -187,22 +185,22 @@ class Store(Database):
         """The last value of each metric of a run, less those of machines."""
         return {name: figures["last"] for name, figures in sorted(self.summary(run).items())}
 
-    def get(self, run: str) -> Run | None:
+    def get(self, run: str) -> RunRecord | None:
         """One run with its replicas, or None. Raises StoreError if it is damaged."""
         found = self._runs("WHERE id=?", run)
         if not found and run in self.damaged:
             raise StoreError(ExitCode.ENVIRONMENT, damaged(run, self.damaged[run], "error"))
         return next(iter(found), None)
 
-    def runs(self, limit: int = -1) -> list[Run]:
+    def runs(self, limit: int = -1) -> list[RunRecord]:
         """Runs, those first that were recorded last."""
         return self._runs("ORDER BY rowid DESC LIMIT ?", limit)
 
-    def unfinished(self, target: str | None = None) -> list[Run]:
+    def unfinished(self, target: str | None = None) -> list[RunRecord]:
         """Runs that have not ended, as far as the store knows."""
         return self._runs("WHERE ended IS NULL AND target=COALESCE(?, target)", target)
 
-    def find(self, reference: str) -> Run:
+    def find(self, reference: str) -> RunRecord:
         """A run by id, unique prefix, `@last` or URL. Raises RsctlError if there is none."""
         run = self.identify(reference)
         found = self.get(run)
@@ -244,7 +242,7 @@ class Store(Database):
     def _ids(self, which: str, value: object) -> list[str]:
         return [str(run) for (run,) in self._rows(f"SELECT id FROM runs {which}", value)]  # noqa: S608
 
-    def _runs(self, which: str, value: object) -> list[Run]:
+    def _runs(self, which: str, value: object) -> list[RunRecord]:
         with self._explaining():
             try:
                 return self._readable(which, value)
@@ -252,7 +250,7 @@ class Store(Database):
                 self._bear(problem)
                 return self._readable(which, value)
 
-    def _readable(self, which: str, value: object) -> list[Run]:
+    def _readable(self, which: str, value: object) -> list[RunRecord]:
         runs = []
         for row in self._db.execute(RUN_ROWS + which, (value,)).fetchall():
             try:

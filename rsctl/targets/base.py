@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rsctl.images.events import Show
     from rsctl.images.package import Package
     from rsctl.images.recipe import Recipe
-    from rsctl.runs.store import Run
+    from rsctl.runs.store import RunRecord
 
 
 class Unanswered(RsctlError):
@@ -200,17 +200,17 @@ class Target(Protocol):
 class AdoptingTarget(Target, Protocol):
     """A managed target: its jobs may have been submitted elsewhere."""
 
-    def adopt(self, url: str) -> Run:
+    def adopt(self, url: str) -> RunRecord:
         """The job of a URL as a run of the store, which it is from now on. Raises RsctlError."""
 
 
-def new_run(submission: Submission, settings: Iterable[str] = ()) -> Run:
+def new_run(submission: Submission, settings: Iterable[str] = ()) -> RunRecord:
     """A run as it is recorded before it is sent; the target does not know it yet."""
     from rsctl.job.kept_text import kept_text
-    from rsctl.runs.store import Run  # a plan needs no database
+    from rsctl.runs.store import RunRecord  # a plan needs no database
 
     plan, job = submission.plan, submission.job
-    return Run(
+    return RunRecord(
         run=plan.run,
         name=job.name,
         target=plan.target,

@@ -13,7 +13,7 @@ from rsctl.estimate.advice.calibration import UNCALIBRATED
 from rsctl.estimate.advice.cluster import Cluster
 from rsctl.estimate.advice.profile import Profile, even_profile
 from rsctl.estimate.advice.step import Settings
-from rsctl.job.job import Job, Run
+from rsctl.job.job import Job, RunBlock
 from rsctl.runs.calibrations import save_profile, saved_profile
 from rsctl.runs.predictions import Prediction, keep_prediction, prediction_of
 from rsctl.runs.records import RunRecord
@@ -127,7 +127,7 @@ def test_a_damaged_file_is_no_calibration() -> None:
 
 
 def test_a_profile_is_kept_by_script_and_arguments() -> None:
-    job = Job(name="job", run=Run(script="train.py", args={"batch": 8}))
+    job = Job(name="job", run=RunBlock(script="train.py", args={"batch": 8}))
     other = replace(job, run=replace(job.run, args={"batch": 16}))
     profile: Profile = replace(PROFILE, source="measured on this machine")
     save_profile(job, profile)

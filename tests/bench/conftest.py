@@ -8,7 +8,7 @@ import pytest
 
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.stream.ndjson import event_line
@@ -37,7 +37,7 @@ def store() -> Store:
     return Store()
 
 
-MakeRun = Callable[..., Run]
+MakeRun = Callable[..., RunRecord]
 
 
 @pytest.fixture
@@ -49,10 +49,10 @@ def make_run(store: Store) -> MakeRun:
         specs: dict[str, MetricSpec] | None = None,
         run: str = "job-a",
         **about: object,
-    ) -> Run:
+    ) -> RunRecord:
         fields = {"name": "job", "target": "process", "url": f"process://{run}", **about}
         store.add(
-            Run(
+            RunRecord(
                 run=run,
                 state=JobState.QUEUED,
                 created=at(0),

@@ -22,7 +22,7 @@ from rsctl.bench.run import run_bench
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError
 from rsctl.images.events import Show
 from rsctl.job.document import read
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event
 
 SCRIPT = """
@@ -73,7 +73,7 @@ class Recording:
     def events(self, trial: Trial, events: list[Event]) -> None:
         """See BenchObserver."""
 
-    def ended(self, trial: Trial, run: Run | None, figures: Mapping[str, Figure]) -> None:
+    def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
         """See BenchObserver."""
         self.states.append(trial.state)
         self.values.append(figures["speed"].value if "speed" in figures else None)

@@ -15,7 +15,7 @@ import pytest
 from rsctl.cli.app import run as run_in_process
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event, Failure, MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.local import compose, process
@@ -106,7 +106,7 @@ class MadeRun:
         pool = {"role": "worker", "count": workers}
         self.store = Store()
         self.store.add(
-            Run(
+            RunRecord(
                 run=run,
                 name=run.rpartition("-")[0],
                 target=target,

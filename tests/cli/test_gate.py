@@ -11,7 +11,7 @@ import pytest
 
 from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.findings import JobState
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.runs.versions import keep_versions
@@ -55,7 +55,7 @@ def _record_run(store: Store, run: str, state: JobState, value: float | None) ->
     time = "2026-01-01T00:00:00.000000Z"
     plan = {"pools": [{"role": "worker", "count": 1}], "world_size": 1}
     store.add(
-        Run(
+        RunRecord(
             run=run,
             name="job",
             target="process",

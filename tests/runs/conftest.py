@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.metrics import MetricSpec
 
 
@@ -16,8 +16,8 @@ def at(second: int) -> str:
     return f"2026-01-31T12:00:{second:02}.000000Z"
 
 
-def a_run(run: str, second: int = 0, target: str = "process") -> Run:
-    return Run(
+def a_run(run: str, second: int = 0, target: str = "process") -> RunRecord:
+    return RunRecord(
         run=run,
         name="job",
         target=target,

@@ -10,7 +10,7 @@ from rsctl.estimate.advice.measured import StepRecord, profile_of_record
 from rsctl.estimate.advice.profile import Bucket
 from rsctl.findings import JobState
 from rsctl.runs.step_times import keep_steps, reported_steps, steps_of
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import LogEvent
 
 FIELDS = {
@@ -35,7 +35,7 @@ def store() -> Store:
     """A store with one run."""
     store = Store()
     store.add(
-        Run(
+        RunRecord(
             run="job-aaaaaa",
             name="job",
             target="process",

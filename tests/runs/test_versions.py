@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rsctl.findings import JobState
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.versions import keep_versions, reported_versions, versions_of
 
@@ -34,7 +34,7 @@ def test_what_is_strange_in_it_is_left_out() -> None:
 def test_the_store_keeps_them_by_replica() -> None:
     store = Store()
     store.add(
-        Run(
+        RunRecord(
             run="job-a",
             name="job",
             target="process",

@@ -10,7 +10,7 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.reader import RunReader
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import Event, LogEvent, StateEvent
 from rsctl.targets.local.process import ProcessTarget
 
@@ -61,7 +61,7 @@ def test_a_run_that_ends_while_somebody_looks_is_not_taken_for_killed(
 ) -> None:
     store = Store()
     new = {"name": "t", "target": "process", "url": "process://t", "created": SOON.format(0)}
-    store.add(Run(run=folder.run, state=JobState.RUNNING, **new))
+    store.add(RunRecord(run=folder.run, state=JobState.RUNNING, **new))
     store.record(
         folder.run, StateEvent(time=SOON.format(1), state=JobState.RUNNING, replica="worker-0")
     )

@@ -13,11 +13,11 @@ from rsctl.atomic_file import open_regular
 from rsctl.bench.records import Bench
 from rsctl.images.built_images import BuiltImage
 from rsctl.runs.home import run_directory
-from rsctl.runs.store import Run
+from rsctl.runs.store import RunRecord
 
 
 def unused_images(
-    images: list[BuiltImage], runs: Iterable[Run], benches: Iterable[Bench], limits: Limits
+    images: list[BuiltImage], runs: Iterable[RunRecord], benches: Iterable[Bench], limits: Limits
 ) -> list[BuiltImage]:
     """Those that are old enough and that none of these runs and benches names."""
     names = {name for run in runs for name in _names_of_run(run)}
@@ -32,7 +32,7 @@ def built_at(image: BuiltImage) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _names_of_run(run: Run) -> Iterator[str]:
+def _names_of_run(run: RunRecord) -> Iterator[str]:
     """All texts of its plan, its request and its rehearsal: one of them is the image's name."""
     yield from _texts(run.plan)
     for file in ("submission.json", "rehearsal.json"):

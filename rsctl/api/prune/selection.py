@@ -13,7 +13,7 @@ from rsctl.runs.disk_use import disk_use
 from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.forget import RESULTS
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 
 _BUSY = "it is in use: its log is read, or its emulator answers"
 
@@ -43,7 +43,7 @@ class Selection:
         ]
 
     @property
-    def kept_runs(self) -> list[Run]:
+    def kept_runs(self) -> list[RunRecord]:
         """The runs that stay."""
         gone = {name for item in self.items for name in (item.name, *item.runs)}
         return [run for name, run in self._runs.items() if name not in gone]
@@ -54,7 +54,7 @@ class Selection:
         gone = {item.name for item in self.items}
         return [bench for bench in self._benches if bench.bench not in gone]
 
-    def _goes(self, run: Run) -> bool:
+    def _goes(self, run: RunRecord) -> bool:
         if not self._is_past(run):
             return False
         if _is_busy(run.run):
@@ -62,7 +62,7 @@ class Selection:
             return False
         return True
 
-    def _is_past(self, run: Run) -> bool:
+    def _is_past(self, run: RunRecord) -> bool:
         is_old = run.state.is_final and self._limits.is_past(run.ended or run.created)
         return is_old and run.run not in self._newest
 
@@ -83,12 +83,12 @@ class Selection:
             self.kept.append(Kept(bench.bench, f"of its run {busy[0]}: {_BUSY}"))
         return not busy
 
-    def _runs_of(self, bench: Bench) -> list[Run]:
+    def _runs_of(self, bench: Bench) -> list[RunRecord]:
         return [self._runs[trial.run] for trial in bench.trials if trial.run in self._runs]
 
     def _without_baselines(
-        self, benches: list[Bench], runs: list[Run]
-    ) -> tuple[list[Bench], list[Run]]:
+        self, benches: list[Bench], runs: list[RunRecord]
+    ) -> tuple[list[Bench], list[RunRecord]]:
         """Less what a bench that stays is compared with; and again, for that bench may stay so."""
         while True:
             going = {bench.bench for bench in benches}
@@ -118,7 +118,7 @@ class Selection:
             kind="bench", name=bench.bench, size=size, state=bench.state, ended=ended, runs=runs
         )
 
-    def _run_item(self, run: Run) -> Item:
+    def _run_item(self, run: RunRecord) -> Item:
         ended = run.ended or run.created
         size = self._size(run.run)
         return Item(kind="run", name=run.run, size=size, state=run.state, ended=ended)

@@ -11,7 +11,7 @@ from rsctl.job.file_text import YamlError
 from rsctl.job.secret_names import HIDDEN, is_secret_name
 from rsctl.job.yaml_parser import parse
 from rsctl.job.yaml_tree import Mapping, Node, Scalar, Sequence
-from rsctl.runs.store import Run
+from rsctl.runs.store import RunRecord
 
 ARGUMENT = "run.args."
 """What the columns of arguments begin with, before the argument's name."""
@@ -19,7 +19,7 @@ ARGUMENT = "run.args."
 Argument = str | int | float | bool | None
 
 
-def arguments_of(run: Run, cell: Cell) -> dict[str, Argument]:
+def arguments_of(run: RunRecord, cell: Cell) -> dict[str, Argument]:
     """The arguments of the run's script by column, as its job file, `--set` and its cell have them.
 
     Of a list, those of the form `--lr 0.1`, `--lr=0.1` and `--fp16`. Those with names of secrets

@@ -13,7 +13,7 @@ from rsctl.results.export.arguments import arguments_of
 from rsctl.results.export.columns import Column, Row, Value, cast, column_type
 from rsctl.runs.cost import cost_of
 from rsctl.runs.pools import pool_of_role
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import seconds_between
 from rsctl.runs.stream.metrics import MACHINES
 
@@ -33,7 +33,7 @@ _UNITS_WITHIN = {"gbit_per_second": "Gbit/s"}
 class Source(NamedTuple):
     """A run to export, with its part of a bench if it has one; both count from 0."""
 
-    run: Run
+    run: RunRecord
     bench: Optional[str] = None
     repetition: Optional[int] = None
     cell: Cell = {}
@@ -53,9 +53,9 @@ class Table:
         return self._rows()
 
 
-def sources_of(store: Store, found: Run | Bench) -> list[Source]:
+def sources_of(store: Store, found: RunRecord | Bench) -> list[Source]:
     """A run, or the runs of a bench that count, in the order of cells and repetitions."""
-    if isinstance(found, Run):
+    if isinstance(found, RunRecord):
         return [Source(found)]
     trials = found.latest().values()
     runs = [(trial, store.get(trial.run)) for trial in trials]
@@ -150,7 +150,7 @@ _METRICS = [
 ]
 
 
-def _run_rows(_store: Store, run: Run) -> Iterator[Row]:
+def _run_rows(_store: Store, run: RunRecord) -> Iterator[Row]:
     workers, reducers = (pool_of_role(run.plan, role) for role in ("worker", "reducer"))
     took = seconds_between(run.started, run.ended) if run.started and run.ended else None
     yield [
@@ -162,21 +162,21 @@ def _run_rows(_store: Store, run: Run) -> Iterator[Row]:
     ]
 
 
-def _figure_rows(store: Store, run: Run) -> Iterator[Row]:
+def _figure_rows(store: Store, run: RunRecord) -> Iterator[Row]:
     for name, figure in figures(store, run).items():
         fields: list[Value] = [figure.value, figure.unit, figure.goal, figure.n, figure.total]
         more: list[Value] = [figure.spread, figure.aggregate, figure.warmup, figure.reason]
         yield [name, *fields, *more]
 
 
-def _metric_rows(store: Store, run: Run) -> Iterator[Row]:
+def _metric_rows(store: Store, run: RunRecord) -> Iterator[Row]:
     units = {name: spec.unit for name, spec in run.metrics_spec.items()}
     for _, m in store.metrics(run.run):
         if not m.name.startswith(MACHINES):
             yield [m.time, m.replica, m.name, m.step, m.value, units.get(m.name)]
 
 
-def _telemetry_rows(store: Store, run: Run) -> Iterator[Row]:
+def _telemetry_rows(store: Store, run: RunRecord) -> Iterator[Row]:
     for _, m in store.metrics(run.run):
         if m.name.startswith(MACHINES):
             yield [m.time, m.replica, m.name, m.step, m.value, telemetry_unit(m.name)]
@@ -190,7 +190,7 @@ def telemetry_unit(name: str) -> str | None:
     return next((unit for end, unit in _UNITS if last.endswith(end)), None)
 
 
-_MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, Run], Iterator[Row]]]] = {
+_MAKERS: dict[TableName, tuple[list[Column], Callable[[Store, RunRecord], Iterator[Row]]]] = {
     "runs": (_RUNS, _run_rows),
     "figures": (_FIGURES, _figure_rows),
     "metrics": (_METRICS, _metric_rows),

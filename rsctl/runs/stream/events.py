@@ -34,9 +34,9 @@ def seconds_between(start: str, end: str) -> float:
 
 
 class LogEvent(msgspec.Struct, tag="log", gc=False, frozen=True, omit_defaults=True):
-    """One line of a replica's log. `id` is unique within the replica and grows with the log.
+    """One line of a replica's log. `id` is unique within the log, and the same whenever it is read.
 
-    `rank` is who wrote it, such as `worker-0/3`, where several ranks share the log.
+    `rank` is the rank that wrote it, such as `worker-0/3`, where several ranks share the log.
     """
 
     time: str

@@ -26,7 +26,7 @@ from rsctl.targets.local.inputs import copies
 from rsctl.targets.variables import secret_values
 
 if TYPE_CHECKING:
-    from rsctl.runs.store import Run, Store
+    from rsctl.runs.store import RunRecord, Store
 
 _IDLE_SECONDS = 0.05
 _HEAR_SECONDS = 5.0
@@ -122,7 +122,7 @@ class LocalTarget:
             os.close(lock)
             store.close()
 
-    def _clear_away(self, folder: RunFolder, store: Store, known: Run) -> None:
+    def _clear_away(self, folder: RunFolder, store: Store, known: RunRecord) -> None:
         from rsctl.runs.recorder import Recorder
         from rsctl.targets.local.supervisor_process import make_backend
 

@@ -13,14 +13,14 @@ import msgspec
 from rsctl.findings import JobState
 from rsctl.runs.folder import RunDescription, RunFolder
 from rsctl.runs.ids import ALPHABET, SUFFIX_LENGTH
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.targets.base import Pool, replica_names
 from rsctl.targets.managed.service import JobDescription, JobService, answer_of
 
 _LONGEST_NAME = 40
 
 
-def adopt_job(target: str, url: str, service: JobService) -> Run:
+def adopt_job(target: str, url: str, service: JobService) -> RunRecord:
     """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
     run = _adopted_run(target, url, answer_of(service.open(url).describe))
     replicas = replica_names(msgspec.convert(run.plan["pools"], list[Pool]))
@@ -34,7 +34,7 @@ def adopt_job(target: str, url: str, service: JobService) -> Run:
         return store.find(run.run)
 
 
-def _adopted_run(target: str, url: str, job: JobDescription) -> Run:
+def _adopted_run(target: str, url: str, job: JobDescription) -> RunRecord:
     """The run of a job, not stored yet. The same URL gives the same id on every machine."""
     plan: dict[str, Any] = {
         "run": job.run,
@@ -42,7 +42,7 @@ def _adopted_run(target: str, url: str, job: JobDescription) -> Run:
         "pools": msgspec.to_builtins(job.pools),
         "request": job.request,
     }
-    return Run(
+    return RunRecord(
         run=_run_id(job.name, url),
         name=job.name,
         target=target,

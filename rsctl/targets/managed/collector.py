@@ -18,7 +18,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.placements import PlaceEnd, may_go_on
 from rsctl.runs.reader import STATES
 from rsctl.runs.recorder import Recorder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.store_errors import DiskFull
 from rsctl.runs.stream.events import MetricEvent, now, seconds_between
 from rsctl.targets.base import Pool
@@ -41,7 +41,7 @@ _VISIBLE_AFTER = 60.0
 class Collector:
     """The one process that collects a run; whoever makes it holds the run's lock."""
 
-    def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: Run) -> None:
+    def __init__(self, folder: RunFolder, store: Store, job: CloudJob, run: RunRecord) -> None:
         self._folder, self._store, self._job, self._run = folder, store, job, run
         self._progress = kept_progress(store, run.run) or Progress()
         self._pools = msgspec.convert(run.plan.get("pools", []), list[Pool])

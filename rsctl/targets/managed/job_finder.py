@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rsctl.findings import ExitCode, JobState
 from rsctl.runs import emulator
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, now, seconds_between
 from rsctl.targets.managed.service import CloudJob, JobService, answer_of
 
@@ -13,7 +13,7 @@ _LOST_AFTER = 300.0
 taken for one that was never sent."""
 
 
-def find_job(run: Run, store: Store, service: JobService) -> CloudJob | None:
+def find_job(run: RunRecord, store: Store, service: JobService) -> CloudJob | None:
     """The job of a run; None if it has none (yet). A run that will have none is recorded failed.
 
     Only a killed submission leaves a run without its job's URL. Raises RsctlError.

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from rsctl.findings import Finding, JobState
 from rsctl.runs.failures import ExitReports, runtime_finding
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.recorder import Recorder
 from rsctl.runs.step_times import reported_steps
-from rsctl.runs.store import Run
+from rsctl.runs.store import RunRecord
 from rsctl.runs.stream.events import LogEvent, MetricEvent, parse_time
 from rsctl.runs.stream.metrics import MetricReader
 from rsctl.runs.stream.rank_marks import take_mark
@@ -19,7 +21,7 @@ from rsctl.targets.base import Pool
 from rsctl.targets.managed.attempts import AttemptTracker
 from rsctl.targets.managed.log_mirror import LogMirror
 from rsctl.targets.managed.progress import Progress
-from rsctl.targets.managed.service import CloudJob, JobLog, Line
+from rsctl.targets.managed.service import SERVICE, CloudJob, JobLog
 
 _MOST_CLOCK_SKEW = timedelta(minutes=10)
 
@@ -36,7 +38,7 @@ class LogCollector:
     def __init__(
         self,
         folder: RunFolder,
-        run: Run,
+        run: RunRecord,
         job: CloudJob,
         progress: Progress,
         recorder: Recorder,
@@ -92,13 +94,13 @@ class LogCollector:
             self._opened = self._job.log(self._progress.cursor, pools, created)
         return self._opened
 
-    def _examine(self, line: Line) -> LogEvent | None:
+    def _examine(self, line: LogEvent) -> LogEvent | None:
         """Take what a line shows beyond its text and metrics; the line, if a replica wrote it."""
-        if line.replica is None:
+        if line.replica == SERVICE:
             self._record_service_message(line)
             return None
         rank, text = take_mark(line.replica, line.text)
-        event = LogEvent(line.time, line.replica, line.id, line.stream, text, rank)
+        event = replace(line, text=text, rank=rank) if rank else line
         if self._attempts.examine(event):
             self._poll_now()
         if line.replica not in self._progress.running:
@@ -122,7 +124,7 @@ class LogCollector:
             self._progress.noticed.append(noticed)
             self._report(noticed, replica)
 
-    def _record_service_message(self, line: Line) -> None:
+    def _record_service_message(self, line: LogEvent) -> None:
         """A message of the service about the job is shown beside the state that the job is in."""
         state = self._progress.state
         is_news = state is not None and line.text != f"Job is {state.value}."

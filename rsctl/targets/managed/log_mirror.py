@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store_errors import DiskFull, is_full
+from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.journal import JournalCopy
-from rsctl.targets.managed.service import Line
+from rsctl.targets.managed.service import SERVICE
 
 
 class LogMirror:
@@ -19,11 +20,11 @@ class LogMirror:
         self._sizes = dict(sizes)
         self._journals: dict[str, JournalCopy] = {}
 
-    def write(self, lines: Iterable[Line]) -> None:
+    def write(self, lines: Iterable[LogEvent]) -> None:
         """Append lines; those of the service itself are not for here. Raises RsctlError."""
-        by_replica: dict[str, list[Line]] = {}
+        by_replica: dict[str, list[LogEvent]] = {}
         for line in lines:
-            if line.replica is not None:
+            if line.replica != SERVICE:
                 by_replica.setdefault(line.replica, []).append(line)
         try:
             for replica, written in by_replica.items():

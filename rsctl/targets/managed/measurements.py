@@ -8,7 +8,7 @@ import msgspec
 
 from rsctl.findings import Finding, RsctlError, note
 from rsctl.runs.home import is_rehearsed
-from rsctl.runs.store import Fact, Run, Store
+from rsctl.runs.store import Fact, RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent
 from rsctl.targets.base import Pool
 from rsctl.targets.managed.poll_timer import PollTimer
@@ -32,7 +32,7 @@ class Measurements:
     def __init__(
         self,
         job: CloudJob,
-        run: Run,
+        run: RunRecord,
         store: Store,
         progress: Progress,
         time_scale: float,

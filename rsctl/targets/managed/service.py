@@ -7,13 +7,13 @@ metrics in the store, and sees to it that only one process a run asks the cloud.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Optional, Protocol, TypeVar
+from typing import Any, Optional, Protocol, TypeVar
 
 import msgspec
 
 from rsctl.findings import ExitCode, Finding, JobState, RsctlError, error
 from rsctl.runs.records import Fact as Fact
-from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent, Stream, UnnamedFailure
+from rsctl.runs.stream.events import Failure, LogEvent, MetricEvent, UnnamedFailure
 from rsctl.targets.base import Pool
 
 T = TypeVar("T")
@@ -37,18 +37,8 @@ class NoCapacity(RsctlError):
     """A job was not created since there are no machines for it there, or none by the quota."""
 
 
-class Line(NamedTuple):
-    """One line of a job's log.
-
-    `replica` is None for a message of the service itself. `id` is unique within the job
-    and the same each time that the line is read.
-    """
-
-    time: str
-    id: str
-    replica: Optional[str]
-    stream: Stream
-    text: str
+SERVICE = ""
+"""The `replica` of a line that the cloud's service itself has written into a job's log."""
 
 
 class JobLog(Protocol):
@@ -58,8 +48,8 @@ class JobLog(Protocol):
     over what is recent for lines that came late, and leaves out those it has given before.
     """
 
-    def read(self) -> list[Line] | None:
-        """The next lines in order of time; None if it is not time to ask again.
+    def read(self) -> list[LogEvent] | None:
+        """The next lines in order of time, also of SERVICE; None if it is not time to ask again.
 
         At most one request. Raises Unreachable, or RsctlError for what will not pass by itself.
         """

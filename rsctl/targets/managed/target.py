@@ -31,7 +31,7 @@ from rsctl.targets.variables import secret_values
 if TYPE_CHECKING:
     from rsctl.images.events import Show
     from rsctl.runs.placements import PlaceEnd, PlannedPlace
-    from rsctl.runs.store import Run, Store
+    from rsctl.runs.store import RunRecord, Store
     from rsctl.targets.managed.creation import JobCreator
     from rsctl.targets.managed.moves import Mover
     from rsctl.targets.managed.watcher import RunWatcher
@@ -196,7 +196,7 @@ class ManagedTarget:
         if watcher is not None:
             watcher.close()
 
-    def adopt(self, url: str) -> Run:
+    def adopt(self, url: str) -> RunRecord:
         """A job that was submitted elsewhere, as a run of the store. Raises RsctlError."""
         from rsctl.targets.managed.adopt import adopt_job
 

@@ -10,7 +10,7 @@ from rsctl.runs import emulator
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.home import private_folder
 from rsctl.runs.placements import PlaceEnd
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.targets.managed.collector import Collector
 from rsctl.targets.managed.endpoints import endpoints_of
 from rsctl.targets.managed.progress import kept_progress
@@ -144,7 +144,7 @@ def _until_quiet(collector: Collector, time_scale: float) -> None:
             sleep(min(_IDLE_SECONDS, _IDLE_SECONDS * time_scale))
 
 
-def _is_complete(store: Store, run: Run) -> bool:
+def _is_complete(store: Store, run: RunRecord) -> bool:
     """Whether all is here, or the run never came to a job."""
     progress = kept_progress(store, run.run)
     if progress is None:

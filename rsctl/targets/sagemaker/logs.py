@@ -16,8 +16,8 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.aws_errors import AwsError
 from rsctl.clients.errors import NoAnswer
 from rsctl.findings import RsctlError
-from rsctl.runs.stream.events import parse_time
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.runs.stream.events import LogEvent, parse_time
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.dedup_window import DedupWindow
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.log_rate import PageTimer
@@ -74,7 +74,7 @@ class TrainingLog:
             self._settled_at = self._monotonic() + max(0.0, min(self._late, old))
             self._timer.finish()
 
-    def read(self) -> list[Line] | None:
+    def read(self) -> list[LogEvent] | None:
         """See JobLog.read."""
         if self._is_complete or not self._timer.is_due():
             return None
@@ -128,8 +128,8 @@ class TrainingLog:
         current.pages += 1
         return page
 
-    def _take(self, page: dict[str, Any], current: _Pass) -> list[Line]:
-        lines: list[Line] = []
+    def _take(self, page: dict[str, Any], current: _Pass) -> list[LogEvent]:
+        lines: list[LogEvent] = []
         for event in map(LogEntry.of, page.get("events", ())):
             floor = self._window.floor
             if event.time < min(floor, self._held_before.get(event.stream, floor)):
@@ -139,7 +139,7 @@ class TrainingLog:
                 lines += self._lines.take(event)
         return lines
 
-    def _end(self, current: _Pass) -> list[Line]:
+    def _end(self, current: _Pass) -> list[LogEvent]:
         """A pass has come to its end; the last one gives what still waited for a name."""
         self._pass, self._held_before = None, {}
         self._window.end()

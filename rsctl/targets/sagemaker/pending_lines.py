@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rsctl.targets.managed.service import Line
+from rsctl.runs.stream.events import LogEvent
+from rsctl.targets.managed.service import SERVICE
 from rsctl.targets.sagemaker.dedup_window import event_key
 from rsctl.targets.sagemaker.hosts import Hosts
 
@@ -53,7 +54,7 @@ class PendingLogLines:
         self._waiting: dict[str, list[LogEntry]] = {}
         self._since: dict[str, float] = {}
 
-    def take(self, event: LogEntry) -> list[Line]:
+    def take(self, event: LogEntry) -> list[LogEvent]:
         """The lines that can be given now that this event is here; none while its stream waits."""
         stream = event.stream
         self._hosts.examine(stream, event.text)
@@ -62,7 +63,7 @@ class PendingLogLines:
             return self._wait(event)
         return [*self._release(stream), *_lines(event, replica)]
 
-    def take_overdue(self) -> list[Line]:
+    def take_overdue(self) -> list[LogEvent]:
         """Lines that have waited for too long."""
         now = self._clock()
         late = [
@@ -70,7 +71,7 @@ class PendingLogLines:
         ]
         return [line for stream in late for line in self._release(stream)]
 
-    def take_all(self) -> list[Line]:
+    def take_all(self) -> list[LogEvent]:
         """All lines that wait: nothing more will come."""
         return [line for stream in list(self._waiting) for line in self._release(stream)]
 
@@ -82,13 +83,13 @@ class PendingLogLines:
         """The events that wait, as a window knows them."""
         return {event_key(event.id) for events in self._waiting.values() for event in events}
 
-    def _wait(self, event: LogEntry) -> list[Line]:
+    def _wait(self, event: LogEntry) -> list[LogEvent]:
         waiting = self._waiting.setdefault(event.stream, [])
         self._since.setdefault(event.stream, self._clock())
         waiting.append(event)
         return self._release(event.stream) if len(waiting) >= _MOST_WAITING else []
 
-    def _release(self, stream: str) -> list[Line]:
+    def _release(self, stream: str) -> list[LogEvent]:
         self._since.pop(stream, None)
         events = self._waiting.pop(stream, [])
         if not events:
@@ -97,13 +98,13 @@ class PendingLogLines:
         return [line for event in events for line in _lines(event, replica)]
 
 
-def _lines(event: LogEntry, replica: str | None) -> Iterator[Line]:
+def _lines(event: LogEntry, replica: str | None) -> Iterator[LogEvent]:
     """An event is one line, unless a container's log driver has put several into it."""
     text = event.text.removesuffix("\n")
     moment = _stamp(event.time)
     for index, part in enumerate(text.split("\n")):
         identity = f"{event.id}.{index}" if index else event.id
-        yield Line(moment, identity, replica, "stdout", part)
+        yield LogEvent(moment, replica or SERVICE, identity, "stdout", part)
 
 
 def _stamp(milliseconds: int) -> str:

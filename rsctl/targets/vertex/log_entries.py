@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import Any
 
 from rsctl.node.rank_marks import JSON_KEY
-from rsctl.runs.stream.events import Stream
+from rsctl.runs.stream.events import LogEvent, Stream
 from rsctl.runs.stream.rank_marks import with_mark
-from rsctl.targets.managed.service import Line
+from rsctl.targets.managed.service import SERVICE
 from rsctl.targets.vertex.pools import Roles, replica_of
 from rsctl.targets.vertex.timestamps import event_time, nanosecond_time
 
@@ -38,7 +38,7 @@ def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
     return time, str(insert_id) if insert_id else _digest(entry)
 
 
-def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> Iterator[Line]:
+def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> Iterator[LogEvent]:
     """The lines of an entry, most often one; `roles` are those of the job's pools.
 
     What goes to stderr arrives with severity ERROR, progress bars included, so the severity shows
@@ -51,9 +51,10 @@ def lines_of(entry: dict[str, Any], time: str, insert_id: str, roles: Roles) -> 
     severity = str(entry.get("severity") or "DEFAULT")
     stream: Stream = "stderr" if severity in _FROM_STDERR and not is_runtime else "stdout"
     short = event_time(time) or time
+    replica = replica_of(task, roles) or SERVICE
     for number, line in enumerate(text.removesuffix("\n").split("\n")):
         identity = f"{time}/{insert_id}" if number == 0 else f"{time}/{insert_id}/{number}"
-        yield Line(short, identity, replica_of(task, roles), stream, line)
+        yield LogEvent(short, replica, identity, stream, line)
 
 
 def _text(entry: dict[str, Any]) -> tuple[str, bool]:

@@ -15,7 +15,8 @@ from typing import Any
 from rsctl.clients.errors import NoAnswer
 from rsctl.clients.google import Google, body_of, is_transient
 from rsctl.clients.google_errors import error_message, google_error
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.runs.stream.events import LogEvent
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.dedup_window import PAGE, DedupWindow
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
@@ -66,7 +67,7 @@ class VertexLog:
         self._ended: float | None = None
         self._is_complete = False
 
-    def read(self) -> list[Line] | None:
+    def read(self) -> list[LogEvent] | None:
         """The next lines in order of time; None if it is not time to ask. See JobLog."""
         now = self._clock.now()
         if self._is_complete or not self._limiter.is_due(now):
@@ -149,8 +150,8 @@ class VertexLog:
         if now - self._limiter.served > _REPORTED_AFTER * self._factor:
             raise Unreachable(f"Cloud Logging: {error_message(answer)}")
 
-    def _take(self, page: dict[str, Any], reading: _Round) -> list[Line]:
-        lines: list[Line] = []
+    def _take(self, page: dict[str, Any], reading: _Round) -> list[LogEvent]:
+        lines: list[LogEvent] = []
         times: list[str] = []
         for entry in page.get("entries") or []:
             try:

@@ -15,7 +15,7 @@ from rsctl.bench.records import Bench, Benches, Trial
 from rsctl.cli.app import run as rsctl
 from rsctl.findings import JobState
 from rsctl.runs.home import run_directory
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import StateEvent, now
 
 ENGINE = f"""#!{sys.executable}
@@ -64,7 +64,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fill:
 def add_run(name: str, state: JobState, **plan: object) -> None:
     store = Store()
     how = {"target": "compose", "url": name, "state": JobState.QUEUED, "created": now()}
-    store.add(Run(run=name, name="j", plan=plan, **how))
+    store.add(RunRecord(run=name, name="j", plan=plan, **how))
     store.record(name, StateEvent(time=now(), state=state))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rsctl.estimate.catalog.images import check_python, too_old_python
-from rsctl.job.job import Image, Job, Run
+from rsctl.job.job import Image, Job, RunBlock
 
 VERTEX = "us-docker.pkg.dev/vertex-ai/training/"
 GOOGLE = "gcr.io/deeplearning-platform-release/"
@@ -70,7 +70,7 @@ def test_images_that_may_do(image: str) -> None:
 
 def test_a_base_that_is_too_old_is_a_warning() -> None:
     base = f"{VERTEX}pytorch-gpu.1-9:latest"
-    [finding] = check_python(Job("j", Run(script="train.py"), image=Image(base=base)))
+    [finding] = check_python(Job("j", RunBlock(script="train.py"), image=Image(base=base)))
     assert (finding.severity, finding.code, finding.path) == ("warning", "python", "image.base")
     needs = "rsctl's runtime needs 3.10 or newer"
     assert finding.message == f"{base} has Python 3.7 by its name, and {needs}"
@@ -80,6 +80,8 @@ def test_a_base_that_is_too_old_is_a_warning() -> None:
 
 def test_so_is_an_image_as_it_is_but_for_launcher_none() -> None:
     image = Image(uri="tensorflow/tensorflow:2.12.0-gpu")
-    [finding] = check_python(Job("j", Run(command=["train"], launcher="once"), image=image))
+    [finding] = check_python(Job("j", RunBlock(command=["train"], launcher="once"), image=image))
     assert finding.path == "image.uri"
-    assert not list(check_python(Job("j", Run(command=["train"], launcher="none"), image=image)))
+    assert not list(
+        check_python(Job("j", RunBlock(command=["train"], launcher="none"), image=image))
+    )

@@ -18,7 +18,7 @@ from rsctl.findings import ExitCode, JobState, RsctlError
 from rsctl.results import frame
 from rsctl.results.export.formats import harmless
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from tests.kit.deferred import Deferred
@@ -35,7 +35,7 @@ def add_run(run: str, throughput: float = 100.0, reason: str | None = None) -> N
     """A run of 20 seconds on two workers, with three metrics of its own and telemetry."""
     store = Store()
     store.add(
-        Run(
+        RunRecord(
             run=run,
             name="job",
             target="process",

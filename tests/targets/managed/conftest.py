@@ -12,11 +12,11 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import Finding, JobState, warning
 from rsctl.runs.folder import RunDescription, RunFolder
-from rsctl.runs.store import Fact, Run, Store
+from rsctl.runs.store import Fact, RunRecord, Store
 from rsctl.runs.stream.events import Event, LogEvent, MetricEvent
 from rsctl.runs.stream.metrics import MetricSpec
 from rsctl.targets.base import Pool, replica_names
-from rsctl.targets.managed.service import JobDescription, JobStatus, Line, Unreachable
+from rsctl.targets.managed.service import SERVICE, JobDescription, JobStatus, Unreachable
 from rsctl.targets.managed.target import ManagedTarget
 from rsctl.targets.vertex.info import INFO
 
@@ -29,9 +29,10 @@ def at(second: int) -> str:
     return f"2026-11-21T12:00:{second:02}.000000Z"
 
 
-def line(second: int, replica: str | None, text: str, identity: str = "") -> Line:
+def line(second: int, replica: str | None, text: str, identity: str = "") -> LogEvent:
     """A line of the log."""
-    return Line(at(second), identity or f"{second}-{replica}-{text}", replica, "stdout", text)
+    identity = identity or f"{second}-{replica}-{text}"
+    return LogEvent(at(second), replica or SERVICE, identity, "stdout", text)
 
 
 class Killed(BaseException):
@@ -45,7 +46,7 @@ class FakeCloud:
 
     def __init__(self) -> None:
         self.status = JobStatus(state=JobState.QUEUED, time=at(0))
-        self.lines: list[Line] = []
+        self.lines: list[LogEvent] = []
         self.measured: list[MetricEvent] = []
         self.created: dict[str, dict[str, Any]] = {}
         self.unreachable = 0
@@ -121,7 +122,7 @@ class FakeLog:
     def __init__(self, cloud: FakeCloud, read: int) -> None:
         self.cloud, self.at, self.is_finished = cloud, read, False
 
-    def read(self) -> list[Line] | None:
+    def read(self) -> list[LogEvent] | None:
         self.cloud.call("log")
         lines = self.cloud.lines[self.at : self.at + 2]
         self.at += len(lines)
@@ -177,7 +178,7 @@ def run() -> str:
     )
     store = Store()
     store.add(
-        Run(
+        RunRecord(
             run="t-aaaaaa",
             name="t",
             target="vertex",
@@ -213,7 +214,7 @@ def reported(events: list[Event]) -> list[str]:
     return words
 
 
-def stored(run: str) -> Run:
+def stored(run: str) -> RunRecord:
     """The run as the store has it."""
     found = Store().get(run)
     assert found is not None

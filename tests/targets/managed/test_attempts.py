@@ -9,7 +9,7 @@ import pytest
 from rsctl.findings import JobState
 from rsctl.node.structured_lines import lock_of
 from rsctl.runs.folder import RestartLimit, RunDescription, RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.targets.base import replica_names
 from rsctl.targets.managed.service import JobStatus
 
@@ -34,7 +34,7 @@ def limited(run: str, limit: RestartLimit | None) -> None:
     )
 
 
-def stored(run: str) -> Run:
+def stored(run: str) -> RunRecord:
     found = Store().get(run)
     assert found is not None
     return found

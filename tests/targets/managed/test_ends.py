@@ -15,9 +15,9 @@ from rsctl.runs.final_state import with_final_state
 from rsctl.runs.folder import CostLimit, RunFolder
 from rsctl.runs.store import Store
 from rsctl.runs.store_errors import DiskFull
-from rsctl.runs.stream.events import Failure, FindingEvent, UnnamedFailure, now
+from rsctl.runs.stream.events import Failure, FindingEvent, LogEvent, UnnamedFailure, now
 from rsctl.runs.stream.journal import JournalCopy
-from rsctl.targets.managed.service import JobStatus, Line
+from rsctl.targets.managed.service import JobStatus
 from rsctl.targets.sagemaker.job_address import JobAddress as SageMakerAddress
 from rsctl.targets.sagemaker.status import status_of as sagemaker_status
 from rsctl.targets.vertex.job_address import JobAddress as VertexAddress
@@ -435,7 +435,7 @@ def test_a_job_that_never_ran_has_no_start(cloud: FakeCloud, target: FakeTarget,
 TOOLKIT = "2026-11-21 12:00:{second:02},000 sagemaker-training-toolkit ERROR    {text}"
 
 
-def toolkit_lines(second: int, replica: str, code: int, problem: str) -> list[Line]:
+def toolkit_lines(second: int, replica: str, code: int, problem: str) -> list[LogEvent]:
     """What AWS's toolkit writes: trainer.py's `train`, errors.py's `_CalledProcessError`."""
     texts = [
         "Traceback (most recent call last):",

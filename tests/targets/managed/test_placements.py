@@ -11,12 +11,11 @@ import pytest
 
 from rsctl.clients.endpoints import Endpoints
 from rsctl.findings import ExitCode, JobState, RsctlError, error
-from rsctl.job.job import Job
-from rsctl.job.job import Run as RunBlock
+from rsctl.job.job import Job, RunBlock
 from rsctl.job.placements import Place
 from rsctl.job.units import EnvValue
 from rsctl.runs.folder import RunFolder
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.targets.base import (
     ImagePlan,
@@ -162,7 +161,7 @@ def with_secret(submission: Submission) -> Submission:
     return replace(one(submission), alternatives=others)
 
 
-def places(run: Run) -> list[str]:
+def places(run: RunRecord) -> list[str]:
     """The places of a run in short."""
     return [
         f"{p.region} {p.state.value if p.state else '-'}: {p.reason}" if p.began else f"{p.region}"

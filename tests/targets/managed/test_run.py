@@ -9,9 +9,9 @@ import pytest
 from rsctl.findings import JobState, error
 from rsctl.runs.folder import RunFolder
 from rsctl.runs.store import Store
-from rsctl.runs.stream.events import FindingEvent, MetricEvent
+from rsctl.runs.stream.events import FindingEvent, LogEvent, MetricEvent
 from rsctl.targets.managed.collector import Collector
-from rsctl.targets.managed.service import JobStatus, Line
+from rsctl.targets.managed.service import JobStatus
 
 from .conftest import (
     URL,
@@ -159,7 +159,9 @@ def test_findings_are_reported_once_and_facts_are_kept(
 
 def test_lines_of_any_kind_survive(cloud: FakeCloud, target: FakeTarget, run: str) -> None:
     texts = ["", "\x1b[31mred\x1b[0m", "a\rb", "\udcff", "x" * 300_000]
-    cloud.lines = [Line(at(10 + i), str(i), "worker-0", "stderr", t) for i, t in enumerate(texts)]
+    cloud.lines = [
+        LogEvent(at(10 + i), "worker-0", str(i), "stderr", t) for i, t in enumerate(texts)
+    ]
     cloud.end(JobState.SUCCEEDED)
     seen = [e.text for e in followed(target, run) if type(e).__name__ == "LogEvent"]
     assert "".join(seen[4:]) == "x" * 300_000

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from rsctl.findings import JobState
-from rsctl.job.job import Image, Job
-from rsctl.job.job import Run as Command
-from rsctl.runs.store import Run, Store
+from rsctl.job.job import Image, Job, RunBlock
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import now
 from rsctl.targets.base import ImagePlan, Placeholder, Plan, Submission, replica_names
 from rsctl.targets.managed.placeholders import resolve_placeholders
@@ -28,12 +27,12 @@ from .conftest import (
 )
 
 
-def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> Run:
+def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]) -> RunRecord:
     """What is known of a run whose submission has ended like this, after the job was made."""
     image = ImagePlan(tag=None, transport="none")
     pools = {"pools": POOLS, "world_size": 2}
     plan = Plan(run="t-bbbbbb", target="vertex", image=image, env={}, request={}, **pools)
-    known = Run(
+    known = RunRecord(
         run=plan.run,
         name="t",
         target="vertex",
@@ -42,7 +41,7 @@ def submitted(cloud: FakeCloud, target: FakeTarget, lost_by: type[BaseException]
         created=now(),
         plan=msgspec.to_builtins(plan),
     )
-    job = Job(name="t", run=Command(command=["true"]), image=Image(uri="i"))
+    job = Job(name="t", run=RunBlock(command=["true"]), image=Image(uri="i"))
     cloud.lost_by = lost_by
     with pytest.raises(lost_by):
         target.submit(Submission(plan, job), lambda: Store().add(known), lambda _event: None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rsctl.job.job import Job, Run
+from rsctl.job.job import Job, RunBlock
 from rsctl.targets.managed.overlay import apply_overlay
 from rsctl.targets.sagemaker.api_model import model, problems
 from rsctl.targets.sagemaker.request_checks import body_findings
@@ -18,7 +18,7 @@ from .case_parts import reducers
 from .rendering import ROLE, reported, sagemaker
 
 OVERLAY = "targets.sagemaker.overlay"
-JOB = Job(name="job", run=Run())
+JOB = Job(name="job", run=RunBlock())
 
 PATCHES = {
     "a field that is not there": (

@@ -12,7 +12,7 @@ from rsctl.findings import Finding
 from rsctl.runs.failures import exit_report, runtime_finding
 from rsctl.runs.stream.events import LogEvent
 from rsctl.runs.stream.metrics import MetricReader
-from rsctl.targets.managed.service import Line
+from rsctl.targets.managed.service import SERVICE
 from rsctl.targets.vertex.log_entries import entry_key, lines_of
 from rsctl.targets.vertex.pools import replica_of
 from tests.fixtures import real
@@ -27,12 +27,8 @@ def entry(task: str = "workerpool0-0", **fields: Any) -> dict[str, Any]:
 ROLES = ("worker", "worker", "reducer", "evaluator")
 
 
-def lines(found: dict[str, Any]) -> list[Line]:
+def lines(found: dict[str, Any]) -> list[LogEvent]:
     return list(lines_of(found, *entry_key(found), ROLES))
-
-
-def event(line: Line) -> LogEvent:
-    return LogEvent(line.time, line.replica or "", line.id, line.stream, line.text)
 
 
 def logged(printed: str, severity: str = "INFO") -> dict[str, Any]:
@@ -72,9 +68,9 @@ def test_a_line_as_long_as_can_be() -> None:
 def test_where_a_line_comes_from() -> None:
     first, second = lines(entry("workerpool2-1", textPayload="a\nb", severity="ERROR"))
     time, name = "2026-11-21T10:00:00.123456Z", "2026-11-21T10:00:00.123456789Z/a"
-    assert first == Line(time, name, "reducer-1", "stderr", "a")
-    assert second == Line(time, f"{name}/1", "reducer-1", "stderr", "b")
-    assert lines(entry("service", textPayload="Job is queued."))[0].replica is None
+    assert first == LogEvent(time, "reducer-1", name, "stderr", "a")
+    assert second == LogEvent(time, "reducer-1", f"{name}/1", "stderr", "b")
+    assert lines(entry("service", textPayload="Job is queued."))[0].replica == SERVICE
 
 
 @pytest.mark.parametrize(
@@ -98,21 +94,21 @@ def test_replicas(task: Any, replica: str | None) -> None:
 def test_metrics_survive_the_log_service() -> None:
     printed = '{"rsctl": "metrics", "step": 10, "loss": 0.41, "rank": 0}'
     (line,) = lines(logged(printed))
-    metrics = list(MetricReader({}).read(event(line)))
+    metrics = list(MetricReader({}).read(line))
     assert [(m.name, m.value, m.step) for m in metrics] == [("loss", 0.41, 10)]
 
 
 def test_telemetry_survives_doubles_for_integers() -> None:
     payload = {"gpus": [{"index": 0.0, "percent": 50.0}], "rsctl": "telemetry", "rss_bytes": 7.0}
     (line,) = lines(entry(jsonPayload=payload))
-    metrics = list(MetricReader({}).read(event(line)))
+    metrics = list(MetricReader({}).read(line))
     assert {m.name: m.value for m in metrics} == {"node.rss_bytes": 7, "node.gpu0.percent": 50}
 
 
 def test_a_ranks_death_survives_the_log_service() -> None:
     printed = '{"rsctl": "exit", "rank": 3, "code": 137, "signal": "SIGKILL"}'
     (line,) = lines(logged(printed))
-    report = exit_report(event(line))
+    report = exit_report(line)
     assert report is not None
     assert (report.rank, report.exit_code, report.signal) == (3, 137, "SIGKILL")
     assert report.time == line.time
@@ -123,7 +119,7 @@ def test_a_finding_survives_the_log_service(severity: Any) -> None:
     finding = Finding(severity=severity, code="plugin", message="m", remedy="r")
     printed = json.dumps({"rsctl": "finding", **msgspec.to_builtins(finding)})
     (line,) = lines(logged(printed))
-    assert runtime_finding(event(line)) == finding
+    assert runtime_finding(line) == finding
     assert line.stream == "stdout"
 
 

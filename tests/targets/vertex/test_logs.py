@@ -12,8 +12,9 @@ import pytest
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.google import Google
 from rsctl.clients.retries import RetryPolicy
+from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.managed.emulator.faults import Fault
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.vertex.job_address import JobAddress
 from rsctl.targets.vertex.logs import VertexLog
 from rsctl.targets.vertex.server_clock import ServerClock
@@ -37,7 +38,7 @@ class Reader:
 
     def __init__(self, google: FakeGoogle, ended: float) -> None:
         self.fake, self.ended = google, ended
-        self.lines: list[Line] = []
+        self.lines: list[LogEvent] = []
         self.largest_cursor = 0
         self.unreachable = 0
         self._google = Google(
@@ -96,7 +97,7 @@ def published(
     return expected
 
 
-def reported(lines: list[Line]) -> Counter[tuple[str, str]]:
+def reported(lines: list[LogEvent]) -> Counter[tuple[str, str]]:
     return Counter((str(line.replica), line.text) for line in lines)
 
 

@@ -11,8 +11,9 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
+from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.logs import TrainingLog
 
@@ -47,7 +48,7 @@ class Reader:
         self.log = TrainingLog(aws, JOB, self.hosts, cursor, created, clock, clock)
         self.problems: list[Unreachable | RsctlError] = []
 
-    def read(self, seconds: float) -> list[Line]:
+    def read(self, seconds: float) -> list[LogEvent]:
         """What comes in so many seconds; troubles are kept."""
         until, found = self.clock.now + seconds, []
         while self.clock.now < until and not self.log.is_complete:

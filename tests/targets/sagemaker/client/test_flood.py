@@ -12,8 +12,9 @@ from rsctl.clients.aws import Aws
 from rsctl.clients.endpoints import Endpoints
 from rsctl.clients.retries import RetryPolicy
 from rsctl.findings import RsctlError
+from rsctl.runs.stream.events import LogEvent
 from rsctl.targets.base import Pool
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.targets.managed.service import Unreachable
 from rsctl.targets.sagemaker.hosts import Hosts
 from rsctl.targets.sagemaker.logs import TrainingLog
 
@@ -70,7 +71,7 @@ def job_log(
     return entries, expected
 
 
-def read_all(log: TrainingLog, clock: Clock, end: float) -> Iterator[list[Line]]:
+def read_all(log: TrainingLog, clock: Clock, end: float) -> Iterator[list[LogEvent]]:
     """Batches until it is complete; errors that pass are passed over."""
     while not log.is_complete:
         if clock.now > end:

@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 from rsctl.findings import RsctlError
-from rsctl.targets.managed.service import Line, Unreachable
+from rsctl.runs.stream.events import LogEvent
+from rsctl.targets.managed.service import Unreachable
 
 from .fake_logs import Clock, Entry, FakeLogs
 from .reading import JOB, UNIFORM, Reader, event_time
@@ -28,9 +29,9 @@ def test_a_line(logs: FakeLogs, clock: Clock) -> None:
     identity = f"{38_000_000_001:056d}"
     moment = "2026-05-28T20:26:40.250000Z"
     assert Reader(clock, UNIFORM).read(0.1) == [
-        Line(moment, identity, "worker-0", "stdout", "loss=0.3"),
-        Line(moment, f"{38_000_000_002:056d}", "worker-0", "stdout", "two"),
-        Line(moment, f"{38_000_000_002:056d}.1", "worker-0", "stdout", "in one\r"),
+        LogEvent(moment, "worker-0", identity, "stdout", "loss=0.3"),
+        LogEvent(moment, "worker-0", f"{38_000_000_002:056d}", "stdout", "two"),
+        LogEvent(moment, "worker-0", f"{38_000_000_002:056d}.1", "stdout", "in one\r"),
     ]
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from rsctl.clients.endpoints import TIME_SCALE, Endpoints
 from rsctl.findings import JobState, RsctlError
-from rsctl.runs.stream.events import now
+from rsctl.runs.stream.events import LogEvent, now
 from rsctl.targets.base import ImagePlan, Plan, Pool
 from rsctl.targets.managed.emulator.faults import Fault
-from rsctl.targets.managed.service import CloudJob, Line, Unreachable
+from rsctl.targets.managed.service import CloudJob, Unreachable
 from rsctl.targets.sagemaker.client import SageMakerService
 from rsctl.targets.sagemaker.emulator import Behaviour
 from tests.kit.polling import wait_until
@@ -45,11 +45,11 @@ def submitted(account: Account) -> tuple[CloudJob, FakeNodes]:
     return service.open(url), account.runner.jobs[RUN]
 
 
-def read(job: CloudJob, ended: str | None = None) -> list[Line]:
+def read(job: CloudJob, ended: str | None = None) -> list[LogEvent]:
     log = job.log({}, POOLS, now()[:10] + "T00:00:00.000000Z")
     if ended:
         log.finish(ended)
-    found: list[Line] = []
+    found: list[LogEvent] = []
 
     def is_done() -> bool:
         found.extend(log.read() or ())
