@@ -97,14 +97,14 @@ class Emulator:
         self.calls: deque[Call] = deque(maxlen=_KEPT_CALLS)
         self.lock = threading.RLock()
         self.routes: list[Route] = []
-        self._server = _Server(self)
+        self._server = _LoopbackServer(self)
 
     def listen(self, port: int) -> None:
         """Answer at this port rather than at a free one; to be called before entering.
 
         Raises OSError if it is taken.
         """
-        server = _Server(self, port)
+        server = _LoopbackServer(self, port)
         self._server.server_close()
         self._server = server
 
@@ -192,7 +192,7 @@ class Emulator:
         return None, request
 
 
-class _Server(ThreadingHTTPServer):
+class _LoopbackServer(ThreadingHTTPServer):
     """The server of one emulator, on loopback."""
 
     daemon_threads = True
@@ -205,7 +205,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     """One connection to an emulator."""
 
-    server: _Server
+    server: _LoopbackServer
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # head and body are two writes, and the second would wait
     timeout = 60
