@@ -160,30 +160,23 @@ def _add_cell(
     trials: list[Optional[Trial]],
     cell: Cell,
 ) -> None:
-    found: list[dict[str, Figure] | None] = []
-    prints, lost = [], []
-    spec: RunRecord | None = None
-    for trial in trials:
-        if trial is None:
-            found.append(None)
-            continue
-        run = store.get(trial.run)
-        spec = run or spec
-        if run is not None:
-            fixed, may_differ = run_print(store, run)
-            prints.append(fixed)
-            shown.append(may_differ)
-        if run is None or trial.state is not JobState.SUCCEEDED:
-            found.append(None)
-            lost.append(_why(trial))
-            continue
-        found.append(figures(store, run))
+    """Add what the trials of a cell measured; a repetition that has not run has no trial."""
     begun = [trial for trial in trials if trial is not None]
-    missing = len(trials) - len(begun)
-    if missing:
+    records = {trial.run: store.get(trial.run) for trial in begun}
+    runs = [run for run in records.values() if run is not None]
+    prints = [run_print(store, run) for run in runs]
+    results.fingerprint.cells.append(CellPrint(cell, merged([fixed for fixed, _ in prints])))
+    shown += [may_differ for _, may_differ in prints]
+
+    succeeded = {
+        trial.run: run
+        for trial in begun
+        if trial.state is JobState.SUCCEEDED and (run := records[trial.run]) is not None
+    }
+    lost = [_why(trial) for trial in begun if trial.run not in succeeded]
+    if len(begun) < len(trials):
+        missing = len(trials) - len(begun)
         lost.append(f"{missing} of {len(trials)} repetitions have not run")
-    known = [figure for figure in found if figure]
-    names = dict.fromkeys([*(spec.metrics_spec if spec else {}), *(n for f in known for n in f)])
     results.cells.append(
         CellRuns(
             cell=cell,
@@ -193,13 +186,17 @@ def _add_cell(
             failures=_failures(begun),
         )
     )
-    results.fingerprint.cells.append(CellPrint(cell, merged(prints)))
-    if spec is not None:
-        results.fingerprint.metrics |= definitions(spec.metrics_spec)
-    results.series += [
-        _series(name, cell, [f.get(name) if f else None for f in found], lost, spec)
-        for name in names
-    ]
+
+    measured = {name: figures(store, run) for name, run in succeeded.items()}
+    by_trial = [measured.get(trial.run) if trial is not None else None for trial in trials]
+    latest = runs[-1] if runs else None
+    declared = latest.metrics_spec if latest is not None else {}
+    results.fingerprint.metrics |= definitions(declared)
+    for name in dict.fromkeys(
+        [*declared, *(name for known in measured.values() for name in known)]
+    ):
+        values = [known.get(name) if known else None for known in by_trial]
+        results.series.append(_series(name, cell, values, lost, latest))
 
 
 def _trials(bench: Bench, cell: int, repetitions: range) -> list[Optional[Trial]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Environ
+from typing import Optional
 
 from msgspec.structs import replace
 
@@ -73,33 +74,48 @@ def literal_secrets(root: Mapping) -> Iterator[Finding]:
 
 
 def _literals(node: Node, path: str) -> Iterator[Finding]:
-    """Warnings for the scalars of a list or a mapping of arguments; those of variables have their
-    own.
+    """Warnings for the scalars of a list or a mapping of arguments.
+
+    Values with `${VAR}` have warnings of their own.
     """
-    found: dict[int, tuple[str, str]] = {}
-    nodes: list[Scalar] = []
-    if isinstance(node, Mapping):
-        for name, entry in node.entries.items():
-            values = entry.value.items if isinstance(entry.value, Sequence_) else (entry.value,)
-            for value in values:
-                if isinstance(value, Scalar):
-                    if is_secret_name(name) and value.value not in (None, True, False, ""):
-                        found[len(nodes)] = name, f"{path}.{name}"
-                    nodes.append(value)
-    elif isinstance(node, Sequence_):
-        nodes = [item if isinstance(item, Scalar) else Scalar(item.mark, "") for item in node.items]
-        for index, name, _ in secret_arguments([item.text for item in nodes]):
-            found[index] = name, f"{path}[{index}]"
-    for index, value in enumerate(nodes):
+    for value, name, where in _arguments(node, path):
         if "${" in value.text:
             continue
-        if index in found:
-            name, where = found[index]
+        if name is not None:
             what = f"{name} looks like a secret written in the file"
         elif has_secret(value.text):
-            what, where = "this argument has the form of a secret", path
+            what = "this argument has the form of a secret"
         else:
             continue
         remedy = "put it into run.env as ${VAR}, and let the script read it from its environment"
         message = f"{what}; anyone who sees the plan, the job or its command line can read it"
         yield value.mark.warning("secret", message, remedy, where)
+
+
+_Argument = tuple[Scalar, Optional[str], str]
+"""A value; the argument's name if that is one of a secret; and the path to report."""
+
+
+def _arguments(node: Node, path: str) -> Iterator[_Argument]:
+    if isinstance(node, Mapping):
+        for name, entry in node.entries.items():
+            values = entry.value.items if isinstance(entry.value, Sequence_) else (entry.value,)
+            scalars = (value for value in values if isinstance(value, Scalar))
+            yield from (_named_argument(value, name, path) for value in scalars)
+    elif isinstance(node, Sequence_):
+        yield from _listed_arguments(node, path)
+
+
+def _named_argument(value: Scalar, name: str, path: str) -> _Argument:
+    if is_secret_name(name) and value.value not in (None, True, False, ""):
+        return value, name, f"{path}.{name}"
+    return value, None, path
+
+
+def _listed_arguments(node: Sequence_, path: str) -> Iterator[_Argument]:
+    """In a list the name of a value stands in it, as --key=VALUE, or before it."""
+    values = [item if isinstance(item, Scalar) else Scalar(item.mark, "") for item in node.items]
+    named = {index: name for index, name, _ in secret_arguments([v.text for v in values])}
+    for index, value in enumerate(values):
+        name = named.get(index)
+        yield value, name, path if name is None else f"{path}[{index}]"

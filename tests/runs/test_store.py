@@ -214,7 +214,7 @@ HAMMER = """
 import sys
 from pathlib import Path
 from rsctl.findings import JobState
-from rsctl.runs.store import Run, Store
+from rsctl.runs.store import RunRecord, Store
 from rsctl.runs.stream.events import MetricEvent, StateEvent, now
 
 path, name = Path(sys.argv[1]), sys.argv[2]
@@ -222,7 +222,7 @@ for n in range(20):
     store = Store(path)
     run = f"{name}-{n}"
     queued = JobState.QUEUED
-    store.add(Run(run=run, name="j", target="process", url=run, state=queued, created=now()))
+    store.add(RunRecord(run=run, name="j", target="process", url=run, state=queued, created=now()))
     for i in range(5):
         store.record(run, StateEvent(time=now(), state=JobState.RUNNING, replica=f"worker-{i}"))
         value = MetricEvent(time=now(), replica="w", name="loss", value=float(i))

@@ -11,6 +11,7 @@ from rsctl.job.secret_names import public_document
 from rsctl.results.report.data import RunData
 from rsctl.results.report.documents import document, text_document
 from rsctl.results.report.html import NONE, Child, details, facts, paragraph, table
+from rsctl.runs.records import RunRecord
 
 REPLICAS = 100
 """Replicas in the table of versions at most."""
@@ -19,27 +20,12 @@ REPLICAS = 100
 def origin_parts(data: RunData) -> Iterator[Child]:
     """Facts and tables that are open, and the longer documents, folded."""
     run, plan = data.run, data.run.plan
-    pools = plan.get("pools") or []
-    yield facts(
-        [
-            ("run", run.run),
-            ("address", run.url),
-            ("world size", plan.get("world_size")),
-            ("overrides", " ".join(f"--set {s}" for s in run.settings) or None),
-            *(("image", value) for value in [_image(plan)] if value),
-        ]
-    )
-    if pools:
-        keys = ("role", "count", "machine", "accelerator", "gbps")
-        rows = [[pool.get(key) for key in keys] for pool in pools]
-        yield table(("role", "nodes", "machine", "accelerator", "Gbit/s a node"), rows)
+    yield _run_facts(run)
+    if plan.get("pools"):
+        yield _pools_table(plan["pools"])
     if data.versions:
-        names = list(dict.fromkeys(n for v in data.versions.values() for n in v))
-        versions = [
-            (replica, *(of.get(n, NONE) for n in names))
-            for replica, of in list(data.versions.items())[:REPLICAS]
-        ]
-        yield details("Versions and machine of each replica", table(("replica", *names), versions))
+        title = "Versions and machine of each replica"
+        yield details(title, _versions_table(data.versions))
     yield details(
         "Fingerprint",
         paragraph("Must be equal for a comparison", class_="faint"),
@@ -49,14 +35,42 @@ def origin_parts(data: RunData) -> Iterator[Child]:
     )
     if run.spec is not None:
         yield details("Spec, as it was read, without secrets", text_document(run.spec))
-    specs = {name: msgspec.to_builtins(spec) for name, spec in run.metrics_spec.items()}
-    if specs:
+    if run.metrics_spec:
+        specs = {name: msgspec.to_builtins(spec) for name, spec in run.metrics_spec.items()}
         yield details("Metrics as the job file defines them", document(specs))
     if plan.get("env"):
         yield details("Environment; the value of a secret is null", document(plan["env"]))
     if plan.get("request"):
         title = "Request as it was sent, without secrets"
         yield details(title, document(public_document(plan["request"])))
+
+
+def _run_facts(run: RunRecord) -> Child:
+    rows = [
+        ("run", run.run),
+        ("address", run.url),
+        ("world size", run.plan.get("world_size")),
+        ("overrides", " ".join(f"--set {setting}" for setting in run.settings) or None),
+    ]
+    if image := _image(run.plan):
+        rows.append(("image", image))
+    return facts(rows)
+
+
+def _pools_table(pools: list[dict[str, Any]]) -> Child:
+    keys = ("role", "count", "machine", "accelerator", "gbps")
+    rows = [[pool.get(key) for key in keys] for pool in pools]
+    return table(("role", "nodes", "machine", "accelerator", "Gbit/s a node"), rows)
+
+
+def _versions_table(versions: Mapping[str, Mapping[str, str]]) -> Child:
+    """A row for each replica, a column for each name that one of them reports."""
+    names = list(dict.fromkeys(name for known in versions.values() for name in known))
+    rows = [
+        (replica, *(known.get(name, NONE) for name in names))
+        for replica, known in list(versions.items())[:REPLICAS]
+    ]
+    return table(("replica", *names), rows)
 
 
 def _image(plan: Mapping[str, Any]) -> str | None:

@@ -71,12 +71,22 @@ def unpack(
     """
     size = os.fstat(archive.fileno()).st_size
     most = unpacking.most or max(_LEAST_LIMIT, _LIMIT_FACTOR * size)
+    source = _Archive(archive, unpacking.name, most, context)
     with _explained(unpacking.name):
-        content = _read_content(archive, most, unpacking.name, context)
+        content = _read_content(source)
         paths, links = _chosen(content, unpacking, context)
         _require_space(content, paths, unpacking, context)
-        entries = _write_files(archive, content, paths, version, most, unpacking.name, context)
+        entries = _write_files(source, content, paths, version)
     return entries, links, content.findings
+
+
+class _Archive(NamedTuple):
+    """An archive by its name for people, and how many bytes may come out of it."""
+
+    file: IO[bytes]
+    name: str
+    most: int
+    context: Context
 
 
 def _chosen(
@@ -103,58 +113,73 @@ def _require_space(
         raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
-def _read_content(archive: IO[bytes], most: int, name: str, context: Context) -> Content:
-    sizes: dict[str, int] = {}
-    links: dict[str, str] = {}
+def _read_content(archive: _Archive) -> Content:
+    """What the archive says of its members. Raises RsctlError where it exceeds a limit."""
+    content = Content({}, {}, {}, [])
     left_out: list[str] = []
     too_long: list[str] = []
-    names = _Names(name)
-    total = count = 0
-    for _, member in _members(archive, most, name, context):
-        count, total = count + 1, total + max(member.size, 0)
+    names = _Names(archive.name)
+    size = 0
+    for count, (_, member) in enumerate(_members(archive), start=1):
         if count > _MOST_MEMBERS:
-            raise _too_big(name, f"more than {_MOST_MEMBERS:,} members", None)
-        if total > most:
-            raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+            raise _too_big(archive.name, f"more than {_MOST_MEMBERS:,} members", None)
+        size += max(member.size, 0)
+        _require_size(archive, size)
         if not names.take(member):
             too_long.append(member.name[:100])
-            continue
-        known = _plain(member.name)
-        if not known or member.isdir():
-            continue
-        sizes.pop(known, None)  # of several members of one name the last counts
-        links.pop(known, None)
-        if member.isreg():
-            sizes[known] = member.size
-        elif member.issym():
-            links[known] = _plain(posixpath.join(posixpath.dirname(known), member.linkname))
-        elif member.islnk():
-            links[known] = _plain(member.linkname)
-        else:
-            left_out.append(known)
-    content = Content(sizes, links, {}, [])
-    ordered = sorted(sizes)
-    for known in [*links]:
-        target = _target(content, known)
-        if target in sizes:
-            continue
-        if _is_folder(target, ordered):
-            content.folders[known] = target
-        else:
-            left_out.append(known)
-    for known in [*links]:
-        if _target(content, known) not in sizes:
-            del links[known]
-    total += sum(sizes[_target(content, known)] for known in links)
-    if total > most:
-        raise _too_big(name, f"more than {most:,} bytes when it is unpacked")
+        elif not _add_member(content, member):
+            left_out.append(_plain(member.name))
+    left_out += _settle_links(content)
+    _require_size(archive, size + sum(content.sizes[_target(content, n)] for n in content.links))
     if left_out:
         what = "neither files nor links to what the archive has"
-        content.findings.append(_left_out(name, left_out, what))
+        content.findings.append(_left_out(archive.name, left_out, what))
     if too_long:
         what = f"longer than {_LONGEST_NAME:,} bytes, or deeper than {_DEEPEST} folders"
-        content.findings.append(_left_out(name, too_long, what))
+        content.findings.append(_left_out(archive.name, too_long, what))
     return content
+
+
+def _require_size(archive: _Archive, size: int) -> None:
+    if size > archive.most:
+        raise _too_big(archive.name, f"more than {archive.most:,} bytes when it is unpacked")
+
+
+def _add_member(content: Content, member: tarfile.TarInfo) -> bool:
+    """Take a file or a link in; False for devices and the like, which are left out."""
+    name = _plain(member.name)
+    if not name or member.isdir():
+        return True
+    content.sizes.pop(name, None)  # of several members of one name the last counts
+    content.links.pop(name, None)
+    if member.isreg():
+        content.sizes[name] = member.size
+    elif member.issym():
+        content.links[name] = _plain(posixpath.join(posixpath.dirname(name), member.linkname))
+    elif member.islnk():
+        content.links[name] = _plain(member.linkname)
+    else:
+        return False
+    return True
+
+
+def _settle_links(content: Content) -> list[str]:
+    """Keep links to files, and move those to folders; returns the others, which are dropped.
+
+    Only now are all members known, to which links may lead.
+    """
+    dropped = []
+    ordered = sorted(content.sizes)
+    targets = {link: _target(content, link) for link in content.links}
+    for link, target in targets.items():
+        if target in content.sizes:
+            continue
+        del content.links[link]
+        if _is_folder(target, ordered):
+            content.folders[link] = target
+        else:
+            dropped.append(link)
+    return dropped
 
 
 def _is_folder(name: str, ordered: Sequence[str]) -> bool:
@@ -173,20 +198,15 @@ def _target(content: Content, name: str) -> str:
 
 
 def _write_files(
-    archive: IO[bytes],
-    content: Content,
-    paths: Mapping[str, str],
-    version: str,
-    most: int,
-    name: str,
-    context: Context,
+    archive: _Archive, content: Content, paths: Mapping[str, str], version: str
 ) -> list[Entry]:
     """Write each file under its path, and under those of the links that lead to it."""
+    context = archive.context
     names: dict[str, list[str]] = {}
     for chosen in paths:
         names.setdefault(_target(content, chosen), []).append(chosen)
     written: dict[str, Entry] = {}
-    for packed, member in _members(archive, most, name, context):
+    for packed, member in _members(archive):
         known = _plain(member.name) if _is_usable(member) else ""
         source = packed.extractfile(member) if member.isreg() and known in names else None
         if source is None:
@@ -270,20 +290,18 @@ class _Metered:
         self._left = _HEADERS + content + tarfile.RECORDSIZE
 
 
-def _members(
-    archive: IO[bytes], most: int, name: str, context: Context
-) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def _members(archive: _Archive) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """The members one by one, as far as the limit goes; nothing is kept of those before."""
-    archive.seek(0)
-    with gzip.GzipFile(fileobj=archive, mode="rb") as stream:
-        metered = _Metered(stream, name)  # type: ignore[arg-type]
+    archive.file.seek(0)
+    with gzip.GzipFile(fileobj=archive.file, mode="rb") as stream:
+        metered = _Metered(stream, archive.name)  # type: ignore[arg-type]
         with tarfile.open(fileobj=metered, mode="r|") as packed:  # type: ignore[call-overload]
             while (member := packed.next()) is not None:
-                if context.stop.is_set():
+                if archive.context.stop.is_set():
                     raise Stopped
                 packed.members.clear()
-                if member.size < 0 or member.size > most:
-                    raise _too_big(name, f"a member of {member.size:,} bytes")
+                if member.size < 0 or member.size > archive.most:
+                    raise _too_big(archive.name, f"a member of {member.size:,} bytes")
                 metered.grant(member.size)
                 yield packed, member
         metered.grant(0)
