@@ -43,6 +43,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.count = 0
+        # None once it has raised: a second exception would cut short what the first one started.
         self._raise_at: int | None = 1
         self._raised_by = 1  # how many had come when it raised
         self._on_first: Callable[[], None] | None = None
@@ -62,15 +63,17 @@ class Interrupts:
         for end in (self._signals, write_end, self._wake):
             os.set_blocking(end, False)
         watcher = threading.Thread(target=self._watch, args=(woken,), daemon=True)
-        unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # what the main thread blocks
-        watcher.start()  # for a while must not come to this one instead
+        # The kernel delivers a signal to any thread that does not block it, but only in the main
+        # thread does it interrupt what that waits for. The watcher inherits the blocked signals.
+        unmasked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        watcher.start()
         signal.pthread_sigmask(signal.SIG_SETMASK, unmasked)
         wakeup = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
         before = {number: signal.signal(number, self._on_signal) for number in numbers}
         try:
             yield
         finally:
-            self.hold()
+            self.hold()  # or a signal could leave some handlers of ours behind, on closed pipes
             for number, handler in before.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(wakeup)
@@ -139,7 +142,9 @@ class Interrupts:
                 return
             with self._lock:
                 if (number := self._take()) and self._is_due():
-                    self._repeated += 1  # its handler may have been called before it was counted
+                    # The handler may have run before this byte was counted, and raised nothing.
+                    # So the signal is sent once more, and the byte of that one is not counted.
+                    self._repeated += 1
                     signal.pthread_kill(self._main, number)
             if self.count > seen and (on_first := self._on_first):
                 seen = self.count
@@ -162,6 +167,8 @@ class Cancel:
             if self.is_asked:
                 return
             self.is_asked = True
+            # This may be the watcher's thread, which must go on counting signals meanwhile. The
+            # main thread may be waiting for a slow answer of the same cloud.
             threading.Thread(target=self._send, daemon=True).start()
         print_message("cancelling; interrupt once more to stop waiting for the end")
 

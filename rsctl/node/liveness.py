@@ -73,6 +73,8 @@ def read_line(sock: socket.socket) -> str:
 
     Raises OSError if the peer ends before, sends more, or takes longer.
     """
+    # Byte by byte, without a buffer: what follows the line, such as a goodbye that was sent at
+    # once, must stay in the socket for its reader.
     line, until = b"", time.monotonic() + HANDSHAKE_SECONDS
     while not line.endswith(b"\n"):
         sock.settimeout(max(0.001, until - time.monotonic()))
@@ -84,7 +86,10 @@ def read_line(sock: socket.socket) -> str:
 
 
 def keep_alive(sock: socket.socket) -> None:
-    """Have the kernel notice within half a minute that the other machine is gone."""
+    """Have the kernel notice within half a minute that the other machine is gone.
+
+    A machine that is lost closes no connection, and nothing is sent on this one that could fail.
+    """
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, option):

@@ -71,6 +71,8 @@ class _Connection:
         threading.Thread(target=self._run_forever, daemon=True).start()
 
     def close(self, until: float) -> None:
+        # A script may end before its node is connected. Without a goodbye the other node would
+        # wait for this one as long as for a node that starts late.
         self._is_open.wait(max(0.0, until - time.monotonic()))
         self._is_closing.set()
         sock = self._sock

@@ -82,6 +82,7 @@ class WorkerLiveness:
         self.count = count
         self._clock = clock
         self._reconnect_timeout = reconnect_timeout
+        # Counts: a worker may be connected again before its broken connection is found to be lost.
         self._connections = [0] * count
         self._expected_until = [clock() + start_timeout] * count
         self._lock = threading.Lock()
@@ -147,7 +148,7 @@ class LivenessServer:
 
     def _authenticate(self, sock: socket.socket) -> int:
         """The index of the worker that has connected. Raises OSError for all other peers."""
-        nonce = secrets.token_hex(16)
+        nonce = secrets.token_hex(16)  # a new one: a recorded answer must not count a second time
         sock.sendall(f"{GREETING} {nonce}\n".encode())
         text, _, answer = read_line(sock).partition(" ")
         index = int(text) if text.isascii() and text.isdigit() and len(text) < 6 else -1

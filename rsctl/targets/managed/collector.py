@@ -103,6 +103,8 @@ class Collector:
             return False
         self._is_in_step = True
         has_lines = self._take_step()
+        # Not after an exception: `close` must not store progress for half a step, but leave the
+        # step to the next collector.
         self._is_in_step = False
         return has_lines
 
@@ -111,7 +113,7 @@ class Collector:
             if self._is_disk_full:
                 self._poll_final_state()
                 return False
-            self._poll_status()
+            self._poll_status()  # before the log: what the job wrote before its end is then in it
             if self.is_complete:
                 return False
             has_lines = self._collect_log()
@@ -162,7 +164,7 @@ class Collector:
             return
         if self._end_here is not None or not self._status_timer.is_due():
             return
-        self._is_requested = False
+        self._is_requested = False  # before the call: `poll_now` during it may know more
         try:
             status = self._status = self._attempts.count(self._poller.status())
         except RsctlError as problem:
@@ -279,6 +281,8 @@ class Collector:
         self._keep()
         is_success = status.state is JobState.SUCCEEDED
         self._recorder.metrics_ended(self._run.metrics_spec, is_success)
+        # Recorded before it is complete: a collector that is killed in between leaves states that
+        # the next one cuts off and records again. The other way round they would be lost.
         record_final_states(status, self._progress, self._pools, self._folder, self._recorder)
         self._progress.is_complete = True
         self._keep()
@@ -287,6 +291,7 @@ class Collector:
         """Write down how far it is, with the metrics that were found on the way."""
         self._progress.sizes = {**self._log.sizes(), STATES: _size(self._folder)}
         metrics, self._metrics, self._log.metrics = self._metrics + self._log.metrics, [], []
+        # One transaction: apart, a crash between the two would store metrics twice, or never.
         progress = msgspec.json.encode(self._progress)
         self._store.keep(self._run.run, metrics, progress, self._measurements.facts)
 

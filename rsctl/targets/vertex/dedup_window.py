@@ -31,6 +31,7 @@ class DedupWindow:
 
     def __init__(self, cursor: Mapping[str, Any], created: str) -> None:
         self.settled: str = str(cursor.get("settled") or created)
+        # A cursor has no room for times. Until such an entry is read again, it cannot be settled.
         self._given = dict.fromkeys(_unpacked(cursor.get("given")), _UNKNOWN)
         # Not in the cursor: only a service that repeats entries out of order makes use of it.
         self._forgotten: deque[int] = deque()
@@ -41,9 +42,10 @@ class DedupWindow:
 
     def take(self, time: str, insert_id: str) -> bool:
         """Note an entry; whether it has not been given before."""
+        # An insertId is unique only among the entries of one timestamp.
         key = _hash(f"{time}/{insert_id}")
         is_new = key not in self._given and key not in self._forgotten_set
-        if is_new or key in self._given:
+        if is_new or key in self._given:  # a forgotten one is older than `settled`: no need for it
             self._given[key] = time
         return is_new
 
@@ -87,6 +89,7 @@ class DedupWindow:
 
     def cursor(self) -> dict[str, Any]:
         """At most some 54 kB, whatever the log's length and pace."""
+        # One page may come after `has_room` was asked for the last time.
         keys = list(self._given)[-(MOST + PAGE) :]
         packed = base64.b64encode(pack(f"<{len(keys)}Q", *keys)).decode()
         return {"settled": self.settled, "given": packed}
