@@ -66,18 +66,9 @@ def command(
     Figures are one number a run and metric. Runs of a bench have the values of their cells as
     columns. In CSV a text that a spreadsheet could take for a formula begins with a '.
     """
-    other = _other_format(output, file_format)
-    if other:
-        context.fail(
-            f"{output} is named as {other}, and {file_format} is written: --format {other}"
-        )
     names = [name for name in TABLES if name in tables] or list(TABLES)
     is_folder = output is not None and _is_folder(output, file_format, len(names))
-    if not is_folder and len(names) > 1 and file_format != "json":
-        where = "a file" if output else "standard output"
-        context.fail(f"{where} takes one table: choose it by --table, or give -o a folder.")
-    if output is None and file_format == "parquet":
-        context.fail("parquet is no text: give -o a file or a folder.")
+    _check_choice(context, output, file_format, is_folder or len(names) == 1)
     if file_format == "parquet":
         require_arrow()
     store = Store()
@@ -91,6 +82,22 @@ def command(
             write_file(path, partial(_write, parts, file_format), "give another -o")
             print_message(f"{path}")
     return int(ExitCode.SUCCEEDED)
+
+
+def _check_choice(
+    context: typer.Context, output: str | None, file_format: Format, fits_tables: bool
+) -> None:
+    """End with a usage error where the output cannot have this format, or so many tables."""
+    other = _other_format(output, file_format)
+    if other:
+        context.fail(
+            f"{output} is named as {other}, and {file_format} is written: --format {other}"
+        )
+    if not fits_tables and file_format != "json":
+        where = "a file" if output else "standard output"
+        context.fail(f"{where} takes one table: choose it by --table, or give -o a folder.")
+    if output is None and file_format == "parquet":
+        context.fail("parquet is no text: give -o a file or a folder.")
 
 
 def _other_format(path: str | None, file_format: Format) -> str | None:

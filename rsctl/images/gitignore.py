@@ -166,77 +166,75 @@ def _translated(pattern: bytes, by_path: bool) -> bytes | None:
     while at < len(pattern):
         char = pattern[at : at + 1]
         if char == b"*":
-            end = at
-            while pattern[end : end + 1] == b"*":
-                end += 1
-            at_start = at == 0 or pattern[at - 1 : at] == b"/"
-            at_end = end == len(pattern) or pattern[end : end + 1] == b"/"
-            if not by_path:
-                out += b".*"
-            elif end - at == 1 or not (at_start and at_end):
-                out += b"[^/]*"
-            elif end == len(pattern):
-                out += b".*" if at == 0 else b".+"
-            else:
-                out += b"(?:.*/)?"
-                end += 1
-            at = end
+            part, at = _stars(pattern, at, by_path)
         elif char == b"?":
-            out, at = out + (b"[^/]" if by_path else b"."), at + 1
+            part, at = (b"[^/]" if by_path else b"."), at + 1
         elif char == b"[":
-            found = _bracket(pattern, at)
-            if found is None:
+            bracket = _bracket(pattern, at)
+            if bracket is None:
                 return None
-            expression, at = found
-            out += (b"(?!/)" if by_path else b"") + expression
+            part, at = (b"(?!/)" if by_path else b"") + bracket[0], bracket[1]
         else:
-            if char == b"\\":
-                at += 1
-                char = pattern[at : at + 1]
-                if not char:
-                    return None
-            out, at = out + re.escape(char), at + 1
+            char, at = _character(pattern, at)
+            if not char:
+                return None
+            part = re.escape(char)
+        out += part
     return out
 
 
+def _stars(pattern: bytes, start: int, by_path: bool) -> tuple[bytes, int]:
+    """The expression for `*` or `**`, and where the rest begins.
+
+    `**` matches folders only where it is a whole part of a path; elsewhere it is a `*`.
+    """
+    end = start
+    while pattern[end : end + 1] == b"*":
+        end += 1
+    if not by_path:
+        return b".*", end
+    begins_part = start == 0 or pattern[start - 1 : start] == b"/"
+    ends_part = pattern[end : end + 1] in (b"", b"/")
+    if end - start == 1 or not (begins_part and ends_part):
+        return b"[^/]*", end
+    if end == len(pattern):
+        return (b".*" if start == 0 else b".+"), end
+    return b"(?:.*/)?", end + 1
+
+
+def _character(pattern: bytes, at: int) -> tuple[bytes, int]:
+    """The character here, without the backslash before it, and where the rest begins.
+
+    It is empty at the pattern's end.
+    """
+    if pattern[at : at + 1] == b"\\":
+        at += 1
+    return pattern[at : at + 1], at + 1
+
+
 def _bracket(pattern: bytes, start: int) -> tuple[bytes, int] | None:
-    """The expression for `[...]` and what follows it; None if it has no end."""
+    """The expression for `[...]` and where the rest begins; None if it has no end."""
     at, chars = start + 1, b""
     negated = pattern[at : at + 1] in (b"!", b"^")
     at += negated
-    first, low = True, b""
-    while True:
-        char = pattern[at : at + 1]
-        if not char:
-            return None
-        if char == b"]" and not first:
-            break
-        first = False
-        if char == b"[" and pattern[at + 1 : at + 2] == b":":
+    first, low = at, b""  # a ] that comes first is one of the characters
+    while at == first or pattern[at : at + 1] != b"]":
+        if pattern[at : at + 2] == b"[:":
             end = pattern.find(b":]", at + 2)
             if end < 0 or pattern[at + 2 : end] not in _CLASSES:
                 return None
             chars, at, low = chars + _CLASSES[pattern[at + 2 : end]], end + 2, b""
             continue
-        follows = pattern[at + 1 : at + 2]
-        if char == b"-" and low and follows and follows != b"]":
-            at += 1
-            char = pattern[at : at + 1]
-            if char == b"\\":
-                at += 1
-                char = pattern[at : at + 1]
-            if not char:
-                return None
-            if low <= char:
-                chars += b"%s-%s" % (_hex(low), _hex(char))
-            at, low = at + 1, b""
+        is_range = low and pattern[at : at + 1] == b"-" and pattern[at + 1 : at + 2] != b"]"
+        char, at = _character(pattern, at + 1 if is_range else at)
+        if not char:
+            return None
+        if not is_range:
+            chars, low = chars + _hex(char), char
             continue
-        if char == b"\\":
-            at += 1
-            char = pattern[at : at + 1]
-            if not char:
-                return None
-        chars, at, low = chars + _hex(char), at + 1, char
+        if low <= char:
+            chars += b"%s-%s" % (_hex(low), _hex(char))
+        low = b""
     if not chars:
         return (b"." if negated else b"(?!)"), at + 1
     return b"[" + (b"^" if negated else b"") + chars + b"]", at + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,42 +41,56 @@ def read_command(arguments: Sequence[str]) -> Command:
     """The parts of `torchrun …`, `accelerate launch …`, `deepspeed …`, `python …` or
     `SCRIPT.py …`. Raises RsctlError for others.
     """
-    rest = list(arguments)
-    if launched := _launched(rest):
-        is_script = launched.words[0].endswith(".py")
-        if not launched.is_module and not is_script:
-            raise _unknown(arguments)
-        return Command(
-            "module" if launched.is_module else "script",
-            launched.words[0],
-            launched.words[1:],
-            launched.nodes,
-            launched.processes or "auto",
-            launched.env,
-            launched.remarks,
-        )
-    if _PYTHON.fullmatch(rest[0]):
-        rest = rest[1:]
-        while rest and rest[0] in ("-u", "-O", "-B"):
-            rest = rest[1:]
-        if rest[:1] == ["-m"] and rest[1:2] and rest[1] in _TORCHRUN:
-            rest = ["torchrun", *rest[2:]]
-    options: dict[str, str] = {}
-    if rest and Path(rest[0]).name == "torchrun":
-        options, rest = _torchrun_options(rest[1:])
-    kind = "module" if rest[:1] == ["-m"] or "module" in options else "script"
-    rest = rest[1:] if rest[:1] == ["-m"] else rest
-    if not rest or (kind == "script" and not rest[0].endswith(".py")):
+    words = list(arguments)
+    launched = _launched(words)
+    command = _of_launcher(launched) if launched else _of_torchrun(_without_python(words))
+    if command is None or (command.kind == "script" and not command.name.endswith(".py")):
         raise _unknown(arguments)
-    nodes = options.get("nnodes", "1").rpartition(":")[2]  # of MIN:MAX the most
-    ranks = options.get("nproc-per-node", "1")
+    return command
+
+
+def _of_launcher(launched: Launched) -> Command:
     return Command(
-        kind,
-        rest[0],
-        rest[1:],
-        int(nodes) if nodes.isdigit() and int(nodes) else 1,
-        int(ranks) if ranks.isdigit() and int(ranks) else "auto",
+        "module" if launched.is_module else "script",
+        launched.words[0],
+        launched.words[1:],
+        launched.nodes,
+        launched.processes or "auto",
+        launched.env,
+        launched.remarks,
     )
+
+
+def _without_python(words: list[str]) -> list[str]:
+    """`torchrun …`, `-m MODULE …` or `SCRIPT.py …`, for the same behind a Python."""
+    if not _PYTHON.fullmatch(words[0]):
+        return words
+    rest = list(dropwhile(lambda word: word in ("-u", "-O", "-B"), words[1:]))
+    is_torchrun = len(rest) > 1 and rest[0] == "-m" and rest[1] in _TORCHRUN
+    return ["torchrun", *rest[2:]] if is_torchrun else rest
+
+
+def _of_torchrun(words: list[str]) -> Command | None:
+    """What torchrun starts, or a script or module alone; None if nothing is named."""
+    options: dict[str, str] = {}
+    if words and Path(words[0]).name == "torchrun":
+        options, words = _torchrun_options(words[1:])
+    is_module = words[:1] == ["-m"]
+    name, *rest = (words[1:] if is_module else words) or [""]
+    if not name:
+        return None
+    return Command(
+        "module" if is_module or "module" in options else "script",
+        name,
+        rest,
+        _number(options.get("nnodes", "1").rpartition(":")[2]) or 1,  # of MIN:MAX the most
+        _number(options.get("nproc-per-node", "1")) or "auto",
+    )
+
+
+def _number(text: str) -> int:
+    """The value of digits; 0 for other text, such as `gpu`."""
+    return int(text) if text.isdigit() else 0
 
 
 def _launched(words: list[str]) -> Launched | None:

@@ -23,33 +23,41 @@ def check_tracking(job: Job) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for index, tracking in enumerate(job.tracking):
         path = f"tracking[{index}]"
-        for key, variables in _CREDENTIALS.items():
-            if urlsplit(getattr(tracking, key) or "").username is not None:
-                message = "the address holds a user or a password, which would be saved and shown"
-                yield error(SECRET, message, f"leave it out, and set {variables}", f"{path}.{key}")
-        given = tracking.given
-        if len(given) != 1:
-            message = "one service each: " + (" and ".join(given) or "none is named")
+        yield from _credential_findings(tracking, path)
+        if len(tracking.given) != 1:
+            message = "one service each: " + (" and ".join(tracking.given) or "none is named")
             remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
             yield error("tracking", message, remedy, path)
             continue
-        options = job.targets.vertex
-        if tracking.vertex and not (options.project and options.first_region):
-            message = "which project and region the experiment is in is not known"
-            remedy = "set targets.vertex.project and targets.vertex.region"
-            yield error("tracking", message, remedy, f"{path}.vertex")
-        if tracking.sagemaker and job.targets.sagemaker.experiment:
-            message = "targets.sagemaker.experiment says already what the job is part of"
-            yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
-        if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
-            message = "a job is part of one experiment of SageMaker"
-            yield error("tracking", message, "remove the others", f"{path}.sagemaker")
-        planned = planned_tracker(tracking, job)
-        key = msgspec.json.encode(planned).decode()
+        yield from _experiment_findings(tracking, job, path)
+        key = msgspec.json.encode(planned_tracker(tracking, job)).decode()
         if key in seen:
             message = f"the same as tracking[{seen[key]}]"
             yield error("tracking", message, "remove one of the two", path)
         seen.setdefault(key, index)
+
+
+def _credential_findings(tracking: Tracking, path: str) -> Iterator[Finding]:
+    """Addresses with a user or a password in them."""
+    for key, variables in _CREDENTIALS.items():
+        if urlsplit(getattr(tracking, key) or "").username is not None:
+            message = "the address holds a user or a password, which would be saved and shown"
+            yield error(SECRET, message, f"leave it out, and set {variables}", f"{path}.{key}")
+
+
+def _experiment_findings(tracking: Tracking, job: Job, path: str) -> Iterator[Finding]:
+    """What the experiments of Vertex AI and SageMaker need of the job."""
+    options = job.targets.vertex
+    if tracking.vertex and not (options.project and options.first_region):
+        message = "which project and region the experiment is in is not known"
+        remedy = "set targets.vertex.project and targets.vertex.region"
+        yield error("tracking", message, remedy, f"{path}.vertex")
+    if tracking.sagemaker and job.targets.sagemaker.experiment:
+        message = "targets.sagemaker.experiment says already what the job is part of"
+        yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
+    if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
+        message = "a job is part of one experiment of SageMaker"
+        yield error("tracking", message, "remove the others", f"{path}.sagemaker")
 
 
 def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:

@@ -41,33 +41,47 @@ def record_final_states(
     status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder, recorder: Recorder
 ) -> None:
     """Record the end of every replica, the first failure if there is one, and the job's end."""
-    time, reason = status.time, status.reason
+    reason = status.reason
     if status.state is JobState.SUCCEEDED:
         _all_succeeded(status, progress, pools, recorder)
-        recorder.state(status.state, exit_code=0, reason=reason, time=time)
-        return
-    failures: list[Failure] = []
-    if status.state is JobState.FAILED:
-        failures = [*progress.failures, *(_with_reason(each, reason) for each in status.failed)]
-        if not failures and status.unnamed:
-            failures = log_failures(folder, replica_names(pools), status.unnamed)
-    first = _last_failure(status, progress)
-    if failures:
-        first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))
-    codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
-    if failures and first is not None:
-        codes.setdefault(first.replica, first.exit_code)
-    for name in replica_names(pools):
-        _end_replica(name, status.state, codes.get(name), first, recorder, time)
-    if first is not None:
-        recorder.failure(_with_reason(first, reason))
-        if not progress.restarted_too_often:
+    else:
+        failures = _failures(status, progress, pools, folder)
+        first = _last_failure(status, progress)
+        if failures:
+            first = first_failure(failures, folder, replica_on=partial(replica_on, pools=pools))
+        _end_replicas(status, pools, failures, first, recorder)
+        _record_cause(status, first, recorder)
+        if first is not None and not progress.restarted_too_often:
             reason = f"{first.replica} failed with exit code {first.exit_code}"
-    elif status.state is JobState.FAILED and reason and not status.findings:
-        for cause in causes_in(reason.splitlines()):  # of a replica that the text does not name
-            recorder.finding(cause)
     exit_code = int(status.state.exit_code)
-    recorder.state(status.state, exit_code=exit_code, reason=reason, time=time)
+    recorder.state(status.state, exit_code=exit_code, reason=reason, time=status.time)
+
+
+def _failures(
+    status: JobStatus, progress: Progress, pools: list[Pool], folder: RunFolder
+) -> list[Failure]:
+    """The failed replicas of a failed job, as its log reports them, and then the cloud.
+
+    Where neither names one, the log's last lines are asked.
+    """
+    if status.state is not JobState.FAILED:
+        return []
+    failures = [
+        *progress.failures,
+        *(_with_reason(failure, status.reason) for failure in status.failed),
+    ]
+    if not failures and status.unnamed:
+        return log_failures(folder, replica_names(pools), status.unnamed)
+    return failures
+
+
+def _record_cause(status: JobStatus, first: Failure | None, recorder: Recorder) -> None:
+    """Record the first failure; without one, the causes that the cloud's own text names."""
+    if first is not None:
+        recorder.failure(_with_reason(first, status.reason))
+    elif status.state is JobState.FAILED and status.reason and not status.findings:
+        for cause in causes_in(status.reason.splitlines()):
+            recorder.finding(cause)
 
 
 def _all_succeeded(
@@ -98,17 +112,27 @@ def _last_failure(status: JobStatus, progress: Progress) -> Failure | None:
     return next((each.failure for each in reversed(progress.attempts) if each.failure), None)
 
 
-def _end_replica(
-    name: str, job: JobState, code: int | None, first: Failure | None, recorder: Recorder, time: str
+def _end_replicas(
+    status: JobStatus,
+    pools: list[Pool],
+    failures: list[Failure],
+    first: Failure | None,
+    recorder: Recorder,
 ) -> None:
-    """A replica's end, as far as it follows from the job's and from what was reported of it."""
-    if code is not None and first is not None:
-        wake = None if name == first.replica else f"in the wake of {first.replica}"
-        recorder.state(JobState.FAILED, name, code, wake, time=time)
-    else:
-        why = _REASONS.get(job, f"the job was {job.value}")
-        why = f"{first.replica} had failed" if first else why
-        recorder.state(JobState.CANCELLED, name, reason=f"stopped after {why}", time=time)
+    """The replicas' ends, as far as they follow from the job's and from what was reported."""
+    codes = {failure.replica: failure.exit_code for failure in reversed(failures)}
+    if failures and first is not None:
+        codes.setdefault(first.replica, first.exit_code)
+    why = _REASONS.get(status.state, f"the job was {status.state.value}")
+    why = f"{first.replica} had failed" if first is not None else why
+    for name in replica_names(pools):
+        code = codes.get(name)
+        if code is None or first is None:
+            reason = f"stopped after {why}"
+            recorder.state(JobState.CANCELLED, name, reason=reason, time=status.time)
+        else:
+            wake = None if name == first.replica else f"in the wake of {first.replica}"
+            recorder.state(JobState.FAILED, name, code, wake, time=status.time)
 
 
 def _with_reason(failure: Failure, reason: str | None) -> Failure:

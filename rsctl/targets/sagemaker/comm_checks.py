@@ -37,12 +37,7 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     job = resolved.job
     yield from tls_findings(job, bool(resolved.reducers))
     if not job.run.is_launched and (resolved.reducers or _is_left_out(job)):
-        what, remedy = unlaunched(job)
-        message = f"reducers and comm: need rsctl-launch, which {what} leaves out"
-        if job.run.package is not None and job.comm.backend == "smddp":
-            remedy = "set run.launcher: mpi, by which the image's smddp starts it"
-        path = "reducers.count" if resolved.reducers else "comm"
-        yield error("unsupported", message, remedy, path)
+        yield _without_launcher(resolved)
     elif resolved.reducers:
         yield from _reducer_findings(job)
     elif job.comm.backend == "rsctl":
@@ -53,20 +48,38 @@ def comm_findings(resolved: ResolvedPools) -> Iterator[Finding]:
         ranks = ranks_of(chief_job(job)), ranks_of(job)
         yield from rank_findings(job, *ranks, bool(resolved.reducers))
         yield from gpu_findings(job)
-    nodes = {"workers": job, "chief": chief_job(job)}
-    without = [name for name, own in nodes.items() if not own.workers.accelerator]
-    if job.comm.backend == "nccl" and without:
-        message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
-        yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
-    neuron = [own.workers.accelerator for own in nodes.values() if own.workers.accelerator]
-    neuron = [each for each in neuron if each.is_neuron]
-    if job.comm.backend == "nccl" and neuron:
-        message = f"backend nccl needs NVIDIA's GPUs, and workers.accelerator is {neuron[0]}"
-        yield error("comm", message, "set auto", "comm.backend")
+    if job.comm.backend == "nccl":
+        yield from _nccl_findings(job)
     if job.comm.backend == "smddp":
         yield from _smddp_findings(resolved)
     else:
         yield from framework_findings(job)
+
+
+def _without_launcher(resolved: ResolvedPools) -> Finding:
+    """Reducers or `comm:` in a job whose containers run no rsctl-launch."""
+    job = resolved.job
+    what, remedy = unlaunched(job)
+    if job.run.package is not None and job.comm.backend == "smddp":
+        remedy = "set run.launcher: mpi, by which the image's smddp starts it"
+    message = f"reducers and comm: need rsctl-launch, which {what} leaves out"
+    return error("unsupported", message, remedy, "reducers.count" if resolved.reducers else "comm")
+
+
+def _nccl_findings(job: Job) -> Iterator[Finding]:
+    """NCCL needs GPUs on all workers, the chief too."""
+    accelerators = {
+        "workers": job.workers.accelerator,
+        "chief": chief_job(job).workers.accelerator,
+    }
+    without = [name for name, accelerator in accelerators.items() if not accelerator]
+    if without:
+        message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
+        yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
+    neuron = [each for each in accelerators.values() if each and each.is_neuron]
+    if neuron:
+        message = f"backend nccl needs NVIDIA's GPUs, and workers.accelerator is {neuron[0]}"
+        yield error("comm", message, "set auto", "comm.backend")
 
 
 def _is_left_out(job: Job) -> bool:
