@@ -162,20 +162,14 @@ def _add_cell(
 ) -> None:
     """Add what the trials of a cell measured; a repetition that has not run has no trial."""
     begun = [trial for trial in trials if trial is not None]
-    records = {trial.run: store.get(trial.run) for trial in begun}
-    runs = [run for run in records.values() if run is not None]
-    prints = [run_print(store, run) for run in runs]
-    results.fingerprint.cells.append(CellPrint(cell, merged([fixed for fixed, _ in prints])))
+    runs = {trial.run: run for trial in begun if (run := store.get(trial.run)) is not None}
+    prints = [run_print(store, run) for run in runs.values()]
     shown += [may_differ for _, may_differ in prints]
+    results.fingerprint.cells.append(CellPrint(cell, merged([fixed for fixed, _ in prints])))
 
-    succeeded = {
-        trial.run: run
-        for trial in begun
-        if trial.state is JobState.SUCCEEDED and (run := records[trial.run]) is not None
-    }
+    succeeded = [t.run for t in begun if t.state is JobState.SUCCEEDED and t.run in runs]
     lost = [_why(trial) for trial in begun if trial.run not in succeeded]
-    if len(begun) < len(trials):
-        missing = len(trials) - len(begun)
+    if missing := len(trials) - len(begun):
         lost.append(f"{missing} of {len(trials)} repetitions have not run")
     results.cells.append(
         CellRuns(
@@ -187,16 +181,20 @@ def _add_cell(
         )
     )
 
-    measured = {name: figures(store, run) for name, run in succeeded.items()}
-    by_trial = [measured.get(trial.run) if trial is not None else None for trial in trials]
-    latest = runs[-1] if runs else None
-    declared = latest.metrics_spec if latest is not None else {}
-    results.fingerprint.metrics |= definitions(declared)
-    for name in dict.fromkeys(
-        [*declared, *(name for known in measured.values() for name in known)]
-    ):
-        values = [known.get(name) if known else None for known in by_trial]
+    measured = {name: figures(store, runs[name]) for name in succeeded}
+    by_trial = [measured.get(trial.run, {}) if trial is not None else {} for trial in trials]
+    latest = next(reversed(runs.values()), None)
+    if latest is not None:
+        results.fingerprint.metrics |= definitions(latest.metrics_spec)
+    for name in _metric_names(latest, measured.values()):
+        values = [known.get(name) for known in by_trial]
         results.series.append(_series(name, cell, values, lost, latest))
+
+
+def _metric_names(run: RunRecord | None, measured: Iterable[Mapping[str, Figure]]) -> list[str]:
+    """The metrics that a run declares, then the others that were measured, each once."""
+    declared = run.metrics_spec if run is not None else {}
+    return list(dict.fromkeys([*declared, *(name for known in measured for name in known)]))
 
 
 def _trials(bench: Bench, cell: int, repetitions: range) -> list[Optional[Trial]]:

@@ -6,7 +6,7 @@ import sys
 
 import typer
 
-from rsctl.api import Gradients, Replica, Run
+from rsctl.api import Finding, Gradients, Replica, Run
 from rsctl.cli import options
 from rsctl.cli.command import make_command
 from rsctl.cli.runs import find_run
@@ -54,26 +54,36 @@ def _lines(found: Run, travel: Gradients | None) -> list[str]:
     why = f": {run.reason}" if run.reason else ""
     where = ", a rehearsal on this machine" if found.is_rehearsed else ""
     attempt = f", attempt {run.attempt}" if run.attempt > 1 else ""
-    lines = [
+    details = _details(found, travel)
+    width = max([12, *(len(name) + 2 for name, _ in details)])
+    return [
         f"{run.url}  {state_on(sys.stdout, run.state)}{why}",
         f"{took} since {run.created}{attempt}{where}",
+        *(f"  {name:<{width}}{text}".rstrip() for name, text in details),
+        *(line for finding in found.findings() for line in _finding_lines(finding)),
+        *failure_block(run),
     ]
-    table = [(replica.replica, _replica(replica)) for replica in run.replicas]
-    table += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
-    table += [(name, format_location(location)) for name, location in found.locations().items()]
+
+
+def _details(found: Run, travel: Gradients | None) -> list[tuple[str, str]]:
+    """The lines of the table below the state: a name and what it is."""
+    run = found.record
+    rows = [(replica.replica, _replica(replica)) for replica in run.replicas]
+    rows += [(fact.name.replace("_", " "), fact.text) for fact in run.facts]
+    rows += [(name, format_location(location)) for name, location in found.locations().items()]
     if cost := found.cost():
-        money = format_run_cost(cost, run.state.is_final)
-        table += [("cost", money[0]), *(("", line) for line in money[1:])]
-    table += [("gradients", travel.format())] if travel else []
-    table += [(f"place {n}", format_place(each)) for n, each in enumerate(run.places, start=1)]
-    table += [(f"attempt {each.attempt}", format_attempt(each)) for each in run.attempts]
-    width = max([12, *(len(name) + 2 for name, _ in table)])
-    lines += [f"  {name:<{width}}{text}".rstrip() for name, text in table]
-    for finding in found.findings():
-        lines += [format_finding(finding)] + (
-            [remedy_line(finding.remedy)] if finding.remedy else []
-        )
-    return lines + failure_block(run)
+        first, *others = format_run_cost(cost, run.state.is_final)
+        rows += [("cost", first), *(("", line) for line in others)]
+    if travel:
+        rows.append(("gradients", travel.format()))
+    rows += [(f"place {n}", format_place(place)) for n, place in enumerate(run.places, start=1)]
+    rows += [(f"attempt {one.attempt}", format_attempt(one)) for one in run.attempts]
+    return rows
+
+
+def _finding_lines(finding: Finding) -> list[str]:
+    remedy = [remedy_line(finding.remedy)] if finding.remedy else []
+    return [format_finding(finding), *remedy]
 
 
 def _replica(replica: Replica) -> str:

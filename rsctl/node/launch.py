@@ -47,6 +47,26 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     """The options, with the command as `command`."""
+    # Split by hand: what argparse makes of `--` differs between versions of Python.
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    command = arguments[end + 1 :]
+    parser = _make_parser()
+    options = parser.parse_args(arguments[:end])
+    if options.check and command:
+        parser.error("--check runs no COMMAND")
+    if options.transport and not options.check:
+        parser.error("--transport is for --check; a job uses what its image has")
+    if not command and not options.check:
+        parser.error("what to run? Give a COMMAND after --")
+    if not all("=" in given for given in options.copy):
+        parser.error("--copy takes NAME=PATH")
+    if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
+        parser.error(f"--processes {options.processes} is not possible with {options.launcher}")
+    options.command = [sys.executable, "-u", *command] if options.python else command
+    return options
+
+
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rsctl-launch",
         usage="%(prog)s [options] -- COMMAND...\n       %(prog)s --check [options]",
@@ -108,22 +128,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         choices=("none", "efa", "fast-socket", "reduction-server", "rsctl"),
         help="the transport of gradients that --check is to prove (default: none)",
     )
-    # Split by hand: what argparse makes of `--` differs between versions of Python.
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    options = parser.parse_args(arguments[:end])
-    command = arguments[end + 1 :]
-    if options.check and command:
-        parser.error("--check runs no COMMAND")
-    if options.transport and not options.check:
-        parser.error("--transport is for --check; a job uses what its image has")
-    if not command and not options.check:
-        parser.error("what to run? Give a COMMAND after --")
-    if not all("=" in given for given in options.copy):
-        parser.error("--copy takes NAME=PATH")
-    if options.processes < 1 or (options.launcher == "once" and options.processes > 1):
-        parser.error(f"--processes {options.processes} is not possible with {options.launcher}")
-    options.command = [sys.executable, "-u", *command] if options.python else command
-    return options
+    return parser
 
 
 if __name__ == "__main__":

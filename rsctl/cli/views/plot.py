@@ -58,12 +58,14 @@ def _describe(events: list[MetricEvent]) -> str:
 
 
 def _draw(events: list[MetricEvent], unit: str | None) -> str:
+    """A line for each replica; over steps if all values have one."""
     by_step = all(event.step is not None for event in events)
     start = min(event.time for event in events)
     lines: dict[str, list[Point]] = {}
     for event in events:
         point = (_position(event, start, by_step), event.value)
         lines.setdefault(event.replica, []).append(point)
+
     figure = plotille.Figure()
     figure.width = max(2, (shutil.get_terminal_size().columns - _MARGIN) // _TICK) * _TICK
     figure.height = _HEIGHT
@@ -71,21 +73,26 @@ def _draw(events: list[MetricEvent], unit: str | None) -> str:
     figure.x_label = "step" if by_step else "seconds"
     figure.y_label = unit or ""
     figure.register_label_formatter(float, format_tick)
-    ends = [x for points in lines.values() for x, _ in points]
-    low, high = round_limits(min(0.0, *ends), max(ends), figure.width // _TICK)
-    figure.set_x_limits(low, high)
+    positions = [x for points in lines.values() for x, _ in points]
     values = [event.value for event in events]
+    low, high = round_limits(min(0.0, *positions), max(positions), figure.width // _TICK)
+    figure.set_x_limits(low, high)
     figure.set_y_limits(*round_limits(min(values), max(values), _HEIGHT))
+
     replicas = sorted(lines, key=replica_order)
     for index, replica in enumerate(replicas):
-        points = thinned(lines[replica], low, high, figure.width * _DOTS)
-        style = {"lc": COLORS[index % len(COLORS)]}
-        if not figure.with_colors:
-            style = {"marker": MARKERS[index % len(MARKERS)]} if len(replicas) > 1 else {}
-        x, y = zip(*points, strict=True)
+        x, y = zip(*thinned(lines[replica], low, high, figure.width * _DOTS), strict=True)
+        style = _style(index, len(replicas), figure.with_colors)
         figure.plot(x, y, label=sanitize_line(replica), **style)
     chart = str(figure.show(legend=len(replicas) > 1))
     return f"{chart if unit else chart.replace('()', '  ', 1)}\n"
+
+
+def _style(index: int, count: int, with_colors: bool) -> dict[str, str]:
+    """What tells one of several lines from the others: a colour, else a letter."""
+    if with_colors:
+        return {"lc": COLORS[index % len(COLORS)]}
+    return {"marker": MARKERS[index % len(MARKERS)]} if count > 1 else {}
 
 
 def thinned(points: Sequence[Point], low: float, high: float, columns: int) -> list[Point]:

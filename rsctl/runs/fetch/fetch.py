@@ -145,6 +145,7 @@ def _plan(
     progress: FetchProgress,
     fetched: Fetched,
 ) -> list[Job]:
+    """What is to be done for each chosen file and link. Raises DiskFull if it has no room."""
     jobs: list[Job] = []
     missing = 0
     for location in locations:
@@ -157,19 +158,26 @@ def _plan(
             continue
         fetched.findings += location.source.findings
         progress.all_files += len(tasks) + len(links)
+        progress.all_bytes += sum(task.found.size for task in tasks)
+        missing += sum(task.found.size for task in tasks if not _has_size(task, context))
         jobs += [_link_job(path, target, location) for path, target in links.items()]
-        for task in tasks:
-            progress.all_bytes += task.found.size
-            there = context.directory.stat(task.path)
-            is_there = there is not None and there.st_size == task.found.size
-            missing += 0 if is_there else task.found.size
-            jobs.append(_job(task, location, choice))
+        jobs += [_job(task, location, choice) for task in tasks]
+    _require_space(missing, context)
+    return jobs
+
+
+def _has_size(task: Task, context: Context) -> bool:
+    """Whether a file of this size is there already."""
+    there = context.directory.stat(task.path)
+    return there is not None and there.st_size == task.found.size
+
+
+def _require_space(missing: int, context: Context) -> None:
     free = context.directory.free()
     if missing > free:
         message = f"{missing:,} bytes are to come, and there is space for {free:,}"
         remedy = "make space, choose less with --only or --include, or name another folder"
         raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
-    return jobs
 
 
 def _tasks(
