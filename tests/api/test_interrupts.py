@@ -81,3 +81,31 @@ def test_an_interruption_before_it_is_recorded_leaves_nothing(
         prepared.submit()
     assert prepared.take_back() is None
     assert rsctl.api.runs() == []
+
+
+def test_an_interruption_after_the_target_has_accepted_the_job_cancels_it(
+    write_job: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rsctl.api.submission._record_prediction", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        rsctl.api.submit(write_job("sleep 300"))
+    [run] = rsctl.api.runs()
+    assert run.wait(timeout=60).state is JobState.CANCELLED
+
+
+def test_an_interrupted_second_call_leaves_the_run_of_the_first_alone(
+    write_job: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    job = write_job("sleep 300")
+    run = rsctl.api.submit(job, run_id="first-1234")
+    monkeypatch.setattr("rsctl.api.submission.bring_all_up_to_date", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        rsctl.api.submit(job, run_id="first-1234")
+    assert not run.status().state.is_final
+    run.cancel()

@@ -125,6 +125,7 @@ def test_a_submission_that_is_interrupted_is_cancelled(rsctl: Cli, seen: Seen) -
         5,
     ]
     assert rsctl("status", run, "-o", "json").json["state"] == "cancelled"
+    assert wait_until(lambda: not emulator.is_alive(run))
 
 
 def test_a_submission_without_an_answer_is_looked_for_later(rsctl: Cli, seen: Seen) -> None:
