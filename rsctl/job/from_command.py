@@ -76,13 +76,13 @@ def _of_torchrun(words: list[str]) -> Command | None:
     if words and Path(words[0]).name == "torchrun":
         options, words = _torchrun_options(words[1:])
     is_module = words[:1] == ["-m"]
-    name, *rest = (words[1:] if is_module else words) or [""]
-    if not name:
+    words = words[1:] if is_module else words
+    if not words:
         return None
     return Command(
         "module" if is_module or "module" in options else "script",
-        name,
-        rest,
+        words[0],
+        words[1:],
         _number(options.get("nnodes", "1").rpartition(":")[2]) or 1,  # of MIN:MAX the most
         _number(options.get("nproc-per-node", "1")) or "auto",
     )
