@@ -28,6 +28,7 @@ lint: $(INSTALLED)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python tools/prose.py
 
 bench: $(INSTALLED)
 	$(BIN)/python -m benchmarks
