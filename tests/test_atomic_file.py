@@ -26,7 +26,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_disk: Path, is_functi
             out.write(bytes(1 << 10))
 
     with pytest.raises(RsctlError) as caught:
-        write_file(file, write if is_function else new, "choose another -o")
+        write_file(file, write if is_function else new, "give another path with -o")
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert finding.message == f"cannot write {file}: No space left on device"
@@ -41,10 +41,10 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_disk: Path, is_functi
 def test_another_cause_has_the_callers_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(RsctlError) as caught:
-        write_file(tmp_path / "file" / "below", b"x", "choose another -o")
+        write_file(tmp_path / "file" / "below", b"x", "give another path with -o")
     [finding] = caught.value.findings
     assert finding.message == f"cannot write {tmp_path}/file/below: Not a directory"
-    assert finding.remedy == "choose another -o"
+    assert finding.remedy == "give another path with -o"
 
 
 def test_what_raises_in_the_middle_leaves_nothing(tmp_path: Path) -> None:

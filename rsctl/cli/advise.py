@@ -1,4 +1,4 @@
-"""`rsctl advise JOB`: which topology, how many reducers, what it costs."""
+"""`rsctl advise JOB`: the topology, the number of reducers, and the cost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rsctl.results.report.charts import LineChart
 _RANGE = re.compile(r"([0-9]{1,7})\.\.([0-9]{1,7})")
 _MOST_VALUES = 32
 _Known = tuple[Optional[str], Optional[Profile]]
-"""The run and the measurement that say what a step does, where the job's own file is not to."""
+"""The run and the measurement that describe a step, if the job file is not to describe it."""
 
 
 def _parse_sweep(text: str) -> tuple[str, list[object]]:
@@ -41,12 +41,16 @@ def _parse_sweep(text: str) -> tuple[str, list[object]]:
     if found := _RANGE.fullmatch(given):
         low, high = int(found[1]), int(found[2])
         if low > high:
-            raise typer.BadParameter(f"{given} begins above its end: write {key}={high}..{low}.")
+            raise typer.BadParameter(
+                f"the lower end of the range in {given} is above its upper end: write "
+                f"{key}={high}..{low}."
+            )
         step = max(1, -(-(high - low + 1) // _MOST_VALUES))
         values = list(range(low, high + 1, step))
     if not key or not values or "" in values or len(values) > _MOST_VALUES:
         raise typer.BadParameter(
-            f"{text!r} is not KEY=LOW..HIGH or KEY=VALUE,VALUE with {_MOST_VALUES} values at most"
+            f"{text!r} is not in the form KEY=LOW..HIGH or KEY=VALUE,VALUE with at most "
+            f"{_MOST_VALUES} values"
         )
     return key, values
 
@@ -65,13 +69,15 @@ def command(
     settings: options.Settings = [],
     run: Annotated[
         Optional[str],
-        typer.Option("--run", metavar="RUN", help="Take a step from this run, not from `model`."),
+        typer.Option(
+            "--run", metavar="RUN", help="Take the step from this run instead of from `model`."
+        ),
     ] = None,
     measure: Annotated[
         bool,
         typer.Option(
             "--measure",
-            help="Run a few steps of the script on this machine first, without communication.",
+            help="First run a few steps of the script on this machine, without communication.",
         ),
     ] = False,
     measure_on: Annotated[
@@ -79,46 +85,50 @@ def command(
         typer.Option(
             "--measure-on",
             metavar="TARGET",
-            help="Run them on two nodes of a target, with communication.",
+            help="Run these steps on two nodes of a target, with communication.",
         ),
     ] = None,
     calibrate: Annotated[
         bool,
-        typer.Option("--calibrate", help="Fit the model to what these runs of a target took."),
+        typer.Option(
+            "--calibrate", help="Fit the model to the measured times of these runs of a target."
+        ),
     ] = False,
     sweep: Annotated[
         Optional[str],
         typer.Option(
             "--sweep",
             metavar="KEY=LOW..HIGH",
-            help="Advice for each value of a key: workers.count=2..32, or comm.bucket_mb=25,64.",
+            help="Advise for each value of a key: workers.count=2..32, or comm.bucket_mb=25,64.",
         ),
     ] = None,
-    plot: Annotated[bool, typer.Option("--plot", help="Draw the steps' times.")] = False,
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the step times as a chart.")] = False,
     svg: Annotated[
         Optional[Path],
-        typer.Option("--svg", metavar="FILE", help="Write that chart; needs the extra report."),
+        typer.Option(
+            "--svg", metavar="FILE", help="Write the chart to this file; needs the extra report."
+        ),
     ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write the recommended reducers into the job file.")
     ] = False,
     output: options.Output = "text",
 ) -> int:
-    """Say which topology and how many reducers a job should have, and what that costs.
+    """Recommend a topology and a number of reducers for a job, with their cost.
 
-    Times are predicted, from what a step computes and from the bandwidth of the machines; unless
-    it is to measure, it sends nothing and starts nothing. docs/advise.md has the formulas.
+    rsctl predicts times from what a step computes and from the bandwidth of the machines. Without
+    --measure it sends nothing and starts nothing. docs/advise.md has the formulas.
     """
     if calibrate:
         print_fitted(calibrate_from(names), output)
         return int(ExitCode.SUCCEEDED)
     if len(names) != 1:
-        context.fail("Advice is on one JOB; several names are runs, for --calibrate.")
+        context.fail("advise takes one JOB; several names are runs for --calibrate")
     if (measure or measure_on) and run:
-        context.fail("A step is measured, or taken from a run: --measure or --run.")
+        context.fail("give either --measure or --run, not both")
     (job,) = names
     if write and (sweep or job == "-"):
-        context.fail("--write needs one job file, and no --sweep.")
+        context.fail("--write needs one job file and cannot be combined with --sweep")
     file = load(job, set=settings, strict=False)
     profile = measure_script(file, measure_on) if measure or measure_on else None
     if sweep:

@@ -1,4 +1,4 @@
-"""Measures a script for `rsctl advise`, and says meanwhile what it does."""
+"""Measures a script for `rsctl advise` and reports progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DATA_SHOWN_FROM = 0.01
 
 
 def measure_script(job: JobFile, on: str | None) -> Profile:
-    """Run a few steps of the job's script; returns what they are made of.
+    """Run a few steps of the job's script; returns the measured profile.
 
     Raises RsctlError.
     """

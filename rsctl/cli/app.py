@@ -1,4 +1,4 @@
-"""The `rsctl` program: names the commands, imports the one that is called, ends with its code."""
+"""The `rsctl` program: lists the commands, imports the one that is called, exits with its code."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ PANELS = {
     "Jobs": {
         "init": "Start a job from a template.",
         "validate": "Show every mistake in job files.",
-        "plan": "Show what a job would run, exactly; send nothing.",
-        "advise": "Say how many reducers a job should have, and what that costs.",
-        "submit": "Run a job and watch it to its end.",
-        "build-image": "Build a job's image, and push it if asked.",
+        "plan": "Show exactly what a job would run; send nothing.",
+        "advise": "Recommend a number of reducers for a job, with the cost.",
+        "submit": "Run a job and watch it until it ends.",
+        "build-image": "Build a job's image, and optionally push it.",
     },
     "Runs": {
-        "list": "List runs, the newest first.",
+        "list": "List runs, newest first.",
         "status": "Show a run and its replicas.",
         "logs": "Show the merged log of a run.",
         "metrics": "Show the metrics of a run.",
-        "export": "Write runs and benches as tables: Parquet, CSV, JSON.",
-        "get": "Download what a run has left.",
-        "open": "Show the pages about a run.",
-        "report": "Write one HTML file about runs and benches, with charts.",
-        "track": "Send what trackers such as MLflow still lack of a run.",
-        "cancel": "End a run.",
+        "export": "Export runs and benches as tables: Parquet, CSV, JSON.",
+        "get": "Download a run's results.",
+        "open": "Show the web pages of a run.",
+        "report": "Write an HTML report of runs and benches, with charts.",
+        "track": "Send a run's unsent data to its trackers.",
+        "cancel": "Cancel a run.",
         "forget": "Remove a run from the list.",
-        "prune": "Remove old runs and benches; show what goes.",
+        "prune": "Remove old runs and benches, and list what is removed.",
     },
     "Benchmarks": {
-        "bench": "Run the cells of a matrix, repeated; see and end such benches.",
+        "bench": "Run, watch and cancel repeated runs of a job matrix.",
         "compare": "Compare runs, benches and baselines.",
-        "gate": "Decide a benchmark job against its baseline.",
+        "gate": "Compare a benchmark job with its baseline, and pass or fail.",
     },
     "Setup and tools": {
-        "doctor": "Check what a submission needs; change nothing.",
-        "catalog": "List machines of the clouds and what they cost.",
-        "emulate": "Emulate a cloud on this machine, for its own clients too.",
+        "doctor": "Check the requirements of a submission; change nothing.",
+        "catalog": "List cloud machines and their prices.",
+        "emulate": "Emulate a cloud's API on this machine.",
         "schema": "Print the JSON Schema of the job file.",
         "completion": "Print a shell completion script.",
     },
@@ -77,7 +77,7 @@ def _root(
         ),
     ] = False,
 ) -> None:
-    """One job spec to multi-node GPU training on Vertex AI, SageMaker or this machine.
+    """Run multi-node GPU training on Vertex AI, SageMaker or this machine from one job file.
 
     Start with `rsctl init ddp`, then `rsctl submit ddp/job.yaml`.
     """
@@ -101,7 +101,7 @@ def make_program(is_completing: bool = False) -> Any:
 
 
 def main() -> None:
-    """Run the command line and exit; problems are findings on stderr, never tracebacks."""
+    """Run the command line and exit; prints problems as findings on stderr, never as tracebacks."""
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     _prepare_output()
     code = run(sys.argv[1:])
@@ -113,8 +113,8 @@ def main() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code.
 
-    An unforeseen error, such as a full disk or a bug, ends with 3 (environment): nothing is
-    known of the job then. RSCTL_DEBUG=1 shows its traceback.
+    An unexpected error, such as a full disk or a bug, exits with 3 (environment), because it says
+    nothing about the job. RSCTL_DEBUG=1 shows its traceback.
     """
     reset_output()
     try:
@@ -131,7 +131,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _prepare_output() -> None:
-    """Writing must not fail for a character, nor for a stream that was closed from the start."""
+    """Let writing survive unencodable characters and streams that are closed at the start."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -139,7 +139,7 @@ def _prepare_output() -> None:
 
 
 def _settle_output() -> None:
-    """The interpreter's own flush at exit must not fail for a reader that has gone."""
+    """Keep the interpreter's flush at exit from failing when the reader has closed the pipe."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

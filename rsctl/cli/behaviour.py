@@ -11,13 +11,13 @@ from rsctl.findings import ExitCode, RsctlError, error
 
 
 def parse_behaviour(texts: Sequence[str]) -> dict[str, Any]:
-    """`stockouts=2` as a field and its value, which is JSON or else text. Raises RsctlError."""
+    """Parse `stockouts=2` as a field and its value, which is JSON or text. Raises RsctlError."""
     behaviour: dict[str, Any] = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
-            message = f"--behaviour {text!r} is not NAME=VALUE"
-            raise RsctlError(ExitCode.USAGE, error("behaviour", message, "such as stockouts=2"))
+            message = f"--behaviour {text!r} is not in the form NAME=VALUE"
+            raise RsctlError(ExitCode.USAGE, error("behaviour", message, "for example stockouts=2"))
         try:
             behaviour[name] = msgspec.json.decode(value)
         except msgspec.DecodeError:

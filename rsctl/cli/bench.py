@@ -1,4 +1,4 @@
-"""`rsctl bench`: the commands on a matrix of jobs, each repeated, as one thing with an id."""
+"""`rsctl bench`: the commands for a matrix of jobs, repeated under one ID."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class _Benches(LazyGroup):
 
     panels = {
         "Commands": {
-            "run": "Run what is missing of a job file's matrix, or failed before.",
-            "list": "List benches, the newest first.",
-            "status": "Show the cells of a bench and what came of their runs.",
-            "cancel": "End all runs of a bench, and start none any more.",
+            "run": "Run the cells of a job file's matrix that have not succeeded yet.",
+            "list": "List benches, newest first.",
+            "status": "Show the cells of a bench and the results of their runs.",
+            "cancel": "Cancel all runs of a bench, and start no more of them.",
         }
     }
     prefix = "bench_"
@@ -29,8 +29,8 @@ command = typer.Typer(
 
 @command.callback()
 def _bench(quiet: Quiet = False, no_color: NoColor = False) -> None:
-    """Benchmark jobs: the cells of a matrix, repeated, under one id.
+    """Run benchmark jobs: the cells of a matrix, repeated, under one ID.
 
-    BENCH is an id, a unique prefix of one, or @last.
+    BENCH is an ID, a unique prefix of one, or @last.
     """
     set_output(quiet, no_color)

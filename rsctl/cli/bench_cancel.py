@@ -1,4 +1,4 @@
-"""`rsctl bench cancel BENCH`: end all its runs and see that they end."""
+"""`rsctl bench cancel BENCH`: cancel all its runs and wait until they end."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _WAIT_SECONDS = 60.0
 @make_command("cancel")
 @options.errors_as_json
 def command(bench: options.Bench, output: options.Output = "text") -> int:
-    """End all runs of a bench, and start none any more.
+    """Cancel all runs of a bench, and start no more of them.
 
-    Exit code: 0 if all of it has ended, 6 if runs go on after a minute.
+    Exit code: 0 if all runs have ended, 6 if some are still running after a minute.
     """
     known = api.bench(bench)
     if known.state.is_final:
-        print_message(f"{known.id} has ended already: {known.state.value}")
+        print_message(f"{known.id} has already ended: {known.state.value}")
     else:
         known.cancel(_WAIT_SECONDS)
-        print_message(f"{known.id} {known.state.value}; go on with it: {how_to_go_on(known)}")
+        print_message(f"{known.id} {known.state.value}; to continue it: {how_to_go_on(known)}")
     if output == "json":
         print_json(known.to_dict())
     return int(ExitCode.SUCCEEDED)

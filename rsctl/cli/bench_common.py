@@ -1,4 +1,4 @@
-"""What the commands of `rsctl bench` have in common."""
+"""Functions that the `rsctl bench` commands share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rsctl.api import Bench, CellFigure, CellSummary, JobState, format_cell
 from rsctl.runs.stream.formatting import format_number
 
 _COLUMNS = 4
-"""So many metrics stand in the table; `-o json` has them all."""
+"""The number of metrics in the table; `-o json` has them all."""
 
 
 def how_to_go_on(bench: Bench) -> str:
-    """The command that runs what is missing of a bench."""
+    """The command that runs the remaining cells of a bench."""
     record = bench.record
     own_target = record.spec.get("target", "process")
     arguments = ["rsctl", "bench", "run", record.file]
@@ -23,14 +23,14 @@ def how_to_go_on(bench: Bench) -> str:
 
 
 def state_of(bench: Bench) -> str:
-    """Its state; `incomplete` where no driver runs it, whatever was written down."""
+    """The bench's state; `incomplete` if no driver runs it, regardless of the stored state."""
     if bench.state.is_final or bench.is_driven:
         return bench.state.value
     return "incomplete"
 
 
 def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
-    """A line for each cell: its values, how many of its runs succeeded, its metrics."""
+    """A row for each cell: its values, the number of successful runs, its metrics."""
     names = metric_names(cells)
     rows = [["CELL", "RUNS", *map(str.upper, names)]]
     for index, cell in enumerate(cells):
@@ -44,7 +44,7 @@ def table(bench: Bench, cells: list[CellSummary]) -> list[str]:
 
 
 def metric_names(cells: list[CellSummary]) -> list[str]:
-    """The metrics worth a column: the job's own first, then time and money where they are known."""
+    """The metrics that get a column: the job's own first, then time and cost if known."""
     names = dict.fromkeys(name for cell in cells for name in cell.metrics)
     declared = [name for name in names if not name.startswith("run.")]
     more = [

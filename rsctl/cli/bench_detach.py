@@ -24,7 +24,7 @@ def detach_bench(
     target: str | None,
     output: str,
 ) -> int:
-    """Start a driver that outlives this command. Raises RsctlError if it does not begin."""
+    """Start a driver that outlives this command. Raises RsctlError if it does not start."""
     record = bench.record
     bench.driver_log.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     arguments = [sys.executable, "-m", "rsctl", "bench", "run", record.file]
@@ -45,12 +45,16 @@ def detach_bench(
     else:
         typer.echo(bench.id)
         name = bench.id
-        print_message(f"see it: rsctl bench status -w {name}   end it: rsctl bench cancel {name}")
+        print_message(
+            f"show it: rsctl bench status -w {name}   cancel it: rsctl bench cancel {name}"
+        )
     return int(ExitCode.SUCCEEDED)
 
 
 def _wait_for(driver: subprocess.Popen[bytes], bench: Bench) -> None:
-    """Until the driver has the bench; one that ends at once may have had nothing to do."""
+    """Wait until the driver has the bench; a driver that exits immediately may have had nothing to
+    do.
+    """
     deadline = monotonic() + _START_SECONDS
     while monotonic() < deadline:
         if bench.is_driven:
@@ -60,5 +64,5 @@ def _wait_for(driver: subprocess.Popen[bytes], bench: Bench) -> None:
                 break
             return
         sleep(_POLL_SECONDS)
-    message = f"the driver of {bench.id} does not begin; see {bench.driver_log}"
+    message = f"the driver of {bench.id} does not start; see {bench.driver_log}"
     raise RsctlError(ExitCode.ENVIRONMENT, error("driver", message))

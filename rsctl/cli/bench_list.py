@@ -1,4 +1,4 @@
-"""`rsctl bench list`: the benches, the newest first."""
+"""`rsctl bench list`: the benches, newest first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rsctl.findings import ExitCode
 @make_command("list")
 @options.errors_as_json
 def command(limit: options.Limit = 20, output: options.Output = "text") -> int:
-    """List benches, the newest first."""
+    """List benches, newest first."""
     benches = api.benches(limit)
     if output == "json":
         print_json({"benches": [bench.to_dict() for bench in benches]})

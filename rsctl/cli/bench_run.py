@@ -1,4 +1,4 @@
-"""`rsctl bench run JOB`: the cells of its matrix, each repeated, to their end."""
+"""`rsctl bench run JOB`: run the cells of its matrix, each repeated, until they end."""
 
 from __future__ import annotations
 
@@ -48,27 +48,27 @@ def command(
             metavar="N",
             min=1,
             max=_MOST_REPETITIONS,
-            help="How often each cell is run, in an order that is balanced over cells. "
-            "Default: gate.repeat of the file, else 1.",
+            help="Number of runs of each cell, in an order that is balanced over cells. Default: "
+            "gate.repeat of the file, otherwise 1.",
         ),
     ] = None,
     fail_fast: Annotated[
-        bool, typer.Option("--fail-fast", help="End all with the first failure.")
+        bool, typer.Option("--fail-fast", help="Cancel all runs when one fails.")
     ] = False,
     new: options.Anew = False,
     detach: Annotated[
-        bool, typer.Option("--detach", "-d", help="Let it go on in the background.")
+        bool, typer.Option("--detach", "-d", help="Run in the background and return.")
     ] = False,
     cancel_on_interrupt: options.CancelOnInterrupt = None,
     reports: Annotated[list[CiReport], options.report_option(FIGURES_ALONE)] = [],
     output: options.Output = "text",
 ) -> int:
-    """Run what is missing of a job file's matrix, or failed before.
+    """Run the cells of a job file's matrix that have not succeeded yet.
 
-    Exit code: that of the worst run.
+    Exit code: the worst exit code of the runs.
     """
     if detach and job == "-":
-        context.fail("--detach needs a job file: it is read again in the background.")
+        context.fail("--detach needs a job file: the background process reads it again")
     _require_written_here(context, reports, detach)
     interrupts = Interrupts()
     context.with_resource(interrupts.listening())
@@ -93,15 +93,18 @@ def command(
 
 
 def _require_written_here(context: typer.Context, reports: list[CiReport], detach: bool) -> None:
-    """Fails for a report that this command cannot write."""
+    """Raise an error for a report that this command cannot write."""
     if reports and detach:
-        context.fail("--report is written at the end, which --detach does not wait for.")
+        context.fail("--report is written when the bench ends, and --detach does not wait for that")
     if any(report.kind not in FIGURES_ALONE for report in reports):
-        context.fail("--report markdown is of a verdict: see rsctl gate, or rsctl compare.")
+        context.fail(
+            "--report markdown shows a verdict, and this command decides none: use rsctl "
+            "gate or rsctl compare"
+        )
 
 
 class RunOptions(NamedTuple):
-    """How many runs at once, and what ends them early."""
+    """The number of concurrent runs, and the conditions that end them early."""
 
     parallel: int | None
     fail_fast: bool
@@ -115,10 +118,11 @@ def drive(
     chosen: RunOptions,
     interrupts: Interrupts,
 ) -> int:
-    """Run it to its end, or to an interruption; returns the exit code.
+    """Run the bench until it ends or is interrupted; returns the exit code.
 
-    Until the first run is sent an interruption ends the command at once. Then the first is
-    obeyed in order, and a second one only stops waiting for the end of what is being cancelled.
+    Until the first run is sent, an interruption ends the command immediately. After that, the first
+    interruption is handled in order, and a second one stops the wait for runs that are being
+    cancelled.
     """
     problem = None
     try:
@@ -154,7 +158,7 @@ def drive(
 
 
 def _stop_asked_for(interrupts: Interrupts, chosen: RunOptions) -> Stop:
-    """What the interruptions so far ask for; this is called once the runs are being started."""
+    """What the interruptions so far request; called once the runs are being started."""
     interrupts.follow(_nothing)
     if not interrupts.count:
         return None
@@ -162,11 +166,11 @@ def _stop_asked_for(interrupts: Interrupts, chosen: RunOptions) -> Stop:
 
 
 def _nothing() -> None:
-    """An interruption is counted, and seen in the next round."""
+    """Count an interruption; the next round handles it."""
 
 
 def _stop_waiting(bench: Bench, chosen: RunOptions, interrupts: Interrupts) -> None:
-    """Ask what is to be cancelled to end, and wait no longer."""
+    """Ask the selected runs to end, without waiting for them."""
     interrupts.hold()
     if chosen.cancel_on_interrupt:
         bench.ask_to_end()
@@ -180,7 +184,7 @@ def _show_findings(prepared: PreparedBench, file: JobFile, output: str) -> None:
 
 @contextmanager
 def _errors_as_events(output: str) -> Iterator[None]:
-    """What stops a bench before it begins is printed as events too, the result last."""
+    """Print an error that stops a bench before it begins as events too, with the result last."""
     try:
         yield
     except (RsctlError, KeyboardInterrupt) as caught:

@@ -1,4 +1,4 @@
-"""`rsctl bench status BENCH`: its cells, what came of their runs, their metrics."""
+"""`rsctl bench status BENCH`: its cells, the results of their runs, their metrics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from rsctl.runs.stream.sanitize import sanitize
 def command(
     bench: options.Bench, watch: options.Watch = False, output: options.Output = "text"
 ) -> int:
-    """Show the cells of a bench and what came of their runs.
+    """Show the cells of a bench and the results of their runs.
 
-    Exit code: 0; with --watch that of the bench.
+    Exit code: 0; with --watch, the exit code of the bench.
     """
     known = api.bench(bench)
     if not watch:
@@ -49,12 +49,12 @@ def _head(bench: Bench) -> list[str]:
     about = f"{bench.id} on {bench.record.target}"
     lines = [f"{about}  {state}  {bench.done} of {bench.total} runs"]
     if state == "incomplete":
-        lines.append(f"nobody runs it; go on: {how_to_go_on(bench)}")
+        lines.append(f"no process runs this bench; to continue: {how_to_go_on(bench)}")
     return lines
 
 
 def _failures(bench: Bench) -> list[str]:
-    """The runs that have not succeeded, by which their logs are found."""
+    """The runs that have not succeeded, so that the user can find their logs."""
     return [
         f"{trial.state.value}: {format_cell(bench.cells[trial.cell])} #{trial.repetition + 1}"
         f"  {trial.run}" + (f"  {trial.reason}" if trial.reason else "")

@@ -1,4 +1,4 @@
-"""`rsctl build-image JOB`: the training container of a job, built, proven and pushed."""
+"""`rsctl build-image JOB`: build, verify and push the training image of a job."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def command(
     job: options.Job,
     target: options.Target = None,
     settings: options.Settings = [],
-    push: Annotated[bool, typer.Option("--push", help="Push it to image.repository too.")] = False,
+    push: Annotated[
+        bool, typer.Option("--push", help="Also push the image to image.repository.")
+    ] = False,
     print_only: Annotated[
         bool, typer.Option("--print", help="Print the Dockerfile; build nothing.")
     ] = False,
@@ -33,15 +35,15 @@ def command(
         Literal["auto", "buildx", "buildkit", "classic", "podman", "cloud"],
         typer.Option(
             "--builder",
-            help="What builds. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it always "
-            "pushes.",
+            help="The builder to use. cloud: Cloud Build on vertex, CodeBuild on sagemaker; it "
+            "always pushes.",
         ),
     ] = "auto",
     output: options.Output = "text",
 ) -> int:
-    """Build a job's image, and push it if asked.
+    """Build a job's image, and optionally push it.
 
-    Exit code: 0 if the image is there, built now or before.
+    Exit code: 0 if the image exists, whether built now or before.
     """
     file = load(job, set=settings, strict=False)
     image = prepare_image(file, target, push=push, builder=builder)
@@ -76,7 +78,7 @@ def _build(image: PreparedImage, output: str) -> None:
 
 
 def _in_words(result: ImageResult) -> str:
-    """What was done, and the image that there is now."""
+    """Show the actions taken and the resulting image."""
     did = ["built"] if result.built else []
     did += ["pushed"] if result.pushed else []
     done = " and ".join(did) + f" in {format_seconds(result.seconds)}" if did else "unchanged"

@@ -1,4 +1,4 @@
-"""`rsctl cancel RUN`: end a run and see that it ends."""
+"""`rsctl cancel RUN`: cancel a run and wait until it ends."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _WAIT_SECONDS = 60.0
 @make_command("cancel")
 @options.errors_as_json
 def command(run: options.RunId, output: options.Output = "text") -> int:
-    """End a run.
+    """Cancel a run.
 
-    Exit code: 0 if the run has ended or is shutting down, 6 if it goes on after a minute.
+    Exit code: 0 if the run has ended or is shutting down, 6 if it is still running after a minute.
     """
     found = find_run(run)
     if found.state.is_final:
-        print_message(f"{found.id} has ended already: {found.state.value}")
+        print_message(f"{found.id} has already ended: {found.state.value}")
     else:
         found.cancel(_WAIT_SECONDS)
         print_message(f"{found.id} {found.state.value}")

@@ -1,4 +1,4 @@
-"""`rsctl catalog`: machines of the clouds and what they cost."""
+"""`rsctl catalog`: cloud machines and their prices."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _Sort = Literal["price", "spot", "price-per-gbps", "gbps", "vcpus", "memory"]
 
 
 def _parse_gpu(text: str) -> str:
-    """Raises typer.BadParameter."""
+    """Parse an accelerator. Raises typer.BadParameter."""
     try:
         return str(Accelerator.parse(text))
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no accelerator such as l4 or a100-40gb:8.") from None
+        raise typer.BadParameter(
+            f"{text!r} is not a valid accelerator; use a name such as l4 or a100-40gb:8"
+        ) from None
 
 
 @make_command("catalog")
@@ -35,12 +37,15 @@ def command(
         Literal["machines", "prices"],
         typer.Argument(
             metavar="[machines|prices]",
-            help="The machines, or the price tables in the order they are asked.",
+            help="`machines` lists machine types; `prices` lists the price tables in order of "
+            "precedence.",
         ),
     ] = "machines",
     target: Annotated[
         Optional[str],
-        typer.Option("--target", "-t", metavar="TARGET", help="Only of vertex or sagemaker."),
+        typer.Option(
+            "--target", "-t", metavar="TARGET", help="List only vertex or only sagemaker."
+        ),
     ] = None,
     gpu: Annotated[
         Optional[str],
@@ -48,30 +53,39 @@ def command(
             "--gpu",
             metavar="NAME[:COUNT]",
             parser=_parse_gpu,
-            help="Only with this accelerator, such as l4 or a100-40gb:8.",
+            help="List only machines with this accelerator, such as l4 or a100-40gb:8.",
         ),
     ] = None,
     region: Annotated[
         Optional[str],
-        typer.Option("--region", metavar="REGION", help="Prices of this region, and what it has."),
+        typer.Option("--region", metavar="REGION", help="Show prices and machines of this region."),
     ] = None,
     max_price: Annotated[
         Optional[float],
-        typer.Option("--max-price", metavar="USD", min=0, help="The most an hour, on demand."),
+        typer.Option(
+            "--max-price",
+            metavar="USD",
+            min=0,
+            help="List only machines up to this on-demand price per hour.",
+        ),
     ] = None,
     sort: Annotated[
         Optional[_Sort],
-        typer.Option("--sort", help="The cheapest first, or the largest.", show_default="price"),
+        typer.Option(
+            "--sort",
+            help="Sort by price, lowest first, or by size, largest first.",
+            show_default="price",
+        ),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="Fetch the clouds' price lists first, with credentials."),
+        typer.Option("--refresh", help="Fetch the clouds' price lists first; needs credentials."),
     ] = False,
     output: options.Output = "text",
 ) -> int:
-    """List machines of the clouds and what they cost.
+    """List cloud machines and their prices.
 
-    Exit code: 0; with --refresh 3 if there are no credentials of any cloud.
+    Exit code: 0; with --refresh, 3 if no cloud has credentials.
     """
     if what == "prices":
         _refuse_filters(context, gpu=gpu, region=region, max_price=max_price, sort=sort)
@@ -86,16 +100,16 @@ def command(
     elif found:
         _write(found, sort or "price")
     else:
-        print_message("no such machines; without options there are all: rsctl catalog")
+        print_message("no machine matches; to list all: rsctl catalog")
     return int(ExitCode.SUCCEEDED)
 
 
 def _refuse_filters(context: typer.Context, **filters: object) -> None:
-    """What would be left unused with the price tables."""
+    """Raise an error for options that the price tables do not use."""
     given = [f"--{name.replace('_', '-')}" for name, value in filters.items() if value is not None]
     if given:
         are = "is" if len(given) == 1 else "are"
-        context.fail(f"{', '.join(given)} {are} about machines, and not about price tables.")
+        context.fail(f"{', '.join(given)} {are} for machines and cannot be used with price tables")
 
 
 def _refresh(target: str | None) -> None:
@@ -105,18 +119,20 @@ def _refresh(target: str | None) -> None:
         regions = {region for by_region in table.machines.values() for region in by_region}
         print_message(
             f"{name}: prices of {len(table.machines)} machines in {len(regions)} regions as of "
-            f"{table.as_of}, in {fetched.path}"
+            f"{table.as_of}, saved in {fetched.path}"
         )
 
 
 def _write(found: list[Offer], sort: str) -> None:
-    """As a table; dollars an hour for a Gbit/s only if it is sorted by them."""
+    """Print the machines as a table; with dollars per hour per Gbit/s only if sorted by them."""
     head = ("MACHINE", "GPUS", "VCPUS", "GIB", "GBIT/S", "USD/H", "SPOT USD/H", "USD/H PER GBIT/S")
     rows = [_row(offer, is_per_gbps=sort == "price-per-gbps") for offer in found]
     write_table([(*head, "REGION", "PRICE OF"), *rows])
     estimates = [p for o in found for p in (o.on_demand, o.spot) if p and p.estimate]
     if estimates:
-        print_message("~ is an estimate; why, and from where: rsctl catalog prices, or -o json")
+        print_message(
+            "~ marks an estimate; for its reason and source: rsctl catalog prices, or -o json"
+        )
 
 
 def _row(offer: Offer, is_per_gbps: bool) -> tuple[str, ...]:
@@ -132,7 +148,7 @@ def _row(offer: Offer, is_per_gbps: bool) -> tuple[str, ...]:
         _dollars(offer.spot),
         "" if per_gbps is None else f"{per_gbps:.4f}",
         price.region if price else "",
-        price.as_of if price else "not known",
+        price.as_of if price else "unknown",
     )
 
 

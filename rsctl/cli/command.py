@@ -1,4 +1,4 @@
-"""Commands as typer makes them of typed functions, and groups that import a command to run it."""
+"""Commands that typer makes from typed functions, and groups that import a command to run it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from typer.main import get_command
 from rsctl.cli.output import set_output
 
 OUTPUT = "Output"
-"""The heading in `--help` of the options that say what is printed, and how."""
+"""The heading in `--help` for options that control the output."""
 
 _OPTIONS = "Options"
 _NAME_WIDTH = 28  # of options and commands in `--help`; what is longer has a line of its own
 
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Only errors on standard error.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--quiet", "-q", help="Print only errors on standard error.", rich_help_panel=OUTPUT
+    ),
 ]
 NoColor = Annotated[
     bool,
-    typer.Option("--no-color", help="No colours; so does NO_COLOR=1.", rich_help_panel=OUTPUT),
+    typer.Option(
+        "--no-color", help="Disable colors; NO_COLOR=1 does the same.", rich_help_panel=OUTPUT
+    ),
 ]
 
 
@@ -41,17 +45,17 @@ class Command(TyperCommand):
         raise typer.Exit(code)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """`[OPTIONS] JOB`, in every version of typer."""
+        """The usage `[OPTIONS] JOB`, in every version of typer."""
         return [self.options_metavar or "", *(name for name, _ in _arguments(self, ctx))]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, and the options below the headings of their panels."""
+        """Write the arguments, and then the options under the headings of their panels."""
         _write_section(formatter, "Arguments", _arguments(self, ctx))
         _write_options(self, ctx, formatter)
 
 
 class LazyGroup(TyperGroup):
-    """A group of commands that are known by name, and imported when they are called.
+    """A group that knows its commands by name and imports each when it is called.
 
     The command NAME is `command` of the module `rsctl.cli.NAME`, with `prefix` before its name.
     """
@@ -72,7 +76,7 @@ class LazyGroup(TyperGroup):
         return get_command(module.command)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that is called; an unknown one is an error with a did-you-mean."""
+        """Find the command that is called; for an unknown one, raise an error with a suggestion."""
         names = self.list_commands(ctx)
         if args[0] not in names and not args[0].startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
@@ -93,10 +97,10 @@ class LazyGroup(TyperGroup):
 def make_command(
     name: str, cls: type[Command] = Command, **settings: Any
 ) -> Callable[[Callable[..., int]], typer.Typer]:
-    """Decorate a typed function: its docstring is the help, what it returns the exit code.
+    """Decorate a typed function: its docstring is the help, its return value the exit code.
 
-    The command also has --quiet and --no-color, of which the function need not know. `settings`
-    are those of `typer.Typer.command`.
+    The command also has --quiet and --no-color, which the function need not handle. `settings` are
+    those that `typer.Typer.command` takes.
     """
 
     def decorate(function: Callable[..., int]) -> typer.Typer:
@@ -147,7 +151,7 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
 
 
 def _write_section(formatter: Any, title: str, rows: list[tuple[str, str]], width: int = 0) -> None:
-    """Names and texts, the texts of all sections of a page in one column."""
+    """Format names and texts, with the texts of all sections of a page in one column."""
     if rows:
         with formatter.section(title):
             formatter.write_dl([(f"{name:<{width}}", text) for name, text in rows])

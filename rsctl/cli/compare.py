@@ -31,7 +31,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="A [B...]",
-            help="Runs, benches or baseline files, by what the commands on them take.",
+            help="Runs, benches or baseline files, named as in other commands.",
         ),
     ],
     metrics: options.MetricNames = [],
@@ -41,13 +41,13 @@ def command(
             "--output",
             "-o",
             rich_help_panel=OUTPUT,
-            help="What is written to standard output.",
+            help="The format of standard output.",
         ),
     ] = "text",
 ) -> int:
     """Compare runs, benches and baselines, the last with the first.
 
-    Exit code: 0, whatever the difference: `rsctl gate` decides.
+    Exit code: 0 regardless of the difference; `rsctl gate` decides.
     """
     found = [side if is_baseline(side) else find_run_or_bench(side) for side in sides]
     comparison = compare(*found, metrics=metrics)
@@ -72,7 +72,7 @@ def _print(comparison: Comparison) -> None:
         for difference in comparison.differences:
             print_message(f"  {difference}")
     if not comparison.metrics:
-        print_message("no metric has data on any side")
+        print_message("no metric has data on either side")
         return
     several = len(comparison.sides) > 1
     head = ["METRIC", "CELL", *(str(n) for n, _ in enumerate(comparison.sides, 1))]
@@ -100,7 +100,9 @@ def _row(metric: Compared, several: bool) -> list[str]:
 
 
 def _csv(comparison: Comparison) -> str:
-    """A line a metric, cell and side; a spreadsheet must not take a name for a formula."""
+    """Write a row per metric, cell and side, so that a spreadsheet does not read a name as a
+    formula.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_CSV_HEAD)

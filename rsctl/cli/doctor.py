@@ -1,4 +1,4 @@
-"""`rsctl doctor [JOB]`: what a submission needs, and what is missing."""
+"""`rsctl doctor [JOB]`: the requirements of a submission, and those that are not met."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _COLORS: dict[str, str] = {
 def command(
     job: Annotated[
         Optional[str],
-        typer.Argument(metavar="[JOB]", help="A job file, to check what it needs of its target."),
+        typer.Argument(metavar="[JOB]", help="A job file whose target's requirements are checked."),
     ] = None,
     target: options.Target = None,
     settings: options.Settings = [],
     output: options.Output = "text",
 ) -> int:
-    """Check what a submission needs; change nothing.
+    """Check the requirements of a submission; change nothing.
 
-    Exit code: 0 if nothing that is needed is missing, else 3; 2 for a wrong JOB.
+    Exit code: 0 if all requirements are met, otherwise 3; 2 for an invalid JOB.
     """
     file = load(job, set=settings) if job else None
     checks = check_environment(file, target, on_finding=lambda found: show_findings([found]))
@@ -45,13 +45,13 @@ def command(
     if output == "json":
         print_json({"checks": done})
     elif not job and not target and any(check.verdict == "skipped" for check in done):
-        print_message("what was skipped is checked for a target: rsctl doctor [JOB] -t TARGET")
+        print_message("to run the skipped checks, name a target: rsctl doctor [JOB] -t TARGET")
     is_well = not any(check.verdict == "error" for check in done)
     return int(ExitCode.SUCCEEDED if is_well else ExitCode.ENVIRONMENT)
 
 
 def _shown(checks: Iterable[Check]) -> Iterator[Check]:
-    """Print each check as it is done."""
+    """Print each check when it finishes."""
     for check in checks:
         verdict = f"{check.verdict:<8}"
         if in_color(sys.stdout):

@@ -1,4 +1,4 @@
-"""`rsctl emulate CLOUD`: a cloud on loopback, for rsctl and the vendor's own clients."""
+"""`rsctl emulate CLOUD`: a cloud's API on loopback, for rsctl and the vendor's clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.1
 
 
 def _parse_cloud(name: str) -> str:
-    """A target that has an emulator. Raises typer.BadParameter."""
+    """Parse a target that has an emulator. Raises typer.BadParameter."""
     names = emulated_clouds()
     if name not in names:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, names))}.")
@@ -54,14 +54,16 @@ def command(
             metavar="N",
             min=0,
             max=65535,
-            show_default="a free one",
-            help="Where it answers, on loopback only.",
+            show_default="a free port",
+            help="The port to listen on, on loopback only.",
         ),
     ] = 0,
     runner: Annotated[
         options.Runner,
         typer.Option(
-            "--runner", help="What runs the nodes of jobs. auto: docker if an engine answers."
+            "--runner",
+            help="What runs the nodes of jobs. auto: docker if an engine answers, otherwise "
+            "process.",
         ),
     ] = "auto",
     source: Annotated[
@@ -71,7 +73,7 @@ def command(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="With processes: the folder that stands for /app in every image.",
+            help="With processes: the folder that represents /app in every image.",
         ),
     ] = Path(),
     folder: Annotated[
@@ -80,7 +82,8 @@ def command(
             "--folder",
             metavar="DIR",
             file_okay=False,
-            help="Where its buckets are, as gs/BUCKET or s3/BUCKET. Default: a temporary one.",
+            help="The folder of its buckets, as gs/BUCKET or s3/BUCKET. Default: a temporary "
+            "folder.",
         ),
     ] = None,
     pace: Annotated[
@@ -89,7 +92,7 @@ def command(
             "--pace",
             metavar="X",
             min=0,
-            help="A factor on waits such as for machines; 1 is about what a cloud takes.",
+            help="A factor for waits such as for machines; 1 is about as long as in the cloud.",
         ),
     ] = 0.05,
     behaviour: Annotated[
@@ -97,7 +100,8 @@ def command(
         typer.Option(
             "--behaviour",
             metavar="NAME=VALUE",
-            help="How the cloud behaves, such as stockouts=2; docs/clouds.md has all. Repeatable.",
+            help="Behavior of the cloud, such as stockouts=2; docs/clouds.md lists all. "
+            "Repeatable.",
         ),
     ] = [],
     faults: Annotated[
@@ -105,16 +109,16 @@ def command(
         typer.Option(
             "--fault",
             metavar="CALL:NAME=VALUE,…",
-            help="What befalls calls: logging.entries.list:times=3,status=503,code=UNAVAILABLE. "
-            "Also delay (seconds), path (a pattern), message, cut=request, cut=answer, cut=half. "
-            "Repeatable.",
+            help="A fault to inject: logging.entries.list:times=3,status=503,code=UNAVAILABLE. "
+            "Also delay (seconds), path (a pattern), message, cut=request, cut=answer, "
+            "cut=half. Repeatable.",
         ),
     ] = [],
     output: options.Output = "text",
 ) -> int:
-    """Emulate a cloud on this machine, for its own clients too.
+    """Emulate a cloud's API on this machine.
 
-    It serves until Ctrl-C, and exits with 0 then.
+    It serves until Ctrl-C and then exits with 0.
     """
     wanted = parse_behaviour(behaviour)
     to_come = [parse_fault(text) for text in faults]
@@ -146,21 +150,21 @@ def _show(cloud: EmulatedCloud, output: str) -> None:
         for name, value in cloud.environment.items():
             typer.echo(f"export {name}={shlex.quote(value)}")
     sys.stdout.flush()
-    nodes = f"nodes by {cloud.runner}, buckets in {cloud.folder}"
+    nodes = f"{cloud.runner} runs the nodes; buckets are in {cloud.folder}"
     print_message(f"{cloud.notice}: {cloud.cloud} at {cloud.url}, {nodes}")
     names = " and ".join(f"{key} {name}" for key, name in cloud.options.items())
-    print_message(f"Requests are for {names}; any other is refused.")
-    print_message("Jobs run as you on this machine. Ctrl-C ends it, with all that runs in it.")
+    print_message(f"It accepts requests for {names} and refuses all others.")
+    print_message("Jobs run on this machine as you. Ctrl-C ends the emulator and all jobs in it.")
 
 
 def parse_fault(text: str) -> Fault:
-    """`CALL:times=3,status=503` as a fault. Raises RsctlError."""
+    """Parse `CALL:times=3,status=503` as a fault. Raises RsctlError."""
     call, _, rest = text.partition(":")
     fields = dict(part.partition("=")[::2] for part in rest.split(",") if part)
     unknown = [name for name in fields if name not in _FAULT_FIELDS]
     try:
         if unknown:
-            raise ValueError(f"no field {unknown[0]!r}; there are {', '.join(_FAULT_FIELDS)}")
+            raise ValueError(f"there is no field {unknown[0]!r}; use {', '.join(_FAULT_FIELDS)}")
         return msgspec.convert({**fields, "route": call}, Fault, strict=False)
     except ValueError as problem:
         message = f"--fault {text!r}: {problem}"

@@ -1,4 +1,4 @@
-"""What ends a command with an error: shown as findings, never as a traceback."""
+"""Errors that end a command, shown as findings and never as tracebacks."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def _unforeseen(problem: BaseException) -> Finding:
 
         traceback.print_exception(problem)
     if isinstance(problem, OSError):
-        return error("system", str(problem), "RSCTL_DEBUG=1 shows where")
-    message = f"rsctl broke down: {type(problem).__name__}: {problem}"
-    return error("bug", message, "please report it, with what RSCTL_DEBUG=1 shows")
+        return error("system", str(problem), "set RSCTL_DEBUG=1 to see the traceback")
+    message = f"rsctl failed unexpectedly: {type(problem).__name__}: {problem}"
+    return error("bug", message, "report it, with the output of RSCTL_DEBUG=1")

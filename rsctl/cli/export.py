@@ -22,7 +22,7 @@ from rsctl.results.export.tables import TABLES, Source, Table, make_table, sourc
 
 
 def _parse_table(name: str) -> str:
-    """One of TABLES. Raises typer.BadParameter."""
+    """Parse one of TABLES. Raises typer.BadParameter."""
     if name not in TABLES:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, TABLES))}.")
     return name
@@ -34,7 +34,7 @@ def command(
     references: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN...", help="Runs and benches, by what the commands on them take."
+            metavar="RUN...", help="Runs and benches, named as in other commands."
         ),
     ],
     file_format: Annotated[
@@ -46,7 +46,7 @@ def command(
             "--table",
             metavar=f"<{'|'.join(TABLES)}>",
             parser=_parse_table,
-            help="Only this table. Repeatable; default: all.",
+            help="Export only this table. Repeatable. Default: all tables.",
         ),
     ] = [],
     output: Annotated[
@@ -56,15 +56,15 @@ def command(
             "-o",
             metavar="FILE|DIR",
             rich_help_panel=OUTPUT,
-            help="Where to: a file for one table or for JSON, else a folder. Default: standard "
-            "output, not for parquet.",
+            help=("The destination: a file for one table or for JSON, otherwise a folder. "
+            "Default: standard output, except for parquet."),
         ),
     ] = None,
 ) -> int:
     """Export runs and benches as tables: runs, figures, metrics, telemetry.
 
-    Figures are one number a run and metric. Runs of a bench have the values of their cells as
-    columns. In CSV a text that a spreadsheet could take for a formula begins with a '.
+    A figure is one number per run and metric. Runs of a bench have their cell's values as columns.
+    In CSV, text that a spreadsheet could read as a formula starts with a '.
     """
     names = [name for name in TABLES if name in tables] or list(TABLES)
     is_folder = output is not None and _is_folder(output, file_format, len(names))
@@ -79,7 +79,7 @@ def command(
         sys.stdout.flush()
     else:
         for path, parts in _files(output, is_folder, made, file_format):
-            write_file(path, partial(_write, parts, file_format), "give another -o")
+            write_file(path, partial(_write, parts, file_format), "give another path with -o")
             print_message(f"{path}")
     return int(ExitCode.SUCCEEDED)
 
@@ -91,17 +91,18 @@ def _check_choice(
     other = _other_format(output, file_format)
     if other:
         context.fail(
-            f"{output} is named as {other}, and {file_format} is written: --format {other}"
+            (f"the name {output} is for {other}, but the format is {file_format}: add "
+            f"--format {other}")
         )
     if not fits_tables and file_format != "json":
         where = "a file" if output else "standard output"
-        context.fail(f"{where} takes one table: choose it by --table, or give -o a folder.")
+        context.fail(f"{where} holds one table: choose it with --table, or give a folder with -o")
     if output is None and file_format == "parquet":
-        context.fail("parquet is no text: give -o a file or a folder.")
+        context.fail("parquet is a binary format: give a file or a folder with -o")
 
 
 def _other_format(path: str | None, file_format: Format) -> str | None:
-    """Another format that a file's name says it has."""
+    """Another format that the extension of a file name indicates."""
     if path is None or os.path.isdir(path):
         return None
     ending = path.rpartition(".")[2]
@@ -109,7 +110,7 @@ def _other_format(path: str | None, file_format: Format) -> str | None:
 
 
 def _is_folder(path: str, file_format: Format, count: int) -> bool:
-    """Whether a path is meant as a folder: it is one, ends with /, or several tables go there."""
+    """Whether a path is a folder: it is one, ends with /, or several tables are written."""
     if os.path.isdir(path) or path.endswith(os.sep):
         return True
     has_ending = path.endswith(f".{file_format}")
@@ -117,7 +118,7 @@ def _is_folder(path: str, file_format: Format, count: int) -> bool:
 
 
 def _sources(store: Store, reference: str) -> list[Source]:
-    """What a reference names, brought up to date."""
+    """The runs and benches of a reference, updated."""
     found = find_run_or_bench(reference)
     if isinstance(found, Bench):
         for run in {trial.run for trial in found.record.latest().values()}:

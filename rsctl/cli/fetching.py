@@ -1,4 +1,4 @@
-"""Fetching of results as commands show it: progress, findings, a summary."""
+"""The progress, findings and summary of a download."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fetch_and_show(
     include: Iterable[str] = (),
     max_unpacked: int | None = None,
 ) -> Fetched:
-    """Fetch a run's results, with progress on a terminal. Raises RsctlError."""
+    """Download a run's results, with progress on a terminal. Raises RsctlError."""
     view = _ProgressLine()
     try:
         fetched = run.fetch(
@@ -36,7 +36,7 @@ def fetch_and_show(
 
 
 def fetch_after(run: Run, folder: str) -> None:
-    """Fetch a run's results once it has ended; that they cannot be had is a warning."""
+    """Download a run's results after it has ended; shows a warning if they are not available."""
     command = f"rsctl get {run.id} {folder}"
     try:
         fetched = fetch_and_show(run, folder)
@@ -48,11 +48,11 @@ def fetch_after(run: Run, folder: str) -> None:
             print_important(f"error: {problem}")
         is_complete = False
     if not is_complete:
-        print_important(f"warning: not all of {run.id} is here; to go on: {command}")
+        print_important(f"warning: some results of {run.id} are missing; to continue: {command}")
 
 
 class _ProgressLine:
-    """One line that is written again and again, where standard error is a terminal."""
+    """One line that is overwritten repeatedly if standard error is a terminal."""
 
     def __init__(self) -> None:
         self._is_shown = sys.stderr.isatty() and not is_quiet()
@@ -72,14 +72,14 @@ class _ProgressLine:
         self._width = len(line)
 
     def clear(self) -> None:
-        """Leave nothing of it."""
+        """Clear the line."""
         if self._width:
             sys.stderr.write("\r" + " " * self._width + "\r")
             sys.stderr.flush()
 
 
 def format_bytes(count: int) -> str:
-    """`12.3 MB`."""
+    """A size such as `12.3 MB`."""
     value = float(count)
     for unit in _UNITS:
         if value < 1000 or unit == _UNITS[-1]:
@@ -91,11 +91,11 @@ def format_bytes(count: int) -> str:
 def _summary(fetched: Fetched) -> str:
     folder = Path(fetched.directory)
     if not fetched.files:
-        return f"nothing to bring to {folder}"
+        return f"no files to download to {folder}"
     new = [file for file in fetched.files if file.state == "fetched"]
     unchecked = sum(file.checksum is None and "://" in file.location for file in new)
     noun = "file" if len(new) == 1 else "files"
     text = f"{folder}: {len(new)} {noun} fetched, {format_bytes(sum(f.size for f in new))}"
     if len(new) < len(fetched.files):
-        text += f"; {len(fetched.files) - len(new)} were there"
-    return text + (f"; {unchecked} checked by their size only" if unchecked else "")
+        text += f"; {len(fetched.files) - len(new)} already existed"
+    return text + (f"; {unchecked} verified by size only" if unchecked else "")

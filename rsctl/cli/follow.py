@@ -1,4 +1,4 @@
-"""Watching a run to its end, and what an interruption does."""
+"""Watches a run until it ends, and handles interruptions."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from rsctl.runs.stream.events import Event, ResultEvent
 from rsctl.runs.stream.headline import Tally
 
 OUTPUT_LOST = (errno.EPIPE, errno.EIO)
-"""Errors of writing to a reader that has gone, and to a terminal that was closed."""
+"""Errors of writing to a closed pipe or terminal."""
 
 
 class View(Protocol):
-    """Shows a run to whoever watches it."""
+    """Shows a run to the user."""
 
     def show(self, events: list[Event], tally: Tally) -> None:
-        """Show a batch of events; an empty one when time has passed."""
+        """Show a batch of events; empty if only time has passed."""
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Show how it ended."""
+        """Show how the run ended."""
 
     def close(self) -> None:
-        """Leave standard output as it was, whatever has happened; may be called again."""
+        """Restore standard output in all cases; may be called more than once."""
 
 
 def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bool) -> int:
     """Show a run until it has ended; returns the exit code.
 
-    An interruption, or the loss of standard output, detaches, or cancels the run and goes on to its
-    end if `cancel_on_interrupt`. A further one only stops waiting for the end: this never returns
-    before the target has answered the cancel. Raises RsctlError, also if the target refuses it.
+    An interruption, or the loss of standard output, detaches; if `cancel_on_interrupt`, it cancels
+    the run and watches it until it ends. Another interruption only stops the wait for the end: this
+    function never returns before the target has answered the cancellation. Raises RsctlError, also
+    if the target refuses it.
     """
     batches, cancel = run.event_batches(), Cancel(run)
     try:
@@ -67,7 +68,7 @@ def follow(run: Run, view: View, interrupts: Interrupts, cancel_on_interrupt: bo
 
 
 def abandon_stdout() -> None:
-    """Nobody reads it any more; the interpreter's own flush at exit must not fail on it."""
+    """Keep the interpreter's flush at exit from failing after the reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -75,12 +76,12 @@ def _finish(run: Run, view: View, batches: EventBatches) -> int:
     result = batches.result()
     view.finish(result, run)
     if not result.state.is_final:
-        print_message(f"{run.id} is gone, and how it ended was not written down")
+        print_message(f"{run.id} no longer exists, and its result was not recorded")
     return result.exit_code
 
 
 def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool = False) -> int:
-    """Leave a run that goes on, is being cancelled, or has just ended."""
+    """Stop watching a run that is running, being cancelled, or has just ended."""
     if run.reload().state.is_final:
         return _finish(run, view, batches)
     result = batches.result(int(ExitCode.INTERRUPTED))
@@ -95,11 +96,11 @@ def _detach(run: Run, view: View, batches: EventBatches, is_cancelled: bool = Fa
 
 
 def _how_it_ends(run: str) -> str:
-    return f"{run} is being cancelled. See its end: rsctl status --watch {run}"
+    return f"{run} is being cancelled. Watch it end: rsctl status --watch {run}"
 
 
 def _how_to_attach(run: str) -> str:
     return (
-        f"{run} goes on. Watch it again: rsctl logs -f {run}   "
-        f"its state: rsctl status {run}   end it: rsctl cancel {run}"
+        f"{run} continues to run. Watch it again: rsctl logs -f {run}   show its state: rsctl "
+        f"status {run}   cancel it: rsctl cancel {run}"
     )

@@ -1,4 +1,4 @@
-"""`rsctl forget RUN`: give up what is known of a run."""
+"""`rsctl forget RUN`: remove rsctl's records of a run."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ def command(
     run: options.RunId,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Even if it has not ended; a job in a cloud goes on."),
+        typer.Option(
+            "--force", help="Remove the run even if it has not ended; a job in a cloud continues."
+        ),
     ] = False,
     output: options.Output = "text",
 ) -> int:
     """Remove a run from the list, with its log.
 
-    What it wrote to its outputs and checkpoints stays.
+    Its outputs and checkpoints are kept.
 
     Exit code: 0, or 2 if the run has not ended.
     """
     done = forget_run(run, force=force)
     if done.left:
         remedy = "end it there, if it still runs"
-        show_findings([warning("run", f"rsctl does not follow {done.left} any more", remedy)])
+        show_findings([warning("run", f"rsctl no longer follows {done.left}", remedy)])
     kept = [str(path) for path in done.kept]
     print_message(
-        f"{done.run} is forgotten" + (f"; its files stay in {' and '.join(kept)}" if kept else "")
+        f"removed the records of {done.run}"
+        + (f"; its files remain in {' and '.join(kept)}" if kept else "")
     )
     if output == "json":
         print_json({"run": done.run, "kept": kept})

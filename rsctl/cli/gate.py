@@ -1,4 +1,4 @@
-"""`rsctl gate BENCH` and `rsctl gate JOB`: run what is to be run, compare, decide."""
+"""`rsctl gate BENCH` and `rsctl gate JOB`: run the remaining cells, compare, decide."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from rsctl.cli.views.gate import annotate_github, exit_code, print_gate
 from rsctl.findings import ExitCode
 
 _DECISION = "Decision"
-_EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and what may be allowed."
+_EPILOG = "rsctl gate calibrate BENCH|JOB: measure the noise, and derive the allowed regression."
 
 _Source = Annotated[
     str,
     typer.Argument(
         metavar="BENCH|JOB",
-        help="A bench's id, a unique prefix or @last; or a job file, which is run first as far "
-        "as it has not been run.",
+        help=("A bench's ID, a unique prefix of it, or @last; or a job file, whose remaining "
+            "cells are run first."),
     ),
 ]
 _Repeat = Annotated[
@@ -48,7 +48,7 @@ _Repeat = Annotated[
         metavar="N",
         min=1,
         max=1000,
-        help="How often each cell of JOB is run.",
+        help="Number of runs of each cell of JOB.",
     ),
 ]
 _Baseline = Annotated[
@@ -68,7 +68,8 @@ _MaxRegression = Annotated[
         "--max-regression",
         metavar="METRIC=5%",
         rich_help_panel=_DECISION,
-        help="How much worse a metric may be: a percentage, or an amount in its unit. Repeatable.",
+        help=("The allowed regression of a metric: a percentage, or an amount in its unit. "
+            "Repeatable."),
     ),
 ]
 _Confirm = Annotated[
@@ -79,7 +80,7 @@ _Confirm = Annotated[
         min=0,
         max=1000,
         rich_help_panel=_DECISION,
-        help="Run a suspected regression N times again, on fresh machines, before failing.",
+        help="Before failing, repeat a suspected regression N times on fresh machines.",
     ),
 ]
 _AllowInconclusive = Annotated[
@@ -87,8 +88,8 @@ _AllowInconclusive = Annotated[
     typer.Option(
         "--allow-inconclusive",
         rich_help_panel=_DECISION,
-        help="Exit with 0 where there is no verdict, but not if a run failed or the baseline "
-        "is of something else.",
+        help=("Exit with 0 if the result is inconclusive; not if a run failed or the baseline "
+            "does not match."),
     ),
 ]
 _UpdateBaseline = Annotated[
@@ -96,14 +97,14 @@ _UpdateBaseline = Annotated[
     typer.Option(
         "--update-baseline",
         rich_help_panel=_DECISION,
-        help="Write the baseline instead of deciding.",
+        help="Write the baseline instead of comparing with it.",
     ),
 ]
 _Reports = Annotated[list[CiReport], options.report_option(CI_REPORTS)]
 
 
 class _Gate(Command):
-    """`rsctl gate calibrate` is a command of its own."""
+    """The group of `rsctl gate`, of which `calibrate` is a separate command."""
 
     def make_context(
         self,
@@ -138,10 +139,10 @@ def command(
     reports: _Reports = [],
     output: options.Output = "text",
 ) -> int:
-    """Decide a benchmark job against its baseline.
+    """Compare a benchmark job with its baseline, and pass or fail.
 
-    Exit code: 0 pass, 7 regressed, 8 inconclusive or no data; where all runs of a cell failed,
-    that of `bench run`.
+    Exit code: 0 pass, 7 regressed, 8 inconclusive or no data; if all runs of a cell failed, the
+    exit code of `bench run`.
     """
     candidate = open_source(bench, target, settings, new)
     rules = candidate.rules(baseline, max_regression, repeat, confirm_by)
@@ -164,24 +165,24 @@ def command(
 
 def _decide(prepared: PreparedGate, results: Results, run: Runner) -> Gate:
     if results.label in (prepared.baseline.label, prepared.baseline.of):
-        print_message(f"the baseline is of {results.label} itself: nothing can differ")
+        print_message(f"the baseline is {results.label} itself, so there is nothing to compare")
     gate = prepared.decide(results)
     if not prepared.must_confirm(gate):
         return gate
     times = f"{prepared.rules.confirm} times" if prepared.rules.confirm > 1 else "once"
     suspects = ", ".join(check.title for check in gate.suspects)
-    print_message(f"suspected: {suspects}; run {times} again")
+    print_message(f"suspected regression: {suspects}; running {times} again")
     return prepared.confirm(gate, results, run)
 
 
 def _update(candidate: Candidate, rules: Rules, run: Runner) -> int:
-    """Write the baseline of what is measured now."""
+    """Write the baseline from the current results."""
     location = require_writable(rules.baseline)
     folder = candidate.folder if rules.is_from_file else "."
     results = candidate.measure(rules.repeat, run)
     made = write_baseline(results, location, required=rules.floors, folder=folder)
     cells = "1 cell" if len(results.cells) == 1 else f"{len(results.cells)} cells"
-    print_message(f"{made.location}: {cells}, {made.runs} runs each, of {results.label}")
+    print_message(f"{made.location}: {cells}, {made.runs} runs each, from {results.label}")
     if made.runs < 3:
-        print_message("fewer than 3 runs a cell can show nothing: --repeat 5 is a good beginning")
+        print_message("fewer than 3 runs per cell cannot show a difference: start with --repeat 5")
     return int(ExitCode.SUCCEEDED)

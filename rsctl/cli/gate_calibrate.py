@@ -1,4 +1,4 @@
-"""`rsctl gate calibrate BENCH|JOB`: how noisy a job is, and what its gate may allow."""
+"""`rsctl gate calibrate BENCH|JOB`: the noise of a job, and the regression its gate may allow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def command(
     bench: Annotated[
         str,
         typer.Argument(
-            metavar="BENCH|JOB", help="A bench's id, a unique prefix or @last; or a job file."
+            metavar="BENCH|JOB",
+            help="A bench's ID, a unique prefix of it, or @last; or a job file.",
         ),
     ],
     target: options.Target = None,
@@ -34,7 +35,7 @@ def command(
             metavar="N",
             min=3,
             max=1000,
-            help="Identical runs of each cell of JOB.",
+            help="Number of identical runs of each cell of JOB.",
         ),
     ] = 10,
     repeat: Annotated[
@@ -45,22 +46,26 @@ def command(
             metavar="N",
             min=3,
             max=1000,
-            help="Runs a side of the gate that it is for. Default: gate.repeat of the job, else "
-            f"{REPEAT}.",
+            help="Number of runs on each side of the planned gate. Default: gate.repeat of the "
+            f"job, otherwise {REPEAT}.",
         ),
     ] = None,
     metrics: options.MetricNames = [],
     parallel: options.Parallel = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Write the floors into the job file's gate block.")
+        bool,
+        typer.Option(
+            "--write", help="Write the allowed regressions into the job file's gate block."
+        ),
     ] = False,
     output: options.Output = "text",
 ) -> int:
-    """Measure the noise of a job, and which regression its gate may allow.
+    """Measure the noise of a job, and derive the regression its gate may allow.
 
-    That is one at which an unchanged program passes in 90 % of cases, larger the fewer the runs.
+    With this limit an unchanged program passes in 90 % of cases; the fewer the runs, the larger the
+    limit.
 
-    Exit code: 0, or 8 if a metric's noise cannot be known.
+    Exit code: 0, or 8 if the noise of a metric cannot be measured.
     """
     candidate = open_source(bench, target, settings)
     rules = candidate.rules()
@@ -74,10 +79,12 @@ def command(
         _print(found, floors)
     if write and floors:
         if candidate.file is None:
-            finding = error("gate", "there is no job file to write to", "give the file, not -")
+            finding = error(
+                "gate", "--write needs a job file", "give the path of the file instead of -"
+            )
             raise RsctlError(ExitCode.USAGE, finding)
         write_floors(candidate.file, floors)
-        print_message(f"{candidate.file}: gate.max_regression is written")
+        print_message(f"wrote gate.max_regression to {candidate.file}")
     return int(ExitCode.SUCCEEDED if len(floors) == len(found) > 0 else ExitCode.INCONCLUSIVE)
 
 
@@ -87,7 +94,7 @@ def _print(found: list[Calibration], floors: dict[str, str]) -> None:
             print_message(f"{metric.metric}: {metric.reason}")
             continue
         print_message(
-            f"{metric.metric}: noise {100 * metric.noise:.2g} % of a run ({metric.runs} runs a "
+            f"{metric.metric}: noise {100 * metric.noise:.2g} % of a run ({metric.runs} runs per "
             f"cell); with {metric.repeat}+{metric.repeat} runs an unchanged program passes at "
             f"{100 * metric.measured:g} % in 90 % of cases, if these runs are typical; "
             f"{metric.allowed} allows for their small number"

@@ -1,4 +1,4 @@
-"""Runs the benches that a gate is decided by, with progress on stderr."""
+"""Runs the benches for a gate, with progress on stderr."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDS = (ExitCode.INTERRUPTED, ExitCode.CANCELLED)
 def open_source(
     reference: str, target: str | None, settings: list[str], anew: bool = False
 ) -> Candidate:
-    """A bench of the store, or a job file, of which findings are shown. Raises RsctlError."""
+    """A bench from the store, or a job file, whose findings are shown. Raises RsctlError."""
     candidate = open_candidate(reference, target, set=settings, anew=anew)
     if candidate.prepared is not None:
         show_findings(candidate.prepared.findings, candidate.prepared.job)
@@ -23,23 +23,25 @@ def open_source(
 
 
 class Runner:
-    """Runs what is missing of a bench; at most `parallel` runs at once."""
+    """Runs the remaining cells of a bench; at most `parallel` runs at a time."""
 
     def __init__(self, parallel: int | None) -> None:
         self._options = RunOptions(parallel, False, cancels_on_interrupt(None))
 
     def __call__(self, prepared: PreparedBench, bench: Bench) -> None:
-        """Run it. What failed is the gate's to judge; an interruption raises RsctlError."""
+        """Run the bench. The gate judges failures; an interruption raises RsctlError."""
         interrupts = Interrupts()
         with interrupts.listening():
             code = drive(prepared, bench, _View(), self._options, interrupts)
         if code in [int(end) for end in _ENDS]:
-            finding = note("interrupted", f"{bench.id} is not complete: the same command goes on")
+            finding = note(
+                "interrupted", f"{bench.id} is not complete: run the same command again to continue"
+            )
             raise RsctlError(ExitCode(code), finding)
 
 
 class _View(PlainBenchView):
-    """Progress on stderr; the outcome is the gate's to show."""
+    """Shows progress on stderr; the gate shows the outcome."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
         del bench, exit_code

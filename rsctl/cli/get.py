@@ -1,4 +1,4 @@
-"""`rsctl get RUN [DIR]`: download what a run has left."""
+"""`rsctl get RUN [DIR]`: download a run's results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _parse_size(text: str) -> int:
     try:
         return Size.parse(text)
     except ValueError as problem:
-        raise typer.BadParameter(f"{text!r} is not {problem}.") from None
+        raise typer.BadParameter(f"{text!r} is not {problem}") from None
 
 
 @make_command("get")
@@ -35,7 +35,7 @@ def command(
     run: options.RunId,
     folder: Annotated[
         Optional[str],
-        typer.Argument(metavar="[DIR]", help="The folder they come to. Default: ./RUN"),
+        typer.Argument(metavar="[DIR]", help="The folder to download to. Default: ./RUN"),
     ] = None,
     only: Annotated[
         list[str],
@@ -43,7 +43,7 @@ def command(
             "--only",
             metavar=f"<{'|'.join(get_args(ResultKind))}>",
             parser=_parse_kind,
-            help="Only these. Repeatable; default: all.",
+            help="Download only these results. Repeatable. Default: all.",
         ),
     ] = [],
     include: Annotated[
@@ -51,8 +51,8 @@ def command(
         typer.Option(
             "--include",
             metavar="GLOB",
-            help="Only files whose name fits, or whose path below DIR if it has a slash. "
-            "Repeatable.",
+            help="Download only files whose name matches, or whose path below DIR if the pattern "
+            "has a slash. Repeatable.",
         ),
     ] = [],
     max_unpacked: Annotated[
@@ -61,16 +61,16 @@ def command(
             "--max-unpacked",
             metavar="SIZE",
             parser=_parse_size,
-            help="The most that one archive may unpack to. Default: 100 times its size, 10GiB at "
-            "least.",
+            help="The size limit of one unpacked archive. Default: 100 times its size, at least "
+            "10GiB.",
         ),
     ] = None,
     output: options.Output = "text",
 ) -> int:
-    """Download what a run has left: outputs, checkpoints, logs, artifacts.
+    """Download a run's results: outputs, checkpoints, logs, artifacts.
 
-    What is there already is not fetched again; what broke off goes on. Nothing is written outside
-    DIR.
+    rsctl skips files that already exist and resumes interrupted downloads. It writes nothing
+    outside DIR.
 
     Exit code: 0; 3 if the disk, the network or the environment fails; 4 if the cloud refuses.
     """

@@ -1,4 +1,4 @@
-"""`rsctl init`: start a job from a template, or for a script that is there already."""
+"""`rsctl init`: create a job file from a template, or for an existing script."""
 
 from __future__ import annotations
 
@@ -35,23 +35,25 @@ def command(
         ),
     ] = [],
 ) -> int:
-    """Start a job from a template, or from a script of your own.
+    """Create a job file from a template or from your own script.
 
-    \b
+    
     rsctl init TEMPLATE [DIR]       a folder with a job and its script
     rsctl init SCRIPT.py [ARGS]     a job file for a script in this folder
-    rsctl init torchrun ...         the same, from today's command; also from
+    rsctl init torchrun ...         the same, from your current command; also from
                                     accelerate launch ... and deepspeed ...
 
     Without arguments: a job file for train.py or main.py if this folder or its package has one,
-    else template ddp.
+    otherwise template ddp.
     """
     if arguments and arguments[0].startswith("-"):
         context.fail(f"No such option: {arguments[0]}")
     arguments = arguments or _found_program() or [_DEFAULT]
     if arguments[0] in template_names():
         if len(arguments) > 2:
-            context.fail(f"a template takes one folder, got {' '.join(arguments[1:])!r} too.")
+            context.fail(
+                f"a template takes one folder, but {' '.join(arguments[1:])!r} was given too"
+            )
         directory = Path(arguments[-1])
         files = _template(arguments[0])
         verb = "bench run" if b"\nmatrix:" in files["job.yaml"] else "submit"
@@ -63,13 +65,15 @@ def command(
         _write(Path(), {"job.yaml": text.encode()}, "submit job.yaml")
     else:
         known = ", ".join(template_names())
-        remedy = f"use one of: {known}; or name your script, such as train.py"
-        raise RsctlError(ExitCode.USAGE, error("template", f"no template {arguments[0]!r}", remedy))
+        remedy = f"use one of: {known}; or give your script, such as train.py"
+        raise RsctlError(
+            ExitCode.USAGE, error("template", f"there is no template {arguments[0]!r}", remedy)
+        )
     return int(ExitCode.SUCCEEDED)
 
 
 def _found_program() -> list[str]:
-    """What this folder's own program is started with: a script, or a module of its package."""
+    """The arguments that start this folder's program: a script, or a module of its package."""
     for name in _SCRIPTS:
         if Path(name).is_file():
             return [name]
@@ -85,11 +89,11 @@ def _template(name: str) -> dict[str, bytes]:
 
 
 def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
-    """Write files that are not there yet, and say how to go on. Raises RsctlError."""
+    """Write files that do not exist yet, and print the next command. Raises RsctlError."""
     there = [name for name in files if (directory / name).exists()]
     if there:
-        message = f"{directory / there[0]} exists already"
-        remedy = "name another folder" if len(files) > 1 else "move it away, or change it"
+        message = f"{directory / there[0]} already exists"
+        remedy = "give another folder" if len(files) > 1 else "move or edit it"
         raise RsctlError(ExitCode.USAGE, error("exists", message, remedy))
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -100,4 +104,4 @@ def _write(directory: Path, files: Mapping[str, bytes], command: str) -> None:
         raise RsctlError(ExitCode.USAGE, error("write", message)) from None
     for name in files:
         typer.echo(str(directory / name))
-    print_message(f"now: rsctl {command}")
+    print_message(f"next: rsctl {command}")

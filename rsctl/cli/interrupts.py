@@ -1,7 +1,7 @@
-"""What signals do that ask a command to end.
+"""Handles signals that ask a command to end.
 
-SIGINT (Ctrl-C), SIGTERM (a pipeline that ends us), SIGHUP (a closed terminal), SIGQUIT (Ctrl-\\),
-and those by which schedulers and limits end a process that does not handle them.
+SIGINT (Ctrl-C), SIGTERM (a pipeline that ends the command), SIGHUP (a closed terminal), SIGQUIT
+(Ctrl-\\), and the signals with which schedulers and limits end a process that does not handle them.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _POLL_SECONDS = 0.2
 
 
 def cancels_on_interrupt(option: bool | None) -> bool:
-    """What `--cancel-on-interrupt` says; by default whether a CI system runs this."""
+    """The value of `--cancel-on-interrupt`; by default, whether a CI system runs this."""
     return os.environ.get("CI") == "true" if option is None else option
 
 
 class Interrupts:
     """The signals that ask a command to end, from its first step to its last.
 
-    The first raises KeyboardInterrupt in the main thread; those after it are only counted, so that
-    they cannot cut short what the first one made necessary. A command that follows a run sets by
-    `follow` what they do instead.
+    The first raises KeyboardInterrupt in the main thread; later ones are only counted, so that they
+    cannot cut short the work that the first one requires. A command that follows a run replaces
+    this behavior with `follow`.
 
-    Python calls a handler once for all signals that have come since the main thread's last step,
-    so it is their bytes that are counted, see `_take`.
+    Python calls a handler once for all signals since the main thread's last step, so this class
+    counts the bytes of signals, see `_take`.
     """
 
     def __init__(self) -> None:
@@ -53,8 +53,8 @@ class Interrupts:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals in here. All but SIGINT and SIGTERM stay ignored where they are, as
-        SIGHUP is under nohup.
+        """Handle the signals in this context. Except for SIGINT and SIGTERM, signals that are
+        ignored stay ignored, such as SIGHUP under nohup.
         """
         ignored = {n for n in _IF_NOT_IGNORED if signal.getsignal(n) is signal.SIG_IGN}
         numbers = [n for n in SIGNALS if n not in ignored]
@@ -83,16 +83,16 @@ class Interrupts:
                 os.close(end)
 
     def hold(self) -> None:
-        """From now on count signals, and interrupt nothing."""
+        """From now on, count signals and interrupt nothing."""
         with self._lock:
             self._raise_at, self._on_first = None, None
 
     def follow(self, on_first: Callable[[], None] | None) -> None:
-        """From now on the first signal calls `on_first`, and the second raises KeyboardInterrupt;
+        """From now on, the first signal calls `on_first`, and the second raises KeyboardInterrupt;
         without `on_first` the first raises it.
 
-        `on_first` is called from another thread, whatever the main thread waits for, and may be
-        called again. Signals that have come before count.
+        Another thread calls `on_first`, regardless of what the main thread waits for, and may call
+        it again. Signals that arrived earlier count.
         """
         self._on_first = on_first
         self._raise_at = 2 if on_first else 1
@@ -118,9 +118,9 @@ class Interrupts:
         return self._raise_at is not None and self.count >= self._raise_at
 
     def _take(self) -> int:
-        """Count the signals that have come, by the bytes of `set_wakeup_fd`.
+        """Count the new signals, by the bytes of `set_wakeup_fd`.
 
-        Returns the number of the last, 0 if none has come.
+        Returns the number of the last, 0 if there is no new signal.
         """
         with self._lock, suppress(BlockingIOError):
             numbers = [number for number in os.read(self._signals, 4096) if number in SIGNALS]
@@ -131,9 +131,9 @@ class Interrupts:
         return 0
 
     def _watch(self, woken: int) -> None:
-        """Call `on_first`, whatever the main thread is in: a host's look-up, the wait for a lock.
+        """Call `on_first` even if the main thread waits for a lookup of a host or for a lock.
 
-        Bytes come at once, and `_on_signal` only between two steps of the main thread.
+        Bytes arrive immediately, `_on_signal` only between two steps of the main thread.
         """
         seen = 0
         while True:
@@ -152,7 +152,7 @@ class Interrupts:
 
 
 class Cancel:
-    """The cancel of a run: sent once, from a thread of its own, so that nothing delays it."""
+    """The cancellation of a run: sent once, from a separate thread, so that nothing delays it."""
 
     def __init__(self, run: Run) -> None:
         self.is_asked = False
@@ -162,7 +162,7 @@ class Cancel:
         self._problem: BaseException | None = None
 
     def ask(self) -> None:
-        """Send it, unless that has been done; returns at once."""
+        """Send the cancellation unless it has been sent; returns immediately."""
         with self._lock:
             if self.is_asked:
                 return
@@ -170,25 +170,26 @@ class Cancel:
             # This may be the watcher's thread, which must go on counting signals meanwhile. The
             # main thread may be waiting for a slow answer of the same cloud.
             threading.Thread(target=self._send, daemon=True).start()
-        print_message("cancelling; interrupt once more to stop waiting for the end")
+        print_message("cancelling; interrupt again to stop waiting for the end")
 
     def check(self) -> None:
-        """Raise the error that came instead of an answer, if any."""
+        """Raise the error of the cancellation, if it failed."""
         if self._problem is not None:
             raise self._problem
 
     def wait(self) -> None:
-        """Wait for the target's answer, if it was asked. Raises the error that came instead."""
+        """Wait for the target's answer, if a cancellation was sent. Raises its error."""
         if self.is_asked:
             if not self._answered.is_set():
                 print_message(
-                    f"waiting until {self._run.id} is known to be cancelled; Ctrl-\\ leaves at once"
+                    "waiting for the target to confirm the cancellation of "
+                    f"{self._run.id}; Ctrl-\\ exits immediately"
                 )
             self._answered.wait()
             self.check()
 
     def settle(self) -> None:
-        """Wait for the answer where it still matters: while the run has not ended."""
+        """Wait for the answer while it still matters: while the run has not ended."""
         while self.is_asked and not self._answered.wait(_POLL_SECONDS):
             if self._run.reload().state.is_final:
                 return

@@ -1,4 +1,4 @@
-"""`rsctl list`: the runs, the newest first."""
+"""`rsctl list`: the runs, newest first."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def command(
         typer.Option(
             "--verbose",
             "-v",
-            help="Also its place, what it has cost and takes on the disk.",
+            help="Also show each run's place, cost and disk usage.",
         ),
     ] = False,
     output: options.Output = "text",
 ) -> int:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     reported: list[str] = []
 
     def report(name: str, findings: tuple[Finding, ...]) -> None:
@@ -52,7 +52,9 @@ def command(
     elif not reported:
         typer.echo("no runs yet; start one: rsctl submit JOB", err=True)
     if older:
-        print_message(f"there are older runs: rsctl list -n {2 * limit}, or -n 0 for all")
+        print_message(
+            f"there are older runs; to see them: rsctl list -n {2 * limit}, or -n 0 for all"
+        )
     return int(ExitCode.SUCCEEDED)
 
 
@@ -80,20 +82,20 @@ def _print_table(found: list[Run], sizes: dict[str, int]) -> None:
 
 
 def _cost(run: Run) -> str:
-    """What it has cost, as `12.30 USD`; nothing where no price is known."""
+    """The run's cost as `12.30 USD`; empty if no price is known."""
     cost = run.cost()
     return dollars(cost.dollars) if cost and cost.dollars is not None else ""
 
 
 def _place(run: RunRecord) -> str:
-    """Where a run is, of the places that it may be tried at."""
+    """A run's current place, and the number of its places."""
     tried = [place for place in run.places if place.began]
     nth = f"place {len(tried)} of {len(run.places)}"
     return f"{sanitize_line(str(tried[-1]))} ({nth})  " if tried else ""
 
 
 def _details(run: RunRecord, values: dict[str, float]) -> str:
-    """What was laid over the job file, and the last values of metrics, the declared ones first."""
+    """The overrides of the job file, and the last values of metrics, declared metrics first."""
     named = [name for name in run.metrics_spec if name in values]
     named += [name for name in values if name not in run.metrics_spec]
     metrics = [f"{name}={format_number(values[name])}" for name in named[:_MAX_METRICS]]

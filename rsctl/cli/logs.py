@@ -31,7 +31,7 @@ MOST_FOLLOWED = 8
 def command(
     run: options.RunId,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until the run has ended.")
+        bool, typer.Option("--follow", "-f", help="Follow the log until the run has ended.")
     ] = False,
     role: Annotated[
         Optional[str],
@@ -39,7 +39,7 @@ def command(
             "--role",
             metavar="ROLE",
             rich_help_panel=_FILTERS,
-            help="Only this role: worker, reducer, or one of the job's own.",
+            help="Show only this role: worker, reducer, or a role of the job.",
         ),
     ] = None,
     replica: Annotated[
@@ -48,13 +48,13 @@ def command(
             "--replica",
             metavar="NAME",
             rich_help_panel=_FILTERS,
-            help="Only this replica, or one of its ranks: worker-0/3. Repeatable.",
+            help="Show only this replica, or one of its ranks: worker-0/3. Repeatable.",
         ),
     ] = [],
     failed: Annotated[
         bool,
         typer.Option(
-            "--failed", rich_help_panel=_FILTERS, help="Only the replica that failed first."
+            "--failed", rich_help_panel=_FILTERS, help="Show only the replica that failed first."
         ),
     ] = False,
     everyone: Annotated[
@@ -62,7 +62,8 @@ def command(
         typer.Option(
             "--all",
             rich_help_panel=_FILTERS,
-            help=f"With --follow, all replicas; that is so up to {MOST_FOLLOWED} workers.",
+            help=f"With --follow, show all replicas; the default for up to {MOST_FOLLOWED} "
+            "workers.",
         ),
     ] = False,
     since: Annotated[
@@ -71,7 +72,7 @@ def command(
             "--since",
             metavar="TIME",
             rich_help_panel=_FILTERS,
-            help="Only from a time on: 10m (before now) or RFC 3339.",
+            help="Show only lines since a time: 10m (ago) or RFC 3339.",
         ),
     ] = None,
     grep: Annotated[
@@ -80,23 +81,27 @@ def command(
             "--grep",
             metavar="REGEX",
             rich_help_panel=_FILTERS,
-            help="Only lines in which this is found.",
+            help="Show only lines that contain this text.",
         ),
     ] = None,
     tail: Annotated[
         Optional[int],
         typer.Option(
-            "--tail", metavar="N", min=0, rich_help_panel=_FILTERS, help="Only the last N lines."
+            "--tail",
+            metavar="N",
+            min=0,
+            rich_help_panel=_FILTERS,
+            help="Show only the last N lines.",
         ),
     ] = None,
     output: options.Output = "text",
 ) -> int:
     """Show the merged log of a run.
 
-    With --follow, of a run of many workers, that of the first worker, unless you choose replicas.
+    With --follow and many workers, it shows only the first worker, unless you choose replicas.
 
-    Exit code: 0 whatever became of the run; that of the run is what `rsctl status --watch` ends
-    with.
+    Exit code: 0 regardless of the run's result; `rsctl status --watch` exits with the run's exit
+    code.
     """
     found = find_run(run)
     chosen = LogFilter(
@@ -111,7 +116,7 @@ def command(
         chosen = _followed(found, chosen)
     replicas = found.chosen_replicas(chosen)
     if failed and found.record.first_failure is None:
-        print_message(f"{found.id} has no failure")
+        print_message(f"no replica of {found.id} has failed")
     write = _writer(output, replicas or found.replicas)
     for batch in found.log_batches(chosen, tail=tail, follow=follow):
         write(batch)
@@ -120,14 +125,16 @@ def command(
 
 
 def _followed(run: Run, chosen: LogFilter) -> LogFilter:
-    """What is followed: of many workers the chief alone, unless replicas or lines were chosen."""
+    """The replicas to follow: the chief if there are many workers, unless replicas or lines were
+    chosen.
+    """
     workers = [name for name in run.replicas if name.startswith("worker-")]
     is_chosen = chosen.role or chosen.replicas or chosen.failed or chosen.grep
     if is_chosen or len(workers) <= MOST_FOLLOWED:
         return chosen
     print_message(
-        f"{run.id} has {len(workers)} workers: this follows {CHIEF} alone; "
-        f"all of them: rsctl logs -f --all {run.id}"
+        f"{run.id} has {len(workers)} workers: following only {CHIEF}; to follow all: rsctl logs "
+        f"-f --all {run.id}"
     )
     return replace(chosen, replicas=(CHIEF,))
 
@@ -145,7 +152,7 @@ def _pattern(text: str) -> str:
 
 
 def _since(text: str) -> str:
-    """A time in the form of the events' own."""
+    """A time in the format of the events."""
     try:
         moment = datetime.now(timezone.utc) - timedelta(seconds=Duration.parse(text))
     except ValueError:

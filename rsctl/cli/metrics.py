@@ -1,4 +1,4 @@
-"""`rsctl metrics RUN`: what the job measured."""
+"""`rsctl metrics RUN`: the metrics of a run."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ def command(
     context: typer.Context,
     run: options.RunId,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print values as they come, until the end.")
+        bool, typer.Option("--follow", "-f", help="Print new values until the run has ended.")
     ] = False,
     plot: Annotated[bool, typer.Option("--plot", help="Draw a chart of every metric.")] = False,
     name: Annotated[
         list[str],
-        typer.Option("--name", metavar="NAME", help="Only this metric. Repeatable."),
+        typer.Option("--name", metavar="NAME", help="Show only this metric. Repeatable."),
     ] = [],
     nodes: Annotated[
-        bool, typer.Option("--nodes", help="The nodes' telemetry, and the cloud's, too.")
+        bool, typer.Option("--nodes", help="Also show the telemetry of the nodes and of the cloud.")
     ] = False,
     output: options.Output = "text",
 ) -> int:
     """Show the metrics of a run."""
     if follow and plot:
-        context.fail("--plot draws what is there; it cannot follow.")
+        context.fail("--plot draws the existing values and cannot be combined with --follow")
     found = find_run(run)
     shown = found.metrics(name, nodes=nodes, follow=follow)
     if output == "json" or follow:
@@ -71,8 +71,8 @@ def _print_table(metrics: Iterator[MetricEvent], run: RunRecord, nodes: bool) ->
         tally.add(metric)
     figures: dict[str, dict[str, Any]] = tally.summary(nodes=True)
     if not figures:
-        more = "" if nodes else "; --nodes shows the telemetry of its nodes"
-        typer.echo(f"{run.run} has no metrics (yet){more}", err=True)
+        more = "" if nodes else "; to see the telemetry of its nodes: --nodes"
+        typer.echo(f"{run.run} has no metrics yet{more}", err=True)
         return
     width = max(map(len, figures))
     for name, figure in figures.items():

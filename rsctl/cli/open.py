@@ -1,4 +1,4 @@
-"""`rsctl open RUN`: the pages about a run."""
+"""`rsctl open RUN`: the web pages of a run."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ def command(
     run: options.RunId,
     page: Annotated[
         Optional[Page],
-        typer.Argument(metavar="[PAGE]", help="Which to open. Default: the first."),
+        typer.Argument(metavar="[PAGE]", help="The page to open. Default: the first."),
     ] = None,
     browser: Annotated[
         bool,
-        typer.Option("--browser/--no-browser", help="Whether to open it, on a desktop."),
+        typer.Option(
+            "--browser/--no-browser", help="Open the page in a browser. Default: only on a desktop."
+        ),
     ] = True,
     output: options.Output = "text",
 ) -> int:
-    """Show the pages about a run: console, TensorBoard, log.
+    """Show the web pages of a run: console, TensorBoard, log.
 
-    A run on this machine has folders instead. On a desktop, with a terminal as standard output and
-    without CI, one is opened too.
+    A run on this machine has folders instead. On a desktop, if standard output is a terminal and CI
+    is not set, the command also opens one.
 
-    Exit code: 0, or 2 if there is no such page.
+    Exit code: 0, or 2 if the page does not exist.
     """
     known = find_run(run)
     pages = known.pages()
@@ -59,7 +61,7 @@ def command(
 
 
 def is_desktop() -> bool:
-    """Whether somebody sits here who sees what is opened."""
+    """Whether a user at a desktop can see the opened page."""
     if os.environ.get("CI") or os.environ.get("SSH_CONNECTION") or not sys.stdout.isatty():
         return False
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -71,4 +73,4 @@ def _open(address: str) -> None:
 
     is_url = address.startswith("https://")
     if not webbrowser.open(address if is_url else Path(address).as_uri()):
-        print_message("no browser opens it")
+        print_message("no browser could be started")

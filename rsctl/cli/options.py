@@ -14,7 +14,7 @@ from rsctl.target_info import has_target, target_names
 
 
 def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
-    """With `-o json`, print what makes a command end with an error as JSON on stdout too.
+    """With `-o json`, also print an error that ends the command as JSON on stdout.
 
     `{"findings": [...]}`, for a command that prints one document.
     """
@@ -36,15 +36,15 @@ def errors_as_json(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _parse_target(name: str) -> str:
-    """A target, whose name in other tools is pointed to ours. Raises typer.BadParameter."""
+    """Parse a target; for another tool's name of it, name rsctl's. Raises typer.BadParameter."""
     if has_target(name):
         return name
     from rsctl.job.other_launchers import VALUES
 
     ours = VALUES.get(name.lower())
     if ours in TARGETS:
-        raise typer.BadParameter(f"{name!r} is no target; rsctl calls it {ours}.")
-    raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, target_names()))}.")
+        raise typer.BadParameter(f"{name!r} is not the name of a target; rsctl calls it {ours}")
+    raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, target_names()))}")
 
 
 def _complete_targets(incomplete: str) -> list[str]:
@@ -74,7 +74,7 @@ def _complete_benches(incomplete: str) -> list[str]:
 
 
 def report_option(kinds: Iterable[str]) -> Any:
-    """The option `--report KIND=FILE` of a command that writes these kinds; gives CiReports."""
+    """The option `--report KIND=FILE` of a command that writes these kinds; returns CiReports."""
     return typer.Option(
         "--report",
         metavar="KIND=FILE",
@@ -85,13 +85,13 @@ def report_option(kinds: Iterable[str]) -> Any:
 
 
 def _parse_report(text: str) -> Any:
-    """`junit=gate.xml` and the like. Raises typer.BadParameter."""
+    """Parse `junit=gate.xml` and similar. Raises typer.BadParameter."""
     from rsctl.api import CI_REPORTS, CiReport
 
     kind, _, path = text.partition("=")
     if kind not in CI_REPORTS or not path:
         known = ", ".join(f"{kind}=FILE" for kind in CI_REPORTS)
-        raise typer.BadParameter(f"{text!r} is none of {known}")
+        raise typer.BadParameter(f"{text!r} is not one of {known}")
     return CiReport(kind, path)
 
 
@@ -105,7 +105,7 @@ RunId = Annotated[
     typer.Argument(
         metavar="RUN",
         autocompletion=_complete_runs,
-        help="A run's id, a unique prefix of it, @last, or a job's URL.",
+        help="A run's ID, a unique prefix of it, @last, or a job's URL.",
     ),
 ]
 Bench = Annotated[
@@ -113,7 +113,7 @@ Bench = Annotated[
     typer.Argument(
         metavar="BENCH",
         autocompletion=_complete_benches,
-        help="A bench's id, a unique prefix of it, or @last.",
+        help="A bench's ID, a unique prefix of it, or @last.",
     ),
 ]
 Target = Annotated[
@@ -124,7 +124,7 @@ Target = Annotated[
         metavar="TARGET",
         parser=_parse_target,
         autocompletion=_complete_targets,
-        help=f"Where it runs: {', '.join(TARGETS)}. Default: the file's own target.",
+        help=f"The target to run on: {', '.join(TARGETS)}. Default: the target in the file.",
     ),
 ]
 Settings = Annotated[
@@ -140,14 +140,15 @@ Watch = Annotated[
     typer.Option(
         "--watch",
         "-w",
-        help="Show it again whenever it changes, and end with it, with its exit code.",
+        help="Update the output when it changes; end with the run or bench, with its exit code.",
     ),
 ]
 CancelOnInterrupt = Annotated[
     Optional[bool],
     typer.Option(
         "--cancel-on-interrupt/--detach-on-interrupt",
-        help="What Ctrl-C does to what runs. Default: leave it running; cancel it if CI=true.",
+        help="Whether Ctrl-C cancels running jobs. Default: leave them running; cancel them "
+        "if CI=true.",
     ),
 ]
 Parallel = Annotated[
@@ -157,22 +158,23 @@ Parallel = Annotated[
         "-p",
         metavar="N",
         min=1,
-        help="How many runs at once. Default: 1 on this machine, else the number of cells up to "
-        "20.",
+        help="Number of concurrent runs. Default: 1 on this machine, otherwise the number of "
+        "cells up to 20.",
     ),
 ]
 Anew = Annotated[
     bool,
-    typer.Option("--new", help="Measure anew, though it has been measured already."),
+    typer.Option("--new", help="Measure again, even if results exist."),
 ]
 MetricNames = Annotated[
     list[str],
-    typer.Option("--metric", "-m", metavar="NAME", help="Only this metric. Repeatable."),
+    typer.Option("--metric", "-m", metavar="NAME", help="Show only this metric. Repeatable."),
 ]
 Runner = Literal["auto", "docker", "process"]
-"""What runs the nodes of an emulated cloud."""
+"""The runner of an emulated cloud's nodes."""
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", metavar="N", min=0, help="How many at most; 0 for all.")
+    int,
+    typer.Option("--limit", "-n", metavar="N", min=0, help="Maximum number to list; 0 lists all."),
 ]
 Output = Annotated[
     Literal["text", "json"],

@@ -1,4 +1,4 @@
-"""How much is written to standard error, and whether in colour: --quiet, --no-color, NO_COLOR."""
+"""The verbosity and color of standard error: --quiet, --no-color, NO_COLOR."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ _options = {"quiet": False, "no_color": False}
 
 
 def set_output(quiet: bool, no_color: bool) -> None:
-    """Note the options of a command; a group's hold for its commands too.
+    """Store the options of a command; a group's options also apply to its commands.
 
-    They outlive the command, for its errors are shown when it has ended.
+    They are kept after the command, because its errors are shown when it has ended.
     """
     _options["quiet"] |= quiet
     _options["no_color"] |= no_color
 
 
 def reset_output() -> None:
-    """Forget the options of an earlier command line."""
+    """Reset the options of an earlier command line."""
     _options.update(quiet=False, no_color=False)
 
 
 def in_color(stream: Any = None) -> bool:
-    """Whether a stream (default: stderr) is coloured: a terminal, and no option against it."""
+    """Whether output on a stream (default: stderr) is colored: a terminal, and not disabled."""
     stream = stream or sys.stderr
     is_refused = _options["no_color"] or os.environ.get("NO_COLOR")
     return not is_refused and bool(stream.isatty())

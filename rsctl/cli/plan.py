@@ -26,7 +26,7 @@ def command(
     settings: options.Settings = [],
     run_id: Annotated[
         Optional[str],
-        typer.Option("--run-id", metavar="ID", help="Show the request with this run id."),
+        typer.Option("--run-id", metavar="ID", help="Show the request with this run ID."),
     ] = None,
     output: Annotated[
         Literal["text", "json", "python"],
@@ -34,12 +34,12 @@ def command(
             "--output",
             "-o",
             rich_help_panel=OUTPUT,
-            help="json makes standard output machine-readable; python is the request by the "
-            "cloud's SDK.",
+            help="json makes standard output machine-readable; python prints the request as code "
+            "for the cloud's SDK.",
         ),
     ] = "text",
 ) -> int:
-    """Show what a job would run, exactly; send nothing.
+    """Show exactly what a job would run; send nothing.
 
     Exit code: 0, or 2 if the job cannot be planned.
     """
@@ -81,7 +81,7 @@ def _text(plan: Plan, cells: list[dict[str, Any]]) -> str:
 
 
 def _request(request: dict[str, Any]) -> str:
-    """The request; of replicas that start alike only the first, and how the others differ."""
+    """The request; for identical replicas only the first one, and the differences of the others."""
     if "commands" in request:
         first, alike = _first_of_each(request["commands"])
         return _yaml({"commands": first}) + alike
@@ -96,7 +96,7 @@ def _request(request: dict[str, Any]) -> str:
 
 
 def _first_of_each(replicas: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
-    """The first replica of each role and command, and a comment on how the others differ."""
+    """The first replica of each role and command, and a comment with the others' differences."""
     first: dict[tuple[str, str], dict[str, Any]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for replica in replicas:
@@ -111,11 +111,11 @@ def _first_of_each(replicas: list[dict[str, Any]]) -> tuple[list[dict[str, Any]]
         f"# {_range(names)}: as {like}, but for {differences}\n"
         for (like, differences), names in others.items()
     ]
-    return list(first.values()), "".join(lines) + "# all in full: -o json\n" * bool(lines)
+    return list(first.values()), "".join(lines) + "# complete: -o json\n" * bool(lines)
 
 
 def _range(names: list[str]) -> str:
-    """`worker-1, worker-2`, or `worker-1 to worker-39` where they are many in a row."""
+    """Names as `worker-1, worker-2`, or `worker-1 to worker-39` for a long sequence."""
     numbers = [int(name.rpartition("-")[2]) for name in names]
     in_a_row = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     return f"{names[0]} to {names[-1]}" if len(names) > 3 and in_a_row else ", ".join(names)
@@ -131,7 +131,9 @@ def _differences(one: Any, other: Any, path: str = "") -> Iterator[str]:
 
 
 def _pool_names(pools: list[Pool]) -> list[str]:
-    """`workers` and so on; a chief that has a pool of its own is the first of two of workers."""
+    """The name of a pool, such as `workers`; a chief with its own pool is the first of two worker
+    pools.
+    """
     has_chief = sum(pool.role == "worker" for pool in pools) > 1
     names = [f"{p.role}s" if p.role in ("worker", "reducer") else p.role for p in pools]
     return ["chief", *names[1:]] if has_chief else names
@@ -144,7 +146,7 @@ def _pool(pool: Pool) -> str:
 
 
 def _input(planned: InputPlan) -> list[str]:
-    """What it is and what the script finds; then who sees to that."""
+    """The launcher and the variables that the script finds; then which component sets them."""
     count = f", {planned.shards:,} shards" if planned.shards is not None else ""
     first = f"{planned.name}: {planned.mode} {planned.location}{count}"
     return [first, f"  at {planned.path}", f"  by {planned.by}"]

@@ -1,4 +1,4 @@
-"""`rsctl prune`: remove old runs and benches, and images and buckets if asked."""
+"""`rsctl prune`: remove old runs and benches, and optionally images and buckets."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def command(
             "--older-than",
             metavar="AGE",
             parser=_parse_age,
-            help=f"Only what ended so long ago. Default: {_AGE}, or 0 with --keep.",
+            help="Remove only runs and benches that ended at least this long ago. Default: "
+            f"{_AGE}, or 0 with --keep.",
         ),
     ] = None,
     keep: Annotated[
@@ -57,35 +58,37 @@ def command(
     ] = None,
     outputs: Annotated[
         bool,
-        typer.Option("--outputs", help="Also outputs and checkpoints that lie in RSCTL_HOME."),
+        typer.Option("--outputs", help="Also remove outputs and checkpoints in RSCTL_HOME."),
     ] = False,
     buckets: Annotated[
         bool,
-        typer.Option("--buckets", help="Also the folders that stand for buckets in rehearsals."),
+        typer.Option(
+            "--buckets", help="Also remove the folders that represent buckets in rehearsals."
+        ),
     ] = False,
     images: Annotated[
         bool,
         typer.Option(
             "--images",
-            help="Also the images that rsctl built here and that no run which stays uses.",
+            help="Also remove images that rsctl built here and that no remaining run uses.",
         ),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would go; remove nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be removed; remove nothing.")
     ] = False,
     output: options.Output = "text",
 ) -> int:
     """Remove runs and benches that have ended, with their logs.
 
-    A bench goes with all of its runs or not at all. What goes on stays, and so do the baselines of
-    benches that stay. What is in a cloud stays.
+    A bench is removed with all of its runs or not at all. The command keeps anything still in
+    progress, the baselines of kept benches, and everything in a cloud.
 
-    Exit code: 0, or 3 if something cannot be removed.
+    Exit code: 0, or 3 if an item cannot be removed.
     """
     limits = _limits(older_than, keep, outputs)
     runs(on_outdated=_not_damaged)
     store = Store()
-    with one_at_a_time(lambda: print_message("another rsctl prune is at work; waiting for it")):
+    with one_at_a_time(lambda: print_message("another rsctl prune is in progress; waiting for it")):
         program = find_engine() if images else None
         prune = Prune(store, limits)
         prune.select(buckets, program)
@@ -101,31 +104,31 @@ def command(
 
 
 def _not_damaged(name: str, findings: tuple[Finding, ...]) -> None:
-    """What cannot be read is shown at the end."""
+    """Print the items that could not be read at the end."""
     if not findings or findings[0].code != "damaged":
         show_outdated(name, findings)
 
 
 def _limits(older_than: float | None, keep: int | None, outputs: bool) -> Limits:
-    """What is given alone counts alone."""
+    """An option that is given disables the defaults of the others."""
     seconds = older_than if older_than is not None else Duration.parse(_AGE) if keep is None else 0
     newest = keep if keep is not None else _NEWEST if older_than is None else 0
     return Limits(seconds, newest, outputs)
 
 
 def _write(prune: Prune, is_dry: bool) -> None:
-    """The table, and what stays although it is old enough."""
+    """Print the table, and the items that are old enough but are kept."""
     if prune.items:
         write_table([_HEAD, *map(_row, prune.items)])
     for name, reason in prune.kept:
         print_message(f"{name} stays: {reason}")
     if prune.shrunk:
         now = format_bytes(prune.database_bytes)
-        print_message(f"the database is {format_bytes(prune.shrunk)} smaller, and takes {now}")
+        print_message(f"the database shrank by {format_bytes(prune.shrunk)} to {now}")
     if not prune.items:
         print_message("nothing to remove")
         return
-    done = "would go" if is_dry else "removed"
+    done = "would be removed" if is_dry else "removed"
     print_message(f"{done}: {_counted(prune.items)}, {format_bytes(prune.bytes)}")
 
 
@@ -137,7 +140,7 @@ def _row(item: Item) -> tuple[str, ...]:
 
 
 def _counted(items: Sequence[Item]) -> str:
-    """`3 runs, 1 bench`."""
+    """Counts such as `3 runs, 1 bench`."""
     plurals = {"run": "runs", "bench": "benches", "folder": "folders"}
     plurals |= {"bucket": "buckets", "image": "images"}
     counts = {kind: sum(item.kind == kind for item in items) for kind in plurals}

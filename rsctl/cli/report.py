@@ -1,4 +1,4 @@
-"""`rsctl report RUN|BENCH…`: one HTML file of runs and benches."""
+"""`rsctl report RUN|BENCH…`: an HTML file about runs and benches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command(
         list[str],
         typer.Argument(
             metavar="RUN|BENCH...",
-            help="Runs, benches or baseline files, by what the commands on them take.",
+            help="Runs, benches or baseline files, named as in other commands.",
         ),
     ],
     output: Annotated[
@@ -44,16 +44,19 @@ def command(
     ] = "report.html",
     charts: Annotated[
         Optional[str],
-        typer.Option("--charts", metavar="DIR", help="Write each chart as a file, too."),
+        typer.Option(
+            "--charts", metavar="DIR", help="Also write each chart as a file, into this folder."
+        ),
     ] = None,
     chart_format: Annotated[
         Literal["svg", "png"],
-        typer.Option("--chart-format", help="The format of these files."),
+        typer.Option("--chart-format", help="The format of the chart files."),
     ] = "svg",
 ) -> int:
-    """Write one HTML file about runs and benches, with charts.
+    """Write an HTML report of runs and benches, with charts.
 
-    It needs no network and has no scripts. Several are compared, the last with the first.
+    The file needs no network and contains no scripts. The command compares several runs or benches,
+    the last with the first.
     """
     from rsctl.results.report.build import make_report
     from rsctl.results.report.drawing import require_matplotlib
@@ -67,7 +70,7 @@ def command(
     if output == "-":
         sys.stdout.buffer.write(data)
     else:
-        write_file(output, data, "choose another -o")
+        write_file(output, data, "give another path with -o")
         count = f"{len(report.charts)} charts" if len(report.charts) != 1 else "1 chart"
         print_message(f"{output}: {format_bytes(len(data))}, {count}")
     if charts is not None:
@@ -76,9 +79,9 @@ def command(
 
 
 def _find(store: Store, reference: str, locations: dict[str, dict[str, str]]) -> Source:
-    """A run that is up to date, a bench, or the results of a baseline. Raises RsctlError.
+    """An updated run, a bench, or the results of a baseline. Raises RsctlError.
 
-    Notes in `locations` where the results of a run are.
+    Stores the locations of a run's results in `locations`.
     """
     if is_baseline(reference):
         return results_of(reference)

@@ -1,4 +1,4 @@
-"""What the commands that take RUN have in common."""
+"""Functions that the commands with the argument RUN share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from rsctl.cli.tracking import resume_tracking
 
 
 def find_run(reference: str) -> Run:
-    """A run, brought up to date; shows why it may not be. Raises RsctlError if there is none.
+    """Return a run, updated; shows why it may be out of date. Raises RsctlError if it does not
+    exist.
 
-    What its trackers have missed is sent in the background.
+    Sends unsent data to its trackers in the background.
     """
     found = api.run(reference, on_outdated=show_outdated)
     resume_tracking(found.record)
@@ -19,7 +20,7 @@ def find_run(reference: str) -> Run:
 
 
 def find_run_or_bench(reference: str) -> Run | Bench:
-    """A run, as by `find_run`, or a bench. Raises RsctlError if there is none, or several."""
+    """Return a run, as `find_run` does, or a bench. Raises RsctlError if none or several match."""
     found = api.find(reference, on_outdated=show_outdated)
     if isinstance(found, Run):
         resume_tracking(found.record)
@@ -27,9 +28,9 @@ def find_run_or_bench(reference: str) -> Run | Bench:
 
 
 def show_outdated(name: str, findings: tuple[Finding, ...]) -> None:
-    """Show why what is known of a run may be out of date."""
+    """Show why the stored data of a run may be out of date."""
     if not findings:
-        print_message(f"{name} may be out of date too")
+        print_message(f"{name} may also be out of date")
         return
     if findings[0].code != "damaged":
         print_message(f"{name} may be out of date:")

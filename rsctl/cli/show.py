@@ -1,4 +1,4 @@
-"""What commands print: findings and messages on standard error, JSON on standard output."""
+"""Output of commands: findings and messages on standard error, JSON on standard output."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def print_message(line: str = "") -> None:
-    """A message on stderr, unless --quiet."""
+    """Print a message on stderr, unless --quiet."""
     if not is_quiet():
         print_important(line)
 
 
 def print_important(line: str) -> None:
-    """A message on stderr, with --quiet too; lost if nobody reads it."""
+    """Print a message on stderr, even with --quiet; ignores a closed stream."""
     with suppress(OSError):  # a pipe whose reader has gone, or a terminal that was closed
         typer.echo(sanitize(line), err=True)
 
 
 def styled(text: str, **style: object) -> str:
-    """Text with a style, if stderr is coloured."""
+    """Text with a style, if stderr is colored."""
     return typer.style(text, **style) if in_color() else text  # type: ignore[arg-type]
 
 
 def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> None:
-    """Print findings with their position and the line they point at; only errors if --quiet.
+    """Print findings with their position and source line; only errors if --quiet.
 
-    The text of `file` is the one that was read; other files are read again. A line that has a
-    secret is not shown, for no finding.
+    `file` is a file whose text has been read; other files are read again. Never shows a line with a
+    secret.
     """
     findings = list(findings)
     secret = {(each.file, each.line) for each in findings if each.code == SECRET}
@@ -65,7 +65,7 @@ def show_findings(findings: Iterable[Finding], file: JobFile | None = None) -> N
 
 
 def remedy_line(remedy: str) -> str:
-    """What to do, below what is wrong."""
+    """Print the remedy below the finding."""
     return f"    {styled('->', bold=True)} {remedy}"
 
 
@@ -82,7 +82,7 @@ def format_finding(finding: Finding) -> str:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on stdout; see `json_of` for numbers that JSON does not have."""
+    """Print one JSON document on stdout; see `json_of` for numbers that JSON does not support."""
     from rsctl.runs.stream.ndjson import json_of
 
     data = msgspec.json.format(json_of(value), indent=2)
@@ -90,7 +90,7 @@ def print_json(value: object) -> None:
 
 
 def print_events(events: Iterable[Event]) -> None:
-    """One event a line on stdout, at once, so that a reader of the pipe is never behind."""
+    """Print one event per line on stdout, unbuffered, so that readers are never behind."""
     from rsctl.runs.stream.ndjson import event_lines
 
     sys.stdout.buffer.write(event_lines(events))
@@ -107,7 +107,7 @@ def _lines(file: str) -> list[str]:
 
 
 def _show_line(lines: list[str], finding: Finding) -> None:
-    """The line with a caret below the position; not where the file has another key there."""
+    """The line with a caret below the position; empty if the file has another key there."""
     number, column = finding.line or 0, finding.column or 0
     if number > len(lines) or not lines[number - 1].strip():
         return
@@ -121,7 +121,7 @@ def _show_line(lines: list[str], finding: Finding) -> None:
 
 
 def _width(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The width of a text in terminal columns."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

@@ -27,7 +27,7 @@ def command(
 ) -> int:
     """Show a run and its replicas.
 
-    Exit code: 0; with --watch that of the run.
+    Exit code: 0; with --watch, the exit code of the run.
     """
     found = find_run(run)
     if not watch:

@@ -46,7 +46,7 @@ _Job = Annotated[
 ]
 _Arguments = Annotated[
     list[str],
-    typer.Argument(metavar="[-- ARGS...]", help="Of a script: what it is started with."),
+    typer.Argument(metavar="[-- ARGS...]", help="For a script: the launcher that starts it."),
 ]
 _Workers = Annotated[
     Optional[int],
@@ -55,7 +55,7 @@ _Workers = Annotated[
         metavar="N",
         min=1,
         rich_help_panel=_SCRIPT,
-        help="Nodes, as workers.count. Default: 1.",
+        help="Number of nodes, as workers.count. Default: 1.",
     ),
 ]
 _PrintJob = Annotated[
@@ -63,19 +63,19 @@ _PrintJob = Annotated[
     typer.Option(
         "--print-job",
         rich_help_panel=_SCRIPT,
-        help="Print the job file that stands for the command, and run nothing.",
+        help="Print the job file that is equivalent to the command, and run nothing.",
     ),
 ]
 _Detach = Annotated[
     bool,
-    typer.Option("--detach", "-d", help="Return as soon as the job has been accepted."),
+    typer.Option("--detach", "-d", help="Return as soon as the target has accepted the job."),
 ]
 _Get = Annotated[
     Optional[str],
     typer.Option(
         "--get",
         metavar="DIR",
-        help="At its end, download what it has left, however it ended.",
+        help="When the run ends, download its results to this folder, whatever its state.",
     ),
 ]
 _Rehearse = Annotated[
@@ -91,7 +91,7 @@ _RehearseWith = Annotated[
     typer.Option(
         "--rehearse-with",
         rich_help_panel=_REHEARSAL,
-        help="How the nodes are run. auto: docker if an engine answers.",
+        help="What runs the nodes. auto: docker if an engine answers, otherwise process.",
     ),
 ]
 _Behaviour = Annotated[
@@ -100,16 +100,17 @@ _Behaviour = Annotated[
         "--behaviour",
         metavar="NAME=VALUE",
         rich_help_panel=_REHEARSAL,
-        help="How the cloud behaves, such as preemptions=1; docs/clouds.md has all. Repeatable.",
+        help=("Behavior of the cloud, such as preemptions=1; docs/clouds.md lists all. "
+            "Repeatable."),
     ),
 ]
 
 
 class _Submit(Command):
-    """Like other commands; an option that it does not know may be the script's."""
+    """Works like other commands, except that an unknown option may be one of the script's."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Say where a script's own options stand, if one is taken for ours."""
+        """Explain where a script's options belong, if one is mistaken for an option of rsctl."""
         has_script = any(word.endswith(".py") for word in args)
         try:
             return super().parse_args(ctx, args)
@@ -117,7 +118,7 @@ class _Submit(Command):
             raise
         except Exception as problem:
             if has_script and hasattr(problem, "option_name") and hasattr(problem, "message"):
-                problem.message += ". Arguments of the script stand behind --, as in -- --lr 0.1."
+                problem.message += "; write arguments of the script after --, as in -- --lr 0.1"
             raise
 
 
@@ -138,18 +139,18 @@ def command(
     behaviour: _Behaviour = [],
     output: options.Output = "text",
 ) -> int:
-    """Run a job and watch it to its end.
+    """Run a job and watch it until it ends.
 
-    \b
+    
     rsctl submit job.yaml
     rsctl submit train.py --workers 2 -- --lr 0.1     without a job file
 
-    Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit passed; 2, 3 or 4 if it was not
+    Exit code: 0 succeeded, 1 failed, 5 cancelled, 6 a limit was reached; 2, 3 or 4 if it was not
     accepted; 130 if you left it running.
     """
     _check_rehearsal(context, rehearse, rehearse_with, behaviour)
     if get is not None and detach:
-        context.fail("--get is for the end of a run, which --detach does not wait for.")
+        context.fail("--get downloads results when the run ends, and --detach does not wait for that")
     text = _script_text(context, job, arguments, workers, print_job)
     if print_job:
         typer.echo(text, nl=False)
@@ -186,7 +187,7 @@ def _check_rehearsal(
 ) -> None:
     if not rehearse and (behaviour or rehearse_with != "auto"):
         option = "--behaviour" if behaviour else "--rehearse-with"
-        context.fail(f"{option} is for --rehearse, which was not given.")
+        context.fail(f"{option} requires --rehearse")
 
 
 def _script_text(
@@ -197,12 +198,12 @@ def _script_text(
         return script_job(job, arguments, workers or 1)
     if arguments or workers is not None or print_job:
         wrong = "--workers" if workers is not None else "--print-job" if print_job else arguments[0]
-        context.fail(f"{wrong} is for a script, such as train.py, and {job} is a job file.")
+        context.fail(f"{wrong} requires a script, such as train.py, and {job} is a job file")
     return None
 
 
 def script_job(script: str, arguments: list[str], workers: int) -> str:
-    """The job file for a script in this folder, or below it. Raises RsctlError."""
+    """Create the job for a script in this folder or below it. Raises RsctlError."""
     from rsctl.job.from_command import job_text, read_command
 
     with suppress(ValueError):
@@ -294,5 +295,5 @@ def _detached(run: Run, output: str) -> int:
         print_events([run.result(exit_code=int(ExitCode.SUCCEEDED))])
     else:
         typer.echo(run.id)
-        print_message(f"watch it: rsctl logs -f {run.id}   end it: rsctl cancel {run.id}")
+        print_message(f"watch it: rsctl logs -f {run.id}   cancel it: rsctl cancel {run.id}")
     return int(ExitCode.SUCCEEDED)

@@ -1,4 +1,4 @@
-"""`rsctl track RUN…`: send what trackers lack."""
+"""`rsctl track RUN…`: send a run's unsent data to its trackers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from rsctl.results.tracking.sender import is_sent
 def command(
     references: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Runs, by id, unique prefix, @last, or URL."),
+        typer.Argument(metavar="RUN...", help="Runs, by ID, unique prefix, @last, or URL."),
     ],
     output: options.Output = "text",
 ) -> int:
-    """Send what the trackers of a run still lack: parameters, metrics, the result.
+    """Send a run's unsent data to its trackers: parameters, metrics, the result.
 
-    Nothing is sent twice. Exit code: 0, or 3 if a tracker is still behind.
+    Nothing is sent twice. Exit code: 0, or 3 if a tracker is still incomplete.
     """
     runs = [_tracked(reference) for reference in references]
     for one in runs:
@@ -48,8 +48,8 @@ def _tracked(reference: str) -> RunRecord:
     found = run(reference, on_outdated=show_outdated)
     found.collect()
     if plan_of(found.record) is None:
-        message = f"{found.id} has no trackers: its job has no tracking"
-        remedy = "add tracking: [{tensorboard: DIR}] to the job; or see rsctl export"
+        message = f"{found.id} has no trackers, because its job has no tracking"
+        remedy = "add tracking: [{tensorboard: DIR}] to the job; or use rsctl export"
         raise RsctlError(ExitCode.USAGE, error("tracking", message, remedy))
     return run(found.id).record
 

@@ -1,4 +1,4 @@
-"""Trackers of a run, as commands that watch or meet the run start them."""
+"""Starts the trackers of runs for commands that watch or update the runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WAIT_SECONDS = 10.0
 
 
 def wait_for_trackers(run: RunRecord) -> None:
-    """Wait a moment for what is under way of a run that has ended; show what is missing."""
+    """Wait briefly for the trackers of a run that has ended; show the ones that are incomplete."""
     if run.plan.get("tracking"):
         from rsctl.results.tracking.background import wait
 
@@ -18,14 +18,17 @@ def wait_for_trackers(run: RunRecord) -> None:
 
 
 def wait_for_bench_trackers(bench: Bench) -> None:
-    """Wait a moment for what is under way of a bench; show how many runs lack something."""
+    """Wait briefly for the trackers of a bench; show the number of incomplete runs."""
     behind = bench.wait_for_trackers(_WAIT_SECONDS)
     if behind:
-        print_message(f"trackers lack something of {len(behind)} runs; see rsctl track RUN")
+        print_message(
+            f"{len(behind)} runs have data that their trackers have not received; to send "
+            "it: rsctl track RUN"
+        )
 
 
 def resume_tracking(run: RunRecord) -> None:
-    """Have what was missed of a run sent, in the background."""
+    """Send a run's unsent data in the background."""
     if run.plan.get("tracking"):
         from rsctl.results.tracking.background import resume
 

@@ -1,4 +1,4 @@
-"""`rsctl validate JOB…`: every mistake in job files, at once."""
+"""`rsctl validate JOB…`: show every mistake in job files."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
     assert re.match(r"vertex: (49|5[01])\.\d% of the links' goodput, ", links)
     ring = UNCALIBRATED.ring_cpu_seconds_per_gb
     assert cpu.startswith(f"CPU seconds for a GB: {ring:.2f} of a ring, ")
-    assert "median error of a step time: " in done.err
+    assert "median error of a predicted step time: " in done.err
     (fitted,) = rsctl("advise", "--calibrate", *runs, "-o", "json").json["calibrations"]
     assert (fitted["target"], fitted["calibration"]["fitted_from"]) == ("vertex", runs)
 
@@ -86,7 +86,7 @@ def test_runs_are_fitted_and_their_target_is_calibrated(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("job.yaml", "b.yaml"), "several names are runs, for --calibrate"),
+        (("job.yaml", "b.yaml"), "several names are runs for --calibrate"),
         (("job.yaml", "--measure", "--run", "@last"), "--measure or --run"),
     ],
 )

@@ -125,8 +125,8 @@ def test_a_bug_is_a_finding_not_a_traceback(
     done = rsctl("list")
     assert (done.code, done.out) == (3, "")
     assert done.err == (
-        "error: rsctl broke down: ZeroDivisionError: division by \\x1b[2Jzero\n"
-        "    -> please report it, with what RSCTL_DEBUG=1 shows\n"
+        "error: rsctl failed unexpectedly: ZeroDivisionError: division by \\x1b[2Jzero\n"
+        "    -> report it, with the output of RSCTL_DEBUG=1\n"
     )
     monkeypatch.setenv("RSCTL_DEBUG", "1")
     assert rsctl("list").err.startswith("Traceback (most recent call last):\n")
@@ -139,7 +139,7 @@ def test_a_problem_of_the_system_is_told_in_its_words(
     done = rsctl("list", "--quiet")
     assert done.code == 3
     assert done.err == (
-        "error: [Errno 13] Permission denied: '/x'\n    -> RSCTL_DEBUG=1 shows where\n"
+        "error: [Errno 13] Permission denied: '/x'\n    -> set RSCTL_DEBUG=1 to see the traceback\n"
     )
 
 
@@ -176,7 +176,7 @@ def test_a_full_disk_below_the_output_is_told(
     done = rsctl.shell(f"rsctl {command} > /dev/full")
     assert done.code == 3
     assert done.err == (
-        "error: [Errno 28] No space left on device\n    -> RSCTL_DEBUG=1 shows where\n"
+        "error: [Errno 28] No space left on device\n    -> set RSCTL_DEBUG=1 to see the traceback\n"
     )
 
 

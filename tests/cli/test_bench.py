@@ -64,7 +64,7 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     ]
     lines = done.err.splitlines()
     assert lines[0] == f"{bench.bench}: 2 cells x 2 = 4 runs on process"
-    assert lines[-1] == f"see it again: rsctl bench status {bench.bench}"
+    assert lines[-1] == f"show it again: rsctl bench status {bench.bench}"
     assert sum("  started  " in line for line in lines) == 4
     assert sum("  succeeded after " in line for line in lines) == 4
     shown = rsctl("bench", "status", "@last")
@@ -75,7 +75,7 @@ def test_a_bench_is_run_told_and_shown(rsctl: Cli, job: str) -> None:
     assert listed.out.splitlines()[1].split()[:4] == [bench.bench, "process", "succeeded", "4/4"]
     again = rsctl("bench", "run", job)
     assert again.code == 0
-    assert "all of it has been run" in again.err
+    assert "every run of this bench is complete" in again.err
     anew = rsctl("bench", "run", job, "--new", "-q")
     assert anew.code == 0
     assert anew.err == ""
@@ -152,8 +152,8 @@ def test_lists_by_set_make_a_matrix_and_a_failure_is_told_at_once(rsctl: Cli, jo
     assert "worker-0 failed first" in done.err
     assert "no such cell" in done.err
     assert done.err.splitlines()[-1] == (
-        f"run again what is missing or failed: rsctl bench run {the_bench().file} "
-        "--set 'run.args.cell=[1, 3]' --set 'workers.count=[1]'"
+        f"run the missing and failed runs again: rsctl bench run {the_bench().file} --set "
+        "'run.args.cell=[1, 3]' --set 'workers.count=[1]'"
     )
     assert "run.args.cell=3 workers.count=1  0/1, 1 failed  no data" in done.out
     status = rsctl("bench", "status", "@last", "-o", "json")
@@ -323,7 +323,7 @@ def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
     ("words", "why"),
     [
         (["--report", "junit=j.xml", "--detach"], "--detach does not wait for"),
-        (["--report", "markdown=m.md"], "see rsctl gate"),
+        (["--report", "markdown=m.md"], "use rsctl gate"),
         (["--report", "x"], "'x' is none of"),
     ],
 )

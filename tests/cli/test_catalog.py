@@ -38,7 +38,7 @@ def test_machines_with_a_gpu_the_cheapest_first(rsctl: Cli, own: None) -> None:
     done = rsctl("catalog", "-t", "vertex", "--gpu", "a100-40gb:8", "--region", "us-central1")
     assert (done.code, done.err) == (
         0,
-        "~ is an estimate; why, and from where: rsctl catalog prices, or -o json\n",
+        "~ marks an estimate; for its reason and source: rsctl catalog prices, or -o json\n",
     )
     assert (
         done.out
@@ -96,7 +96,7 @@ def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
         (("--gpu", "a100-40g:8"), 2, "did you mean a100-40gb?"),
         (("--gpu", "a100:8"), 2, "did you mean a100-40gb or a100-80gb?"),
         (("-t", "sagemaker", "--gpu", "p100"), 2, "'p100' is no accelerator of sagemaker"),
-        (("-t", "vertex", "--gpu", "a100-40gb:3"), 0, "no such machines"),
+        (("-t", "vertex", "--gpu", "a100-40gb:3"), 0, "no machine matches"),
         (("prices", "--gpu", "t4"), 2, "--gpu is about machines, and not about price tables"),
         (("prices", "--sort", "gbps"), 2, "--sort is about machines, and not about price tables"),
         (("prices", "--region", "us-east-1", "--max-price", "3"), 2, "--region, --max-price are"),
@@ -127,4 +127,4 @@ def test_a_table_with_a_mistake_leaves_a_plan_without_its_price(
     (tmp_path / "rsctl-config" / "prices.yaml").write_text("vertex: 1\n")
     done = rsctl("plan", rsctl.write(JOB))
     assert done.code == 0
-    assert "cost        not known: " in done.out
+    assert "cost        unknown: " in done.out

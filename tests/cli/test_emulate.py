@@ -65,7 +65,8 @@ def test_it_serves_until_it_is_interrupted(serving: subprocess.Popen[str]) -> No
         f"rsctl emulator (made from the documentation; not the cloud): vertex at {said['url']}, "
     )
     assert (
-        "Requests are for project rehearsal and region us-central1; any other is refused.\n" in talk
+        "It accepts requests for project rehearsal and region us-central1 and refuses "
+        "all others.\n" in talk
     )
     assert not Path(str(said["folder"])).exists()
 
@@ -111,9 +112,9 @@ def test_faults_in_words() -> None:
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        (("--behaviour", "moods=1"), "no field 'moods'; there are pace"),
-        (("--behaviour", "moods"), "is not NAME=VALUE"),
-        (("--fault", "a.b:tmies=3"), "no field 'tmies'; there are times"),
+        (("--behaviour", "moods=1"), "there is no field 'moods'; use pace"),
+        (("--behaviour", "moods"), "is not in the form NAME=VALUE"),
+        (("--fault", "a.b:tmies=3"), "there is no field 'tmies'; use times"),
         (("--fault", "a.b:times=x"), "times"),
         (("--port", "70000"), "'--port'"),
     ],

@@ -26,7 +26,7 @@ def test_forgetting_a_run(rsctl: Cli, make_run: Make) -> None:
     make_run("job-bbbbbb", second=1).succeed(4)
     made.metric(2, "loss", 1.0)
     done = rsctl("forget", "job-a")
-    assert (done.code, done.out, done.err) == (0, "", "job-aaaaaa is forgotten\n")
+    assert (done.code, done.out, done.err) == (0, "", "removed the records of job-aaaaaa\n")
     assert [run.run for run in Store().runs()] == ["job-bbbbbb"]
     assert not made.folder.path.exists()
     assert list(Store().metrics("job-aaaaaa")) == []
@@ -42,7 +42,7 @@ def test_what_a_job_wrote_stays(rsctl: Cli, make_run: Make) -> None:
     (made.folder.path / "outputs" / "model.pt").touch()
     outputs = made.folder.path / "outputs"
     done = rsctl("forget", "@last")
-    assert done.err == f"job-aaaaaa is forgotten; its files stay in {outputs}\n"
+    assert done.err == f"removed the records of job-aaaaaa; its files remain in {outputs}\n"
     assert [path.name for path in made.folder.path.iterdir()] == ["outputs"]
     assert [path.name for path in outputs.iterdir()] == ["model.pt"]
 
@@ -68,8 +68,9 @@ def test_a_lost_job_of_a_cloud_is_forgotten_by_force(rsctl: Cli, make_run: Make)
     done = rsctl("forget", "@last", "--force")
     assert (done.code, done.err) == (
         0,
-        "warning: rsctl does not follow vertex://job-aaaaaa any more\n"
-        "    -> end it there, if it still runs\njob-aaaaaa is forgotten\n",
+        "warning: rsctl no longer follows vertex://job-aaaaaa\n"
+        "    -> end it there, if it still runs\n"
+        "removed the records of job-aaaaaa\n",
     )
 
 
@@ -89,8 +90,10 @@ def test_a_run_that_cannot_be_asked_for_is_its_own_warning(
     done = rsctl("list")
     assert (done.code, len(done.out.splitlines())) == (0, 4)
     assert done.err == (
-        "job-aaaaaa may be out of date:\nwarning: no log-in\n    -> log in\n"
-        "job-bbbbbb may be out of date too\n"
+        "job-aaaaaa may be out of date:\n"
+        "warning: no log-in\n"
+        "    -> log in\n"
+        "job-bbbbbb may also be out of date\n"
     )
     assert asked == ["job-aaaaaa"]
 
@@ -147,7 +150,7 @@ def test_a_damaged_record_is_its_own_warning(rsctl: Cli, make_run: Make) -> None
     assert rsctl("cancel", "other").code == 0
     assert rsctl("status", "job-a").code == 3
     done = rsctl("forget", "job-a")
-    assert (done.code, done.err) == (0, "job-aaaaaa is forgotten\n")
+    assert (done.code, done.err) == (0, "removed the records of job-aaaaaa\n")
     assert rsctl("list").err == ""
 
 

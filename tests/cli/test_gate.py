@@ -183,7 +183,7 @@ def test_another_machine_is_told(rsctl: Cli, baseline: str) -> None:
     record("now", STEADY, "Xeon")
     done = rsctl("gate", "now", "--baseline", baseline, *LIMIT, "-q")
     assert done.err == (
-        "the baseline is of another measurement: machine: EPYC, 2 cores -> Xeon, 2 cores\n"
+        "the baseline is for a different measurement: machine: EPYC, 2 cores -> Xeon, 2 cores\n"
     )
 
 
@@ -208,7 +208,7 @@ def test_a_bench_as_baseline(rsctl: Cli) -> None:
         (["--baseline", "steady", "--max-regression", "throughput=5"], ""),
         (["--baseline", "steady", "--max-regression", "throughput"], "expected a part of the"),
         (["--baseline", "steady", "--max-regression", "=5%"], "names no metric"),
-        (["--report", "xml=x"], "'xml=x' is none of junit=FILE"),
+        (["--report", "xml=x"], "'xml=x' is not one of junit=FILE"),
         (["--set", "a=b"], "a bench has been run as it is"),
         (["--update-baseline"], "nowhere to write it to"),
     ],

@@ -29,7 +29,7 @@ def test_a_template_becomes_a_job(rsctl: Cli, template: str) -> None:
     assert done.code == 0
     assert done.out.splitlines() == [f"{template}/{name}" for name in files]
     verb = "bench run" if template in ("bench", "webdataset") else "submit"
-    assert done.err == f"now: rsctl {verb} {template}/job.yaml\n"
+    assert done.err == f"next: rsctl {verb} {template}/job.yaml\n"
     for name in files:
         original = (folder / name).read_bytes()
         assert (rsctl.folder / template / name).read_bytes() == original
@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(rsctl: Cli) -> None:
     (rsctl.folder / "ddp" / "train.py").unlink()
     done = rsctl("init", "ddp")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: ddp/job.yaml exists already\n    -> name another folder\n"
+    assert done.err == "error: ddp/job.yaml already exists\n    -> give another folder\n"
     assert job.read_text() == "mine"
     assert not (rsctl.folder / "ddp" / "train.py").exists()
 
@@ -67,9 +67,9 @@ def test_an_unknown_template(rsctl: Cli) -> None:
     done = rsctl("init", "ddq")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "error: no template 'ddq'\n    -> use one of: allreduce, bench, ddp, fsdp, "
-        "nccl-tests, parameter-server, single, webdataset; "
-        "or name your script, such as train.py\n"
+        "error: there is no template 'ddq'\n"
+        "    -> use one of: allreduce, bench, ddp, fsdp, nccl-tests, parameter-server, single, "
+        "webdataset; or give your script, such as train.py\n"
     )
 
 
@@ -119,7 +119,7 @@ workers:
     assert rsctl("validate", "job.yaml").code == 0
     again = rsctl("init")
     assert again.code == 2
-    assert again.err == "error: job.yaml exists already\n    -> move it away, or change it\n"
+    assert again.err == "error: job.yaml already exists\n    -> move or edit it\n"
 
 
 @pytest.mark.parametrize(

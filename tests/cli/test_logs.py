@@ -133,7 +133,7 @@ def test_wrong_options_are_refused(
 def test_of_a_run_without_a_failure_no_replica_failed(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(2)
     done = rsctl("logs", "@last", "--failed")
-    assert (done.code, done.out, done.err) == (0, "", "job-aaaaaa has no failure\n")
+    assert (done.code, done.out, done.err) == (0, "", "no replica of job-aaaaaa has failed\n")
 
 
 def test_a_run_that_has_written_nothing_yet(rsctl: Cli, make_run: Make) -> None:
@@ -193,8 +193,8 @@ def test_of_many_workers_the_chief_alone_is_followed(rsctl: Cli, make_run: Make)
     done = rsctl("logs", "-f", "job-9aaaaa")
     assert done.out == "worker-0 | line 0\n"
     assert done.err == (
-        "job-9aaaaa has 9 workers: this follows worker-0 alone; "
-        "all of them: rsctl logs -f --all job-9aaaaa\n"
+        "job-9aaaaa has 9 workers: following only worker-0; to follow all: rsctl logs -f --all "
+        "job-9aaaaa\n"
     )
     for more in (["--all"], ["--role", "worker"], ["--grep", "line"], ["-o", "json"]):
         done = rsctl("logs", "-f", "job-9aaaaa", *more)

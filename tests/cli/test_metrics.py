@@ -88,11 +88,11 @@ def test_values_as_they_come(rsctl: Cli, made: MadeRun) -> None:
 def test_no_metrics(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(2)
     done = rsctl("metrics", "@last")
-    told = "job-aaaaaa has no metrics (yet); --nodes shows the telemetry of its nodes\n"
+    told = "job-aaaaaa has no metrics yet; to see the telemetry of its nodes: --nodes\n"
     assert (done.code, done.out, done.err) == (0, "", told)
-    assert rsctl("metrics", "@last", "--nodes").err == "job-aaaaaa has no metrics (yet)\n"
+    assert rsctl("metrics", "@last", "--nodes").err == "job-aaaaaa has no metrics yet\n"
     done = rsctl("metrics", "@last", "--plot")
-    assert (done.code, done.out, done.err) == (0, "", "no metrics to draw (yet)\n")
+    assert (done.code, done.out, done.err) == (0, "", "no metrics to draw yet\n")
     done = rsctl("metrics", "@last", "-o", "json")
     assert (done.code, done.out, done.err) == (0, "", "")
 
@@ -167,7 +167,7 @@ def test_what_json_has_no_number_for_is_the_same_text_everywhere(
 def test_following_and_drawing_exclude_each_other(rsctl: Cli, made: MadeRun) -> None:
     done = rsctl("metrics", "@last", "-f", "--plot")
     assert (done.code, done.out) == (2, "")
-    assert "--plot draws what is there; it cannot follow." in done.err
+    assert "--plot draws the existing values and cannot be combined with --follow" in done.err
 
 
 def test_a_run_that_goes_on_is_followed_to_its_end(

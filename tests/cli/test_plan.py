@@ -81,7 +81,7 @@ def test_of_replicas_that_start_alike_one_is_shown(rsctl: Cli) -> None:
         """\
 # worker-1, worker-2: as worker-0, but for env.RSCTL_REPLICA, env.RSCTL_CLUSTER
 # reducer-1: as reducer-0, but for cwd, env.RSCTL_REPLICA, env.RSCTL_CLUSTER
-# all in full: -o json
+# complete: -o json
 """
     )
     many = rsctl("plan", job, "--set", "workers.count=40").out

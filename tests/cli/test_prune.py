@@ -300,7 +300,7 @@ def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(
     done = rsctl("prune", "--keep", "0", "-o", "json")
     assert done.code == 3
     assert [item["name"] for item in done.json["removed"]] == ["job-bbbbbb"]
-    assert "error: job-aaaaaa is forgotten, but " in done.err
+    assert "removed the records of error: job-aaaaaa, but " in done.err
 
 
 def test_a_link_in_place_of_a_runs_folder_leads_nowhere(

@@ -74,7 +74,8 @@ def test_so_many_runs(rsctl: Cli, three: None) -> None:
     assert len(rsctl("list", "-n", "0").out.splitlines()) == 4
     assert rsctl("list", "-n", "3").err == ""
     assert (
-        rsctl("list", "-n", "2").err == "there are older runs: rsctl list -n 4, or -n 0 for all\n"
+        rsctl("list", "-n", "2").err
+        == "there are older runs; to see them: rsctl list -n 4, or -n 0 for all\n"
     )
     assert rsctl("list", "-n", "2", "-q").err == ""
     assert rsctl("list", "-n", "-1").code == 2
@@ -145,7 +146,7 @@ worker-1 (rank 3) failed first: exit code 1 at 12:00:07 UTC, 5.0 s after the sta
   ModuleNotFoundError: No module named 'x'
 cause: a Python module is missing: x
     -> add it to image.python
-in its wake: worker-0
+as a result, these failed: worker-0
 """
     )
 
@@ -238,7 +239,7 @@ def test_cancelling_what_has_ended(rsctl: Cli, make_run: Make) -> None:
     make_run().succeed(3)
     done = rsctl("cancel", "@last")
     assert (done.code, done.out) == (0, "")
-    assert done.err == "job-aaaaaa has ended already: succeeded\n"
+    assert done.err == "job-aaaaaa has already ended: succeeded\n"
     done = rsctl("cancel", "@last", "-o", "json", "-q")
     assert (done.code, done.err, list(done.json)) == (0, "", RUN_KEYS)
 

@@ -34,7 +34,7 @@ def test_where_the_results_are_is_told_at_the_end_and_later(rsctl: Cli) -> None:
     assert done.err.splitlines()[-2] == f"  outputs: {folder}/outputs"
     assert rsctl("status", run.run).out.splitlines()[-2:] == [
         f"  outputs      {folder}/outputs",
-        f"  checkpoints  {folder}/checkpoints  (nothing there)",
+        f"  checkpoints  {folder}/checkpoints  (empty)",
     ]
     assert rsctl("status", run.run, "-o", "json").json["results"] == places
     ended = rsctl.process("submit", path, "-o", "json").events[-1]
@@ -332,7 +332,7 @@ def test_a_script_of_this_folder_may_have_its_whole_path(rsctl: Cli) -> None:
         (["job.yaml", "--print-job"], "--print-job is for a script"),
         (["job.yaml", "--", "x"], "x is for a script"),
         (["missing.py"], "no script 'missing.py'"),
-        (["train.py", "--lr", "0.1"], "Arguments of the script stand behind --"),
+        (["train.py", "--lr", "0.1"], "write arguments of the script after --"),
     ],
 )
 def test_what_is_for_scripts_alone(rsctl: Cli, words: list[str], message: str) -> None:

@@ -23,7 +23,7 @@ def test_a_detached_job_is_attached_to_again_and_cancelled(rsctl: Cli) -> None:
     done = rsctl.process("submit", "-d", name)
     run = done.out.strip()
     assert (done.code, done.out) == (0, f"{run}\n")
-    assert done.err == f"watch it: rsctl logs -f {run}   end it: rsctl cancel {run}\n"
+    assert done.err == f"watch it: rsctl logs -f {run}   cancel it: rsctl cancel {run}\n"
     with subprocess.Popen(
         rsctl.argv("logs", "-f", run), stdout=subprocess.PIPE, text=True
     ) as follower:
@@ -77,7 +77,7 @@ def test_a_reader_that_goes_away_detaches(rsctl: Cli) -> None:
     name = job(rsctl, "while sleep 0.05; do echo line; done")
     done = rsctl.shell(f"rsctl submit {name} | head -1")
     assert (done.code, done.out) == (130, "worker-0 | line\n")
-    assert "goes on. Watch it again: rsctl logs -f" in done.err
+    assert "continues to run. Watch it again: rsctl logs -f" in done.err
     assert "Traceback" not in done.err
     assert rsctl("status", "@last", "-o", "json").json["state"] == "running"
     done = rsctl.shell(f"rsctl submit {name} 2>&1 | head -1")

@@ -99,7 +99,7 @@ def test_standard_input(rsctl: Cli) -> None:
 def test_a_target_by_another_tools_name_is_pointed_to_ours(rsctl: Cli) -> None:
     done = rsctl("validate", "job.yaml", "--target", "docker")
     assert done.code == 2
-    assert "'docker' is no target; rsctl calls it compose." in done.err
+    assert "'docker' is not the name of a target; rsctl calls it compose" in done.err
 
 
 def test_what_only_a_target_finds_is_found(rsctl: Cli) -> None:

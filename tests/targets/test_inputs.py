@@ -114,7 +114,7 @@ REFUSED = {
         "input train has no location for target sagemaker",
         "add inputs.train.uri.sagemaker: s3://BUCKET/PATH",
     ),
-    "nothing there": (
+    "empty": (
         *({"uri": {"local": "nowhere"}}, "process", "inputs.train.uri.local"),
         *("nothing at '{folder}/nowhere'", "correct the path"),
     ),

@@ -18,10 +18,10 @@ _NOT_PRINTED = ("every_option", "default_machine")
 
 
 def print_advice(advice: Advice) -> None:
-    """The ranked table and the recommendation on stdout, reasons and assumptions on stderr."""
+    """Print the ranked table and the recommendation on stdout, the rest on stderr."""
     write_table([_HEAD, *map(_row, advice.options)])
     if not all(option.is_offered for option in advice.options):
-        print_message("* to compare with: rsctl has no way to choose it")
+        print_message("* for comparison only: rsctl cannot select it")
     typer.echo(f"\n{sanitize_line(advice.recommendation.sentence)}")
     for line in _amounts(advice):
         typer.echo(line)
@@ -32,7 +32,7 @@ def print_advice(advice: Advice) -> None:
 
 
 def print_sweep(swept: SweptAdvice) -> None:
-    """A row for each value: what is recommended, and its step without reducers."""
+    """A row for each value: the recommendation, and the step time without reducers."""
     head = [swept.key.upper(), "TOPOLOGY", "REDUCERS", "STEP", "WITHOUT", "EFFICIENCY"]
     rows = [[*head, "RANK STEPS/S", "USD/1,000 STEPS", "BOTTLENECK"]]
     for value, advice in zip(swept.values, swept.advice, strict=True):
@@ -62,7 +62,7 @@ def print_sweep(swept: SweptAdvice) -> None:
 
 
 def advice_json(advice: Advice) -> dict[str, Any]:
-    """What `-o json` prints; of the profile without its buckets, which can be a thousand."""
+    """The output of `-o json`; without the profile's buckets, of which there can be a thousand."""
     shown: dict[str, Any] = msgspec.to_builtins(advice)
     for name in _NOT_PRINTED:
         del shown[name]
@@ -71,7 +71,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
 
 
 def sweep_json(swept: SweptAdvice) -> dict[str, Any]:
-    """What `-o json` prints of a sweep."""
+    """The output of `-o json` for a sweep."""
     return {
         "key": swept.key,
         "values": swept.values,
@@ -98,11 +98,11 @@ def _amounts(advice: Advice) -> list[str]:
         price = _dollars(fast.dollars_per_1000_steps)
         noun = "reducer" if fast.reducers == 1 else "reducers"
         lines.append(
-            f"The fastest has {fast.reducers} {noun}: {format_seconds(fast.step_seconds)}"
-            + (f", {price} USD for 1,000 steps." if price else ".")
+            f"The fastest option has {fast.reducers} {noun}: {format_seconds(fast.step_seconds)}"
+            + (f", {price} USD per 1,000 steps." if price else ".")
         )
     if best.run_dollars is not None:
-        lines.append(f"The run: {_dollars(best.run_dollars)} USD.")
+        lines.append(f"Whole run: {_dollars(best.run_dollars)} USD.")
     if best.samples_per_second is not None:
         lines.append(f"Throughput: {best.samples_per_second:.4g} samples/s.")
     if sizes.saturating is not None:
@@ -110,7 +110,7 @@ def _amounts(advice: Advice) -> list[str]:
         if sizes.break_even is not None:
             words.append(f"a pool alone beats a ring from {sizes.break_even}")
         if sizes.documented is not None and sizes.documented != sizes.saturating:
-            words.append(f"the documented rule has {sizes.documented}")
+            words.append(f"the documented rule recommends {sizes.documented}")
         where = f" on {sizes.machine}" if sizes.machine else ""
         lines.append(f"Reducers{where}: {', '.join(words)}.")
     return lines

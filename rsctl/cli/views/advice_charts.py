@@ -1,4 +1,4 @@
-"""Advice as charts: steps' times over the number of reducers, or over the values of a sweep."""
+"""Advice as charts: step times by number of reducers, or by the values of a sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TICK = 10
 
 
 def advice_chart(advice: Advice) -> LineChart:
-    """A line for each machine of reducers, beside the step without any."""
+    """A line for each type of reducer machine, and the step time without reducers."""
     without = min(o.step_seconds for o in advice.every_option if not o.reducers)
     lines = []
     for pool in pools_by_machine(advice.every_option):
@@ -38,7 +38,7 @@ def advice_chart(advice: Advice) -> LineChart:
 
 
 def sweep_chart(swept: SweptAdvice) -> LineChart:
-    """The step without reducers and as recommended, over the key's values."""
+    """The step time without reducers and with the recommendation, by the key's values."""
     xs = _positions(swept.values)
     without = [
         min(o.step_seconds for o in advice.every_option if not o.reducers)
@@ -80,7 +80,7 @@ def plot_lines(chart: LineChart) -> None:
 
 
 def _positions(values: list[object]) -> list[float]:
-    """Numbers where they are, else their place in the list."""
+    """The values if they are numbers, otherwise their positions in the list."""
     try:
         return [float(str(value)) for value in values]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Views of a bench that runs: NDJSON, plain lines, or a live table."""
+"""Views of a bench in progress: NDJSON, plain lines, or a live table."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from rsctl.runs.stream.ndjson import event_line, json_of
 
 
 class BenchView(BenchObserver, Protocol):
-    """Shows a bench and what came of it."""
+    """Shows a bench and its results."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
-        """Show what came of it."""
+        """Show the results."""
 
     def close(self) -> None:
-        """Leave standard output as it was, whatever has happened; may be called again."""
+        """Restore standard output in all cases; may be called more than once."""
 
 
 def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
-    """The view for `-o` and for what standard output and standard error are."""
+    """The view for `-o` and the types of standard output and standard error."""
     if output == "json":
         return JsonBenchView(specs)
     if sys.stdout.isatty() and sys.stderr.isatty():
@@ -49,7 +49,7 @@ def make_bench_view(output: str, specs: Mapping[str, MetricSpec]) -> BenchView:
 
 
 class JsonBenchView:
-    """One event a line, each with its `bench`, `cell` and `repetition`."""
+    """Prints one event per line, each with its `bench`, `cell` and `repetition`."""
 
     def __init__(self, specs: Mapping[str, MetricSpec]) -> None:
         self._specs = dict(specs)
@@ -58,21 +58,21 @@ class JsonBenchView:
         self._feeds: dict[str, MetricFeed] = {}
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
-        """Nothing is printed before the first event."""
+        """Do nothing: this view prints nothing before the first event."""
         del todo, is_driven
         self._bench = bench
 
     building = staticmethod(show_build)
 
     def submitted(self, trial: Trial) -> None:
-        """Its states are events."""
+        """Do nothing: the states of the run are events."""
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """The events of a run, with its metrics."""
+        """Print the events of a run, with its metrics."""
         self._write(trial, self._feed(trial).among(events))
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
-        """The rest of its metrics, and the result of a run."""
+        """Print the remaining metrics and the result of a run."""
         del figures
         feed = self._feed(trial)
         self._feeds.pop(trial.run)
@@ -81,15 +81,15 @@ class JsonBenchView:
         self._write(trial, [*feed.rest(), result])
 
     def finding(self, finding: Finding) -> None:
-        """A finding about the bench itself has no cell."""
+        """Print a finding about the bench itself, which has no cell."""
         bench = self._bench.bench if self._bench else None
         _print_line(FindingEvent(time=now(), finding=finding), {"bench": bench})
 
     def tick(self, bench: BenchRecord) -> None:
-        """Nothing has happened."""
+        """Do nothing: no event has arrived."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
-        """The result of the bench, with its cells."""
+        """Print the result of the bench, with its cells."""
         print_result(bench, bench.summary(), exit_code)
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class JsonBenchView:
 
 
 def _print_line(event: Event, about: dict[str, Any]) -> None:
-    """An event with more fields; those that it has itself stay."""
+    """Return the event with more fields; fields of the event itself take precedence."""
     line = event_line(event).rstrip(b"\n")
     more = {
         k: v for k, v in about.items() if k != "run" or not line.startswith(b'{"type":"result"')
@@ -120,7 +120,7 @@ def _print_line(event: Event, about: dict[str, Any]) -> None:
 
 
 def print_result(bench: Bench | None, cells: list[CellSummary], exit_code: int) -> None:
-    """The last line of `bench run -o json`; without a bench if it did not come to one."""
+    """The last line of `bench run -o json`; without a bench if none was created."""
     state = bench.state if bench else JobState.FAILED
     result = {
         "type": "result",

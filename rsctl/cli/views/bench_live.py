@@ -1,4 +1,4 @@
-"""The live view of a bench: failures scroll, and below them one table of all cells."""
+"""The live view of a bench: failures scroll above one table of all cells."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STYLES = {"succeeded": "green", "failed": "red", "expired": "red", "cancelled":
 
 
 class LiveBenchView(PlainBenchView):
-    """For a terminal. The table is drawn again at the end, by `finish`, to stay."""
+    """The view for a terminal. `finish` draws the final table."""
 
     def __init__(self, specs: Mapping[str, MetricSpec]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class LiveBenchView(PlainBenchView):
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
-        """With what earlier calls have measured."""
+        """Show the bench with the results of earlier calls."""
         super().begin(bench, todo, is_driven)
         for index, cell in enumerate(Bench(bench).summary()):
             for name in cell.runs:
@@ -67,7 +67,7 @@ class LiveBenchView(PlainBenchView):
             self._figures[index] = _as_runs(cell.metrics)
 
     def submitted(self, trial: Trial) -> None:
-        """It appears in the table."""
+        """Show the run in the table."""
         self._live.start()
         self._running[trial.run] = trial, MetricFeed(trial.run, self._specs, self._store)
 
@@ -78,7 +78,7 @@ class LiveBenchView(PlainBenchView):
             self._running[trial.run][1].rest()
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
-        """A failure is printed at once, a success is in the table."""
+        """Print a failure immediately; show a success in the table."""
         self._running.pop(trial.run, None)
         if run is not None:
             self._count(trial.cell, run)
@@ -89,7 +89,7 @@ class LiveBenchView(PlainBenchView):
             super().ended(trial, run, figures)
 
     def finding(self, finding: Finding) -> None:
-        """Above the table."""
+        """Print the message above the table."""
         self.print_message(format_finding(finding))
         if finding.remedy:
             self.print_message(remedy_line(finding.remedy))
@@ -101,20 +101,20 @@ class LiveBenchView(PlainBenchView):
             self._live.update(self._table(Bench(bench)), refresh=True)
 
     def finish(self, bench: Bench, exit_code: int) -> None:
-        """Take the live table away; what stays is the plain one."""
+        """Replace the live table with the plain one."""
         self._live.stop()
         super().finish(bench, exit_code)
 
     def close(self) -> None:
-        """Give the terminal its cursor back, if `finish` has not."""
+        """Restore the terminal's cursor, if `finish` has not."""
         self._live.stop()
 
     def print_message(self, line: str) -> None:
-        """Above the table."""
+        """Print the message above the table."""
         self._console.print(Text.from_ansi(sanitize(line)), soft_wrap=True)
 
     def print_important(self, line: str) -> None:
-        """Above the table."""
+        """Print the message above the table."""
         self.print_message(line)
 
     def _count(self, cell: int, run: RunRecord) -> None:
@@ -136,7 +136,7 @@ class LiveBenchView(PlainBenchView):
         hidden = len(bench.cells) - len(shown)
         head = Text.assemble(
             (bench.id, "bold"),
-            f"  {bench.done} of {bench.total} runs  {len(self._running)} going on  ",
+            f"  {bench.done} of {bench.total} runs  {len(self._running)} in progress  ",
             format_duration(monotonic() - self._started),
             f"  and {hidden} more cells" if hidden else "",
             no_wrap=True,
@@ -145,7 +145,7 @@ class LiveBenchView(PlainBenchView):
         return Group(head, grid)
 
     def _rows(self, bench: Bench) -> list[int]:
-        """All cells, or those that something happens to where the terminal is too small."""
+        """All cells; if the terminal is too small, only the active ones."""
         room = max(3, min(_MAX_ROWS, self._console.height - 3))
         if len(bench.cells) <= room:
             return list(range(len(bench.cells)))
@@ -168,7 +168,7 @@ class LiveBenchView(PlainBenchView):
         ]
 
     def _metric(self, cell: int, name: str) -> str:
-        """The figure of what has ended; before that the latest value."""
+        """The figure of a finished run; before that, the latest value."""
         figure = cell_figures(self._figures.get(cell, [])).get(name)
         if figure is not None and figure.n:
             return format_figure(figure)
@@ -193,7 +193,7 @@ class LiveBenchView(PlainBenchView):
 
 
 def _as_runs(metrics: Mapping[str, CellFigure]) -> list[Mapping[str, Figure]]:
-    """The figures of a cell as those of its runs."""
+    """The figures of a cell in the form of its runs' figures."""
     count = max((len(figure.values) for figure in metrics.values()), default=0)
     return [
         {

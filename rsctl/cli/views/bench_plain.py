@@ -1,4 +1,4 @@
-"""A bench that runs, in plain lines: what starts and ends, and the table at the end."""
+"""The plain view of a bench in progress: a line per start and end, and a table at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_METRICS = 4
 
 @contextmanager
 def show_build() -> Iterator[OnProgress]:
-    """A build is shown as that of any job."""
+    """Shows a build in the same way as for a single job."""
     view: Any = None
 
     def show(event: BuildEvent) -> None:
@@ -48,7 +48,7 @@ def show_build() -> Iterator[OnProgress]:
 
 
 class PlainBenchView:
-    """A line on stderr for each run that starts or ends, the table on stdout at the end."""
+    """Prints a line on stderr for each start and end of a run, and finally the table on stdout."""
 
     def __init__(self) -> None:
         self._bench: BenchRecord | None = None
@@ -56,7 +56,7 @@ class PlainBenchView:
         self._todo = 0
 
     def begin(self, bench: BenchRecord, todo: int, is_driven: bool) -> None:
-        """How much there is to do."""
+        """Show how many runs remain."""
         self._bench, self._todo = bench, todo
         for line in opening(bench, todo, is_driven):
             self.print_message(line)
@@ -64,17 +64,17 @@ class PlainBenchView:
     building = staticmethod(show_build)
 
     def submitted(self, trial: Trial) -> None:
-        """A run has started."""
+        """Show that a run has started."""
         self.print_message(f"{self._position(trial)}  started    {trial.run}")
 
     def events(self, trial: Trial, events: list[Event]) -> None:
-        """What is wrong; logs are to be had by `rsctl logs RUN`."""
+        """Show a finding; `rsctl logs RUN` shows logs."""
         for event in events:
             if isinstance(event, FindingEvent) and event.finding.severity != "note":
                 show_findings([event.finding])
 
     def ended(self, trial: Trial, run: RunRecord | None, figures: Mapping[str, Figure]) -> None:
-        """A run has ended; a failure is shown with its first failure at once."""
+        """Show that a run has ended; for a failure, also its first failure."""
         self._number += 1
         write = self.print_message if trial.state is JobState.SUCCEEDED else self.print_important
         write(f"{self._position(trial)}  {format_ended(trial, run, figures)}")
@@ -82,27 +82,27 @@ class PlainBenchView:
             self.print_important(f"  {line}")
 
     def finding(self, finding: Finding) -> None:
-        """Something about the bench."""
+        """Show a message about the bench."""
         show_findings([finding])
 
     def tick(self, bench: BenchRecord) -> None:
-        """Nothing has happened."""
+        """Do nothing: no event has arrived."""
 
     def finish(self, bench: Bench, exit_code: int) -> None:
-        """The table of all cells, and how to see it again."""
+        """Print the table of all cells, and the command that prints it again."""
         print_table(bench)
         for line in closing(bench, exit_code):
             self.print_message(line)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
     def print_message(self, line: str) -> None:
-        """A message; --quiet leaves it out."""
+        """Print a message; --quiet suppresses it."""
         print_message(line)
 
     def print_important(self, line: str) -> None:
-        """A line that --quiet does not leave out."""
+        """Print a line that --quiet does not suppress."""
         print_important(line)
 
     def _position(self, trial: Trial) -> str:
@@ -111,16 +111,22 @@ class PlainBenchView:
 
 
 def opening(bench: BenchRecord, todo: int, is_driven: bool) -> list[str]:
-    """What a bench is, and how much of it is to be run."""
+    """A bench's size, and how much of it remains to be run."""
     cells = f"{len(bench.cells)} cells" if len(bench.cells) != 1 else "one job"
     total = len(bench.cells) * bench.repeat
     lines = [f"{bench.bench}: {cells} x {bench.repeat} = {total} runs on {bench.target}"]
     if is_driven:
-        lines.append("another process runs it; this one watches, and goes on should that end")
+        lines.append(
+            "another process runs this bench; this command watches it, and takes over if "
+            "that process ends"
+        )
     elif not todo:
-        lines.append("all of it has been run; measure anew with --new, or more often by --repeat")
+        lines.append(
+            "every run of this bench is complete; to measure again use --new, to add runs "
+            "use --repeat"
+        )
     elif todo < total:
-        lines.append(f"{todo} of them are left to do")
+        lines.append(f"{todo} of them remain")
     return lines
 
 
@@ -141,18 +147,18 @@ def format_ended(trial: Trial, run: RunRecord | None, figures: Mapping[str, Figu
 
 
 def closing(bench: Bench, exit_code: int) -> list[str]:
-    """What to do next."""
+    """The next commands to type."""
     if exit_code == ExitCode.INTERRUPTED:
         return [
-            f"{bench.id} is left as it is: what has started goes on. "
-            f"See it: rsctl bench status {bench.id}   go on: {how_to_go_on(bench)}   "
-            f"end it: rsctl bench cancel {bench.id}"
+            f"{bench.id} continues; the runs in progress are not cancelled. Show it: rsctl bench "
+            f"status {bench.id}   continue: {how_to_go_on(bench)}   cancel: rsctl bench cancel "
+            f"{bench.id}"
         ]
     if exit_code:
-        return [f"run again what is missing or failed: {how_to_go_on(bench)}"]
-    return [f"see it again: rsctl bench status {bench.id}"]
+        return [f"run the missing and failed runs again: {how_to_go_on(bench)}"]
+    return [f"show it again: rsctl bench status {bench.id}"]
 
 
 def print_table(bench: Bench) -> None:
-    """The table of all cells on stdout."""
+    """Print the table of all cells on stdout."""
     typer.echo(sanitize("\n".join(table(bench, bench.summary()))))

@@ -15,19 +15,19 @@ _MAX_INSTRUCTION = 160  # characters
 
 
 class BuildView(Protocol):
-    """Shows the events of a build; nothing else may write to standard error meanwhile."""
+    """Shows the events of a build; nothing else may write to standard error at the same time."""
 
     def show(self, event: BuildEvent) -> None:
         """Show an event."""
         ...
 
     def finish(self) -> None:
-        """The build has ended, however it did; harmless when called again."""
+        """End the view, whatever the build's outcome; may be called more than once."""
         ...
 
 
 def make_build_view() -> BuildView:
-    """The view for what standard error is; with --quiet it shows errors only."""
+    """The view for the type of standard error; with --quiet it shows only errors."""
     if is_quiet():
         return QuietBuildView()
     if sys.stderr.isatty():
@@ -38,7 +38,7 @@ def make_build_view() -> BuildView:
 
 
 class QuietBuildView:
-    """For --quiet."""
+    """The view for --quiet."""
 
     def show(self, event: BuildEvent) -> None:
         """Show errors."""
@@ -46,13 +46,13 @@ class QuietBuildView:
             print_important(format_build_finding(event))
 
     def finish(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing: this view leaves nothing to clear."""
 
 
 class PlainBuildView:
-    """Lines that each name their step, for a log, in which steps may overlap.
+    """Prints lines that each name their step, for a log in which steps may overlap.
 
-    What the builder does besides the steps is named once it has taken a while.
+    Names other activity of the builder after it has taken a while.
     """
 
     def __init__(self) -> None:
@@ -70,15 +70,15 @@ class PlainBuildView:
                 print_message(f"{self._label(event.number)} {text}")
 
     def finish(self) -> None:
-        """There is nothing to take away."""
+        """Do nothing: this view leaves nothing to clear."""
 
     def _label(self, number: int) -> str:
-        """`build 3/10 |`"""
+        """The prefix `build 3/10 |`."""
         return f"build {number}/{self._total} |" if number else "build |"
 
 
 def _format_step(step: Step) -> str | None:
-    """The line of a step, None if it is not worth one."""
+    """The line of a step; None if it gets none."""
     text = step.instruction
     if len(text) > _MAX_INSTRUCTION:
         text = text[: _MAX_INSTRUCTION - 1] + "…"

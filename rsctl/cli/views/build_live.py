@@ -1,4 +1,4 @@
-"""The live view of a build: a line for each step that ended, and below them what goes on."""
+"""The live view of a build: a line for each finished step, above the steps in progress."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveBuildView:
-    """For a terminal. What goes on is left out of what stays on the screen."""
+    """The view for a terminal. `finish` removes the steps in progress."""
 
     def __init__(self) -> None:
         self._console = Console(
@@ -46,7 +46,7 @@ class LiveBuildView:
         self._live.start()
 
     def show(self, event: BuildEvent) -> None:
-        """Print what stays and note what goes on."""
+        """Print the finished steps and record the steps in progress."""
         if isinstance(event, Finding):
             self._console.print(
                 Text.from_ansi(sanitize(format_build_finding(event))), soft_wrap=True
@@ -61,7 +61,7 @@ class LiveBuildView:
             self._end(event)
 
     def finish(self) -> None:
-        """Take away what goes on."""
+        """Remove the steps in progress."""
         self._running = {}
         self._live.stop()
 
@@ -100,7 +100,7 @@ def _ended(step: Step) -> Table:
 
 
 def _row(left: Text, middle: Text, right: Text) -> Table:
-    """One line as wide as the terminal: the middle is cut where it does not fit."""
+    """One line as wide as the terminal: text that does not fit loses its middle."""
     table = Table.grid(expand=True)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)

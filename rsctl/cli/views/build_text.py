@@ -1,4 +1,4 @@
-"""What is shown of a build, as text."""
+"""Build events as text."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _NOTABLE_SECONDS = 1.0
 
 
 def is_notable(step: Step) -> bool:
-    """Whether a step that ended, or what is in no Dockerfile, is worth a line of its own."""
+    """Whether a finished step, or an event outside the Dockerfile, gets a line of its own."""
     return step.failed or (step.seconds or 0.0) >= _NOTABLE_SECONDS
 
 
 def format_seconds(seconds: float) -> str:
-    """`1.2 s`, or `1:30` of a minute and more."""
+    """A duration such as `1.2 s`, or `1:30` from one minute up."""
     return f"{seconds:.1f} s" if seconds < 60 else format_duration(seconds)
 
 
 def format_build_finding(finding: Finding) -> str:
-    """A finding with its remedy below."""
+    """A finding with its remedy on the next line."""
     remedy = f"\n{remedy_line(finding.remedy)}" if finding.remedy else ""
     return format_finding(finding) + remedy

@@ -1,4 +1,4 @@
-"""What `rsctl advise --calibrate` prints: predictions before and after the fit."""
+"""The output of `rsctl advise --calibrate`: predictions before and after the fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HEAD = ["RUN", "MEASURED", "PREDICTED THEN", "BEFORE", "ERROR", "AFTER", "ERROR
 
 
 def print_fitted(targets: Sequence[Fitted], output: str) -> None:
-    """A table of runs for each target and its new constants, or all of it as JSON."""
+    """Print a table of runs for each target and its new constants, or all of it as JSON."""
     if output == "json":
         print_json({"calibrations": msgspec.to_builtins(targets, enc_hook=str)})
         return
@@ -41,18 +41,17 @@ def _print(fitted: Fitted) -> None:
     constants = fitted.calibration
     typer.echo(
         f"{fitted.target}: {constants.bandwidth_fraction:.1%} of the links' goodput, "
-        f"{1e6 * constants.alpha_seconds:.0f} us a message, "
-        f"{constants.overlap:.0%} of the communication beside the backward pass"
+        f"{1e6 * constants.alpha_seconds:.0f} us per message, {constants.overlap:.0%} of the "
+        "communication overlaps the backward pass"
     )
     typer.echo(
-        "CPU seconds for a GB: "
-        f"{constants.ring_cpu_seconds_per_gb:.2f} of a ring, "
-        f"{constants.worker_cpu_seconds_per_gb:.2f} of a worker with reducers, "
-        f"{constants.reducer_cpu_seconds_per_gb:.2f} of a reducer"
+        f"CPU seconds per GB: {constants.ring_cpu_seconds_per_gb:.2f} for a ring, "
+        f"{constants.worker_cpu_seconds_per_gb:.2f} for a worker with reducers, "
+        f"{constants.reducer_cpu_seconds_per_gb:.2f} for a reducer"
     )
     if constants.median_error is not None:
-        print_message(f"median error of a step time: {constants.median_error:.1%}")
-    print_message(f"kept in {fitted.file}")
+        print_message(f"median error of a predicted step time: {constants.median_error:.1%}")
+    print_message(f"saved in {fitted.file}")
 
 
 def _error(predicted: float, measured: float) -> str:

@@ -1,4 +1,4 @@
-"""A gate's verdict: a table on a terminal, JSON, and what GitHub Actions shows."""
+"""A gate's verdict as a table on a terminal, as JSON, and as annotations in GitHub Actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 
 
 def print_gate(gate: Gate, output: str) -> None:
-    """The outcome on standard output."""
+    """Print the outcome on standard output."""
     if output == "json":
         print_json(gate)
         return
@@ -26,12 +26,12 @@ def print_gate(gate: Gate, output: str) -> None:
         if check.reason:
             print_message(sanitize_line(f"{check.title}: {check.reason}"))
     for difference in gate.refused:
-        print_important(f"the baseline is of another measurement: {difference}")
+        print_important(f"the baseline is for a different measurement: {difference}")
     typer.echo(gate.headline)
 
 
 def annotate_github(gate: Gate, file: str | None) -> None:
-    """Annotations and the step's summary, where GitHub Actions runs this."""
+    """Write annotations and the step's summary if this runs in GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return
     for line in github_annotations(gate, file):
@@ -42,5 +42,5 @@ def annotate_github(gate: Gate, file: str | None) -> None:
 
 
 def exit_code(gate: Gate, is_tolerant: bool) -> int:
-    """What the gate ends with, where `--allow-inconclusive` is given or not."""
+    """The exit code of a gate, with or without `--allow-inconclusive`."""
     return int(ExitCode.SUCCEEDED) if is_tolerant and gate.is_tolerable else gate.exit_code

@@ -1,4 +1,4 @@
-"""What to type after a run has ended."""
+"""The commands to type after a run has ended."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rsctl.findings import JobState
 
 
 def next_commands(run: Run, has_files: bool = True) -> str:
-    """The commands that show more of a run; `has_files` is whether its files are not fetched yet.
+    """The commands that show more of a run; `has_files`: whether its files are still to be fetched.
 
-    Those that would show nothing are left out.
+    Leaves out commands that would show nothing.
     """
     parts = []
     if run.record.first_failure is not None:

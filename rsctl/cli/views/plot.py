@@ -30,12 +30,12 @@ COLORS = ("cyan", "yellow", "magenta", "green", "blue", "red")
 
 
 def plot_metrics(metrics: Iterable[MetricEvent], specs: Mapping[str, MetricSpec]) -> None:
-    """One chart a metric; over steps if all its values have one, else over seconds."""
+    """One chart per metric; by step if all its values have one, otherwise by seconds."""
     series: dict[str, list[MetricEvent]] = {}
     for metric in metrics:
         series.setdefault(metric.name, []).append(metric)
     if not series:
-        typer.echo("no metrics to draw (yet)", err=True)
+        typer.echo("no metrics to draw yet", err=True)
     for name, events in series.items():
         spec = specs.get(name)
         typer.echo(_chart(name, events, spec.unit if spec else None))
@@ -50,7 +50,7 @@ def _chart(name: str, events: list[MetricEvent], unit: str | None) -> str:
 
 
 def _describe(events: list[MetricEvent]) -> str:
-    """Values that no axis has room for: how many, and where the first is."""
+    """The values beyond the range of an axis: their number, and the position of the first."""
     first = events[0]
     where = f" at step {first.step}" if first.step is not None else ""
     what = f"{format_number(first.value)} on {sanitize_line(first.replica)}{where}"
@@ -96,9 +96,10 @@ def _style(index: int, count: int, with_colors: bool) -> dict[str, str]:
 
 
 def thinned(points: Sequence[Point], low: float, high: float, columns: int) -> list[Point]:
-    """The points that can be seen on so many columns: of each its first, lowest, highest and last.
+    """The points that are visible in this number of columns: the first, lowest, highest and last of
+    each.
 
-    So that a single spike stays.
+    This keeps single spikes visible.
     """
     if len(points) <= 4 * columns:
         return list(points)
@@ -115,9 +116,9 @@ def thinned(points: Sequence[Point], low: float, high: float, columns: int) -> l
 
 
 def round_limits(low: float, high: float, ticks: int) -> tuple[float, float]:
-    """Limits around two values between which so many steps are round numbers.
+    """Axis limits around two values, with a given number of round steps between them.
 
-    They cross zero only if the values do.
+    The limits cross zero only if the values do.
     """
     least = (high - low) / ticks or abs(high) / ticks or 1.0 / ticks
     power = 10.0 ** math.floor(math.log10(least))
@@ -133,9 +134,10 @@ def _position(event: MetricEvent, start: str, by_step: bool) -> float:
 
 
 def format_tick(value: float, chars: int, delta: float, left: bool = False) -> str:
-    """An axis label as wide as plotille wants it; `delta` is the length of the axis.
+    """An axis label of the width that plotille requires; `delta` is the length of the axis.
 
-    What is zero but for the arithmetic is 0, and neighbours on a short axis have other digits.
+    Shows values that differ from zero only by rounding errors as 0, and gives neighbors on a short
+    axis distinct digits.
     """
     if abs(value) < delta * _ROUNDING:
         value = 0.0

@@ -1,4 +1,4 @@
-"""The locations of a run's results, as they are shown."""
+"""The displayed locations of a run's results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def format_location(location: str) -> str:
-    """The location; of one on this machine also whether there is nothing."""
-    return f"{location}  (nothing there)" if is_empty(location) else location
+    """The location; for a location on this machine, also whether it is empty."""
+    return f"{location}  (empty)" if is_empty(location) else location
 
 
 def is_empty(location: str) -> bool:

@@ -1,4 +1,4 @@
-"""Views of a run that is followed: NDJSON, plain lines, or live in a terminal."""
+"""Views of a run in progress: NDJSON, plain lines, or a live terminal view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rsctl.runs.stream.headline import Tally
 
 
 def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
-    """The view for `-o` and for what standard output and standard error are."""
+    """The view for `-o` and the types of standard output and standard error."""
     if output == "json":
         return JsonView()
     if sys.stdout.isatty() and sys.stderr.isatty():
@@ -28,7 +28,7 @@ def make_view(output: str, run: str, replicas: list[str], work: Work) -> View:
 
 
 class JsonView:
-    """One event a line."""
+    """Prints one event per line."""
 
     def show(self, events: list[Event], _tally: Tally) -> None:
         """Write the events."""
@@ -40,11 +40,11 @@ class JsonView:
         print_events([result])
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
 
 class PlainView:
-    """Log lines on stdout; states, findings and the end on stderr."""
+    """Prints log lines on stdout; states, findings and the end on stderr."""
 
     def __init__(self, out: IO[str], replicas: list[str]) -> None:
         self._out = out
@@ -63,13 +63,13 @@ class PlainView:
         self._write(lines)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Show how it ended; --quiet does not leave out why it failed."""
+        """Show how the run ended; with --quiet, still why it failed."""
         write = print_message if result.exit_code == ExitCode.SUCCEEDED else print_important
         for line in summary_lines(result, run):
             write(line)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
     def _write(self, lines: list[LogEvent]) -> None:
         if lines:

@@ -31,7 +31,7 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class LiveView:
-    """For a terminal. The status line is left out of what stays on the screen."""
+    """The view for a terminal. `finish` removes the status line."""
 
     def __init__(self, run: str, replicas: list[str], work: Work) -> None:
         self._run = run
@@ -61,13 +61,13 @@ class LiveView:
             self._live.update(self._status(tally), refresh=True)
 
     def finish(self, result: ResultEvent, run: Run) -> None:
-        """Take the status line away and show how it ended."""
+        """Remove the status line and show how the run ended."""
         self._live.stop()
         for line in summary_lines(result, run):
             self._print(sanitize(line))
 
     def close(self) -> None:
-        """Give the terminal its cursor back, if `finish` has not."""
+        """Restore the terminal's cursor, if `finish` has not."""
         self._live.stop()
 
     def _lines(self, events: list[Event]) -> str:
@@ -108,14 +108,14 @@ class LiveView:
         return Group(*filter(None, (head, progress, *metrics, machines, self._progress_bar())))
 
     def _time_limit(self) -> str:
-        """How long the job may still take, once it has begun; nothing without a limit."""
+        """The remaining time until the job's limit, once it has begun; empty without a limit."""
         if self._limit is None or self._began is None:
             return ""
         left = self._limit - seconds_between(self._began, now())
         return f"limits.timeout in {format_duration(left)}"
 
     def _progress_bar(self) -> Text | None:
-        """The bar of the first replica that shows one; the others' are usually the same."""
+        """The progress bar of the first replica that shows one; all usually show the same."""
         for replica in self._states:
             if bar := progress_bar(self._run, replica):
                 return Text(f"  {replica} | {bar}", "dim", no_wrap=True, overflow="ellipsis")
@@ -123,8 +123,8 @@ class LiveView:
 
 
 def format_states(states: dict[str, JobState]) -> str:
-    """`3 running`; where states differ, those that fewer replicas are in have their names:
-    `62 running, 2 failed (worker-3, worker-9)`.
+    """States as `3 running`; if states differ, the rarer states name their replicas: `62 running, 2
+    failed (worker-3, worker-9)`.
     """
     by_state: dict[JobState, list[str]] = {}
     for replica, state in states.items():
@@ -142,7 +142,7 @@ def _some(names: list[str]) -> str:
 
 
 def _line(text: str, style: str = "") -> Text | None:
-    """A line of the status; nothing for an empty text."""
+    """A line of the status; no line for an empty text."""
     line = Text(f"  {sanitize(text)}", style, no_wrap=True, overflow="ellipsis")
     return line if text else None
 

@@ -1,4 +1,4 @@
-"""What is shown of runs, as text: events, states, metrics, failures, how a run ended."""
+"""Runs as text: events, states, metrics, failures, and how a run ended."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STATE_COLORS = {
 
 
 def format_event(event: Event) -> str | None:
-    """The message for an event that is no log line, if there is one."""
+    """The message for an event other than a log line, if there is one."""
     if isinstance(event, FindingEvent):
         remedy = event.finding.remedy
         who = f"{sanitize_line(event.replica)}: " if event.replica else ""
@@ -60,12 +60,12 @@ def format_event(event: Event) -> str | None:
 
 
 def state_in_color(state: JobState) -> str:
-    """A state, coloured if stderr is."""
+    """A state, colored if stderr is."""
     return state_on(sys.stderr, state)
 
 
 def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
-    """A state for a stream, coloured if the stream is, padded to a width."""
+    """A state for a stream, colored if the stream is, padded to a width."""
     text = f"{state.value:<{width}}"
     return (
         typer.style(text, fg=_STATE_COLORS.get(state, "cyan"), bold=True)
@@ -75,7 +75,7 @@ def state_on(stream: IO[str], state: JobState, width: int = 0) -> str:
 
 
 def summary_lines(result: ResultEvent, found: Run) -> list[str]:
-    """The last lines about a run: its first failure if there is one, its state, its metrics."""
+    """The last lines about a run: its first failure if any, its state, its metrics."""
     run = found.record
     lines = failure_block(run) if run.first_failure else []
     if not run.state.is_final:
@@ -101,7 +101,7 @@ def summary_lines(result: ResultEvent, found: Run) -> list[str]:
 
 
 def format_attempt(attempt: Attempt) -> str:
-    """Why an attempt ended that was followed by another one."""
+    """The reason why an attempt ended and another followed."""
     failure = attempt.failure
     if failure is None:
         return sanitize_line(attempt.reason or "")
@@ -111,7 +111,7 @@ def format_attempt(attempt: Attempt) -> str:
 
 
 def format_place(place: TriedPlace) -> str:
-    """Where a run was or is tried, and what became of it there."""
+    """The places where a run was or will be tried, with the result at each."""
     where = sanitize_line(str(place))
     if place.began is None:
         return f"{where}: not tried"
@@ -130,7 +130,9 @@ def format_metric(figures: dict[str, Any]) -> str:
 
 
 def failure_block(run: RunRecord) -> list[str]:
-    """The first failure: who, how and when; its last lines; known causes; who followed."""
+    """The first failure: the replica, the failure and its time; its last lines; known causes; the
+    later failures.
+    """
     failure = run.first_failure
     if failure is None:
         return []
@@ -143,7 +145,7 @@ def failure_block(run: RunRecord) -> list[str]:
     others = [r for r in run.replicas if r.replica != failure.replica and r.exit_code]
     if others:
         names = ", ".join(replica.replica for replica in others)
-        lines.append(f"in its wake: {names}")
+        lines.append(f"as a result, these failed: {names}")
     return lines
 
 

@@ -41,7 +41,7 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
 
 
 def _location(finding: Finding) -> dict[str, Any] | None:
-    """Where it is; what was read from --set or standard input is in no file."""
+    """The location of a finding; a value from --set or standard input is in no file."""
     if not finding.file or finding.file == "-" or finding.file.startswith("--set "):
         return None
     location: dict[str, Any] = {"artifactLocation": {"uri": _uri(finding.file)}}

@@ -10,7 +10,7 @@ from rsctl.runs.stream.sanitize import sanitize_line
 
 
 def write_table(rows: Sequence[Sequence[str]]) -> None:
-    """The rows, the head first; a column that is empty in all rows is left out."""
+    """Print the rows, the head first; leaves out a column that is empty in all rows."""
     columns = [c for c in zip(*rows, strict=True) if any(cell for cell in c[1:])] or []
     widths = [max(map(len, column)) for column in columns]
     for row in zip(*columns, strict=True):

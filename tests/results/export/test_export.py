@@ -193,7 +193,7 @@ def test_one_table_goes_to_a_file_and_replaces_it_whole(tmp_path: Path) -> None:
     [
         (["job-a"], "standard output takes one table"),
         (["job-a", "-o", "x.csv"], "a file takes one table"),
-        (["job-a", "--format", "parquet", "--table", "runs"], "parquet is no text"),
+        (["job-a", "--format", "parquet", "--table", "runs"], "parquet is a binary format"),
     ],
 )
 def test_what_does_not_go_together_is_wrong_usage(
@@ -244,7 +244,7 @@ def test_a_file_named_as_another_format_is_refused(
     file = tmp_path / "x.parquet"
     assert run_command(["export", "job-a", "-o", str(file)]) == ExitCode.USAGE
     said = " ".join(capsys.readouterr().err.split())
-    assert "x.parquet is named as parquet, and csv is written: --format parquet" in said
+    assert "the name x.parquet is for parquet, but the format is csv: add --format parquet" in said
     assert not file.exists()
 
 

@@ -237,7 +237,7 @@ def one_check(name: str, job_of: JobOf) -> tuple[str, str, str]:
             "warning",
             "the bucket is in US, and the job in us-central1",
         ),
-        (None, "ok", "not known: you lack storage.buckets.get"),
+        (None, "ok", "unknown: you lack storage.buckets.get"),
     ],
 )
 def test_where_a_bucket_is(
@@ -258,13 +258,13 @@ def test_where_a_bucket_is(
             "a@b may not write logs in p",
         ),
         ([{"role": "roles/editor", "members": ["serviceAccount:a@b"]}], "ok", "has roles/editor"),
-        ([{"role": "roles/editor", "members": ["group:all@b"]}], "ok", "not known: a@b may have"),
+        ([{"role": "roles/editor", "members": ["group:all@b"]}], "ok", "unknown: a@b may have"),
         (
             [{"role": "projects/p/roles/mine", "members": ["serviceAccount:a@b"]}],
             "ok",
-            "not known: a@b may have it by a group or a role of your own",
+            "unknown: a@b may have it by a group or a role of your own",
         ),
-        (None, "ok", "not known: you lack resourcemanager.projects.getIamPolicy"),
+        (None, "ok", "unknown: you lack resourcemanager.projects.getIamPolicy"),
     ],
 )
 def test_whether_the_log_can_be_written(

@@ -82,8 +82,8 @@ def test_an_interrupt_detaches(rsctl: Rsctl) -> None:
     run = rsctl.status("@last")
     assert run["state"] == "running"
     assert stderr.splitlines()[-1] == (
-        f"{run['run']} goes on. Watch it again: rsctl logs -f {run['run']}   its state: "
-        f"rsctl status {run['run']}   end it: rsctl cancel {run['run']}"
+        f"{run['run']} continues to run. Watch it again: rsctl logs -f {run['run']}   show its "
+        f"state: rsctl status {run['run']}   cancel it: rsctl cancel {run['run']}"
     )
 
 
@@ -114,7 +114,7 @@ def test_a_second_interrupt_stops_waiting(rsctl: Rsctl) -> None:
     assert cli.returncode == 130
     run = rsctl.status("@last")["run"]
     assert reported.splitlines()[-1] == (
-        f"{run} is being cancelled. See its end: rsctl status --watch {run}"
+        f"{run} is being cancelled. Watch it end: rsctl status --watch {run}"
     )
     assert rsctl("status", run, "--watch").exit_code == 5
 
@@ -187,7 +187,7 @@ def test_runs_are_shown_on_a_full_disk_at_once(rsctl: Rsctl, small_disk: Path) -
     shown = rsctl("status", run)
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert rsctl("logs", run).stdout == "worker-0 | hi\n"
-    assert rsctl("cancel", run).stderr == f"{run} has ended already: succeeded\n"
+    assert rsctl("cancel", run).stderr == f"{run} has already ended: succeeded\n"
     forgotten = rsctl("forget", run)
     assert (forgotten.exit_code, "its disk is full" in forgotten.stderr) == (3, True)
     assert monotonic() - started < BUSY_SECONDS

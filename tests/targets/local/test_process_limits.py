@@ -54,6 +54,6 @@ def test_a_run_makes_the_space_in_which_it_is_forgotten(rsctl: Rsctl, small_disk
     run = rsctl("submit", job, "-o", "json").result["run"]
     fill(small_disk)
     done = rsctl("forget", run)
-    assert (done.exit_code, done.stderr) == (0, f"{run} is forgotten\n")
+    assert (done.exit_code, done.stderr) == (0, f"removed the records of {run}\n")
     assert not (small_disk / "runs" / run).exists()
     assert rsctl.runs() == []
