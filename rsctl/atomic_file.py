@@ -29,7 +29,7 @@ def write_file(path: str | Path, content: Content, remedy: str | None = None) ->
         _write(Path(os.path.realpath(path)), content)
     except OSError as problem:
         if problem.errno in FULL:
-            remedy = "make space, and run the command again"
+            remedy = "free disk space, and run the command again"
         message = f"cannot write {path}: {problem.strerror}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("write", message, remedy)) from None
 

@@ -62,8 +62,8 @@ def make_plan(source: Document | Job, target: Target, run: str) -> Submission:
 def require_no_matrix(job: Job) -> None:
     """Raises RsctlError for a matrix, of whose cells an SDK could make one only."""
     if job.matrix:
-        message = "an SDK makes one job, and not the cells of a matrix"
-        remedy = "choose one of them: --set matrix=null --set KEY=VALUE"
+        message = "an SDK creates one job, not the cells of a matrix"
+        remedy = "choose one cell: --set matrix=null --set KEY=VALUE"
         raise RsctlError(ExitCode.USAGE, error("matrix", message, remedy, "matrix"))
 
 

@@ -36,7 +36,7 @@ BUILT_IN: Mapping[str, str] = {
 
 
 OPTIONAL_KEYS: Mapping[str, str] = {
-    "chief": "all workers are alike",
+    "chief": "all workers are identical",
     "roles": "all its nodes are workers or reducers",
 }
 """Keys that not every target has, with the reason that is given where it has not."""
@@ -198,8 +198,8 @@ def target_info(name: str) -> TargetInfo:
         return info
     entry = _others().get(name)
     if entry is None:
-        message = f"there is no target {name!r}; there are {', '.join(target_names())}"
-        remedy = "correct the name, or install the package that brings it"
+        message = f"there is no target {name!r}; the targets are {', '.join(target_names())}"
+        remedy = "correct the name, or install the package that provides it"
         raise RsctlError(ExitCode.USAGE, error("target", message, remedy, "target"))
     return _load_other(name, entry)
 
@@ -235,7 +235,7 @@ def _load_other(name: str, entry: EntryPoint) -> TargetInfo:
     except Exception as problem:
         raise _broken(name, entry, f"{type(problem).__name__}: {problem}") from problem
     if not isinstance(info, TargetInfo):
-        raise _broken(name, entry, f"{entry.value} is no rsctl.target_info.TargetInfo")
+        raise _broken(name, entry, f"{entry.value} is not an rsctl.target_info.TargetInfo")
     if info.name != name:
         raise _broken(name, entry, f"its TargetInfo has the name {info.name!r}")
     return info

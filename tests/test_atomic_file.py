@@ -30,7 +30,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_part(small_disk: Path, is_functi
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert finding.message == f"cannot write {file}: No space left on device"
-    assert finding.remedy == "make space, and run the command again"
+    assert finding.remedy == "free disk space, and run the command again"
     assert file.read_bytes() == b"old"
     assert sorted(os.listdir(small_disk)) == ["file", "filler"]
     filler.unlink()

@@ -84,8 +84,10 @@ def advise_sweep(
     Numbers of reducers are what advice compares anyway, so `reducers.count` is refused.
     """
     if key == "reducers.count":
-        message = "advice compares all numbers of reducers"
-        raise RsctlError(ExitCode.USAGE, error("advise", message, "see them: --plot, or -o json"))
+        message = "advice compares different numbers of reducers"
+        raise RsctlError(
+            ExitCode.USAGE, error("advise", message, "to see them: --plot, or -o json")
+        )
     jobs = [_with(job, {key: value}) for value in values]
     for each in jobs:  # before the first of them takes its time
         each.copy_document().require_job()
@@ -125,7 +127,7 @@ def _completed(source: Document | Job, target: Target) -> tuple[Document | Job, 
     before, after = (target.info.options_of(each) for each in (job, completed))
     defaults = []
     if getattr(before, "region", None) != getattr(after, "region", None):
-        defaults.append(f"region {after.region}, since the job has none")
+        defaults.append(f"using region {after.region}, because the job names none")
     return completed if isinstance(source, Job) else replace(source, job=completed), defaults
 
 
@@ -144,27 +146,30 @@ def _no_profile(spec: Job) -> Finding:
     model = spec.model
     if model is None:
         message, path = (
-            "nothing says how large the gradients are and how long a step computes",
+            "the size of the gradients and the time of a step are unknown",
             None,
         )
     else:
         lacking = "step_seconds" if model.parameters else "parameters"
         message, path = f"advice needs model.{lacking}", "model"
-    remedy = f"add it to the file, such as {_MODEL}; or measure it, --measure; or --run RUN"
+    remedy = (
+        f"add it to the file, such as {_MODEL}; or measure it with --measure; or take it from a "
+        "run with --run RUN"
+    )
     return error("advise", message, remedy, path)
 
 
 def _assumptions(spec: Job, situation: Situation) -> list[str]:
     """What is taken for granted about the machines."""
     cluster = situation.cluster
-    found = ["each worker computes as long, whatever their number"]
+    found = ["the compute time of a worker does not depend on the number of workers"]
     if cluster.worker_bits:
         bits = cluster.worker_bits
         found.append(rate_assumption(situation.target, situation.worker_machine, bits))
     if spec.comm.compression == "powersgd":
-        found.append("PowerSGD is not modelled: gradients count in full")
+        found.append("PowerSGD is not modeled: gradients count at full size")
     if situation.reducer_machines and cluster.inside and cluster.shares_work:
-        found.append("each bucket is copied between GPU and host in full")
+        found.append("each bucket is copied completely between GPU and host")
     if situation.is_priced and spec.limits.spot:
-        found.append("spot prices, without the time that preemptions cost")
+        found.append("at spot prices, without the time lost to preemptions")
     return found

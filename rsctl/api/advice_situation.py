@@ -98,7 +98,7 @@ def _reducer_pool(job: Job, target: Target, plan: Plan) -> tuple[str | None, Poo
             return reason, None, transport
     pools = [pool for pool in plan.pools if pool.role == "reducer"]
     if not pools:
-        return "the target takes none", None, transport
+        return "the target supports none", None, transport
     return None, pools[0], plan.image.transport
 
 
@@ -133,8 +133,8 @@ def _bits(info: TargetInfo, pool: Pool) -> float | None:
         return pool.gbps * 1e9
     if not info.is_managed:
         return None
-    message = f"the bandwidth of {pool.machine} is not known, and advice is about that"
-    remedy = "take a machine whose bandwidth the catalogue has"
+    message = f"the bandwidth of {pool.machine} is unknown, and advice requires it"
+    remedy = "use a machine whose bandwidth is in the catalogue"
     raise RsctlError(ExitCode.USAGE, error("advise", message, remedy, "workers.machine"))
 
 
@@ -161,8 +161,8 @@ def _own_transport(info: TargetInfo, worker: Pool) -> str | None:
     machine = known.get(worker.machine or "")
     if machine is None or machine.own_transport is None:
         return None
-    only = f", which NCCL uses with {machine.nccl_needs} only" if machine.nccl_needs else ""
-    return f"{machine.name} brings a transport of its own ({machine.own_transport}){only}"
+    only = f", which NCCL uses only with {machine.nccl_needs}" if machine.nccl_needs else ""
+    return f"{machine.name} has its own transport ({machine.own_transport}){only}"
 
 
 def rate_assumption(target: str, worker_machine: str | None, worker_bits: float) -> str:
@@ -170,12 +170,15 @@ def rate_assumption(target: str, worker_machine: str | None, worker_bits: float)
     info = target_info(target)
     known = catalog.load(info.catalog).machines if info.catalog else {}
     machine = known.get(worker_machine or "")
-    rate = f"nodes get {worker_bits / 1e9:g} Gbit/s in each direction by"
+    rate = f"nodes have {worker_bits / 1e9:g} Gbit/s in each direction by"
     if machine is None or machine.nccl_needs is None:
         return f"{rate} TCP"
     if machine.nccl_setup == "gib":
-        return f"{rate} TCP; {machine.own_transport}, with {machine.nccl_needs}, is not counted on"
-    return f"{rate} {machine.own_transport}, with {machine.nccl_needs}; by TCP alone it is less"
+        return (
+            f"{rate} TCP; {machine.own_transport}, with {machine.nccl_needs}, is not taken into "
+            "account"
+        )
+    return f"{rate} {machine.own_transport}, with {machine.nccl_needs}; with TCP alone it is lower"
 
 
 def _sharding(job: Job) -> str | None:
@@ -193,5 +196,5 @@ def _sharding(job: Job) -> str | None:
         return None
     return (
         f"{script} shards its model ({found[1]}): reduce-scatter and all-gather send (N-1)/N of "
-        "it each, and reducers help all-reduces only"
+        "it each, and reducers speed up only all-reduces"
     )

@@ -101,11 +101,14 @@ def _no_observation(store: Store, run: str) -> RsctlError:
     record = steps_of(store, run)
     if record is None:
         message = f"{run} has recorded no steps"
-        remedy = "record them: run.env: {RSCTL_RECORD_STEPS: 1}; over reducers they always are"
+        remedy = (
+            "record them with run.env: {RSCTL_RECORD_STEPS: 1}; runs with reducers always record "
+            "them"
+        )
     elif not record.communicates or record.world == 1:
-        message = f"{run} has exchanged no gradients between nodes"
-        remedy = "take runs of several nodes"
+        message = f"{run} has not exchanged gradients between nodes"
+        remedy = "use runs with several nodes"
     else:
-        message = f"nothing is known of the nodes of {run}"
-        remedy = "take runs that this version of rsctl has submitted"
+        message = f"the nodes of {run} are unknown"
+        remedy = "use runs that this version of rsctl has submitted"
     return RsctlError(ExitCode.USAGE, error("calibrate", message, remedy))

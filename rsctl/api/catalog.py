@@ -32,7 +32,7 @@ def machines(
     """
     if sort not in ORDERS:
         message = f"{sort!r} is not one of {', '.join(ORDERS)}"
-        raise RsctlError(ExitCode.USAGE, error("value", message, "name one of these", "sort"))
+        raise RsctlError(ExitCode.USAGE, error("value", message, "use one of these", "sort"))
     names = [name for name in _catalogues(target) if region is None or _has(name, region)]
     if not names and region is not None:
         raise RsctlError(ExitCode.USAGE, _unknown(region))
@@ -51,15 +51,15 @@ def _require_gpu(name: str, catalogues: list[str]) -> None:
     if name in known:
         return
     close = [each for each in known if each.startswith(name)]
-    remedy = _meant(close or _similar(name, known)) or f"name one of {', '.join(known)}"
-    message = f"{name!r} is no accelerator of {' or '.join(catalogues)}"
+    remedy = _meant(close or _similar(name, known)) or f"use one of {', '.join(known)}"
+    message = f"{name!r} is not an accelerator in the catalogue of {' or '.join(catalogues)}"
     raise RsctlError(ExitCode.USAGE, error("accelerator", message, remedy))
 
 
 def _unknown(region: str) -> Finding:
     known = [*regions().vertex, *regions().sagemaker]
     remedy = _meant(_similar(region, known)) or "see the cloud's documentation"
-    return error("region", f"{region!r} is no region that is known of these clouds", remedy)
+    return error("region", f"{region!r} is not a known region of these clouds", remedy)
 
 
 def _similar(name: str, known: list[str]) -> list[str]:
@@ -91,5 +91,5 @@ def _catalogues(target: str | None) -> Iterable[str]:
     catalogue = target_info(target).catalog
     if catalogue is None:
         message = f"target {target} has no machines in the catalogue"
-        raise RsctlError(ExitCode.USAGE, error("target", message, "name vertex or sagemaker"))
+        raise RsctlError(ExitCode.USAGE, error("target", message, "use vertex or sagemaker"))
     return [catalogue]

@@ -102,6 +102,6 @@ def _listen(emulator: CloudEmulator, port: int) -> None:
     try:
         emulator.listen(port)
     except OSError as problem:
-        message = f"cannot answer at port {port}: {problem.strerror}"
-        finding = error("port", message, "take another one, or leave --port out")
+        message = f"cannot listen on port {port}: {problem.strerror}"
+        finding = error("port", message, "use another port, or omit --port")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None

@@ -50,6 +50,6 @@ def _unfinished(store: Store, name: str) -> RunRecord | None:
 
 
 def _goes_on(run: RunRecord) -> Finding:
-    message = f"{run.run} is {run.state.value}, as far as is known"
-    remedy = f"end it: rsctl cancel {run.run}   or forget it as it is, with --force"
+    message = f"{run.run} is {run.state.value}, according to its last known state"
+    remedy = f"cancel it: rsctl cancel {run.run}   or remove it without cancelling: --force"
     return error("run", message, remedy)

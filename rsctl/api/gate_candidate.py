@@ -143,8 +143,8 @@ def open_candidate(
     if not isinstance(source, Bench) and _is_job_file(source):
         return _of_job_file(load(source, set=set, strict=False), target, anew)
     if target or setting_texts(set):
-        message = "settings and a target are for a job file; a bench has been run as it is"
-        finding = error("bench", message, "give the job file, or leave --set and --target out")
+        message = "--set and --target require a job file; a bench has already run with its settings"
+        finding = error("bench", message, "give the job file, or omit --set and --target")
         raise RsctlError(ExitCode.USAGE, finding)
     found = source if isinstance(source, Bench) else bench(os.fspath(source))
     return Candidate(found.record, None, anew)

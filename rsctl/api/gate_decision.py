@@ -69,12 +69,14 @@ def prepare_gate(
 ) -> PreparedGate:
     """Read the baseline, and check that it can be judged by; nothing runs. Raises RsctlError."""
     if rules.baseline is None:
-        remedy = "give --baseline, or gate.baseline in the job file; --update-baseline makes one"
+        remedy = (
+            "give --baseline, or set gate.baseline in the job file; --update-baseline creates one"
+        )
         finding = error("baseline", "there is no baseline to compare with", remedy)
         raise RsctlError(ExitCode.USAGE, finding)
     if not rules.floors:
-        remedy = "give --max-regression METRIC=5%, or gate.max_regression in the job file"
-        finding = error("gate", "no metric is named to be judged", remedy)
+        remedy = "give --max-regression METRIC=5%, or set gate.max_regression in the job file"
+        finding = error("gate", "no metric has an allowed regression", remedy)
         raise RsctlError(ExitCode.USAGE, finding)
     folder = candidate.folder if rules.is_from_file else "."
     baseline = results_of(rules.baseline, folder=folder, on_outdated=on_outdated)

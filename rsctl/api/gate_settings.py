@@ -26,7 +26,10 @@ def require_writable(location: str | None) -> str:
     """The location if a baseline can be written there by its name. Raises RsctlError."""
     if location is None or not (is_location(location) or location.endswith(".json")):
         remedy = "give --baseline FILE.json, gs://… or s3://…"
-        raise RsctlError(ExitCode.USAGE, error("baseline", "nowhere to write it to", remedy))
+        raise RsctlError(
+            ExitCode.USAGE,
+            error("baseline", "--update-baseline has no location to write to", remedy),
+        )
     return location
 
 

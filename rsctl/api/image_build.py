@@ -69,13 +69,13 @@ def prepare_image(
         document.job = places_of(document.job, target_info(chosen))[0].job
         document.add(image_findings(document.job, chosen))
         if document.job.image.uri:
-            message = "image.uri is used as it is; there is nothing to build"
+            message = "image.uri is used as it is, so there is nothing to build"
             document.add(
                 [
                     error(
                         "image",
                         message,
-                        "give image.base or image.dockerfile to build on",
+                        "set image.base or image.dockerfile to build an image on",
                         "image.uri",
                     )
                 ]
@@ -83,7 +83,7 @@ def prepare_image(
     recipe, findings = recipe_of(document.require_job(), chosen)
     document.add(findings)
     if is_pushed and not recipe.repository:
-        message = f"no repository to push the image of target {chosen} to"
+        message = f"there is no repository to push the image of target {chosen} to"
         remedy = f"set image.repository, or image.repository.{chosen}: HOST/PATH"
         document.add([error("repository", message, remedy, "image.repository")])
     found = document.require_job()

@@ -152,7 +152,7 @@ def _only_first(submission: Submission) -> str:
     if not submission.alternatives:
         return ""
     others = "; ".join(str(each.place) for each in submission.alternatives)
-    return f"# For {submission.place} alone. `rsctl submit` goes on to: {others}\n"
+    return f"# For {submission.place} only. `rsctl submit` continues with: {others}\n"
 
 
 def make_submission(

@@ -118,7 +118,7 @@ def _tests(chosen: LogFilter, replicas: list[str] | None) -> list[_Test]:
         try:
             pattern = re.compile(chosen.grep)
         except re.error as problem:
-            message = f"{chosen.grep!r} is no regular expression: {problem}"
+            message = f"{chosen.grep!r} is not a valid regular expression: {problem}"
             raise RsctlError(ExitCode.USAGE, error("grep", message)) from None
         tests.append(lambda line: pattern.search(line.text))
     return tests

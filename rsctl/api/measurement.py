@@ -70,7 +70,7 @@ def _job_to_measure(
 ) -> AnyJob:
     """Raises RsctlError for a job that is wrong, or that cannot be measured."""
     if not 1 <= steps <= MOST_STEPS:
-        message = f"{steps} steps cannot be measured"
+        message = f"cannot measure {steps} steps"
         finding = error("measure", message, f"measure 1 to {MOST_STEPS} steps")
         raise RsctlError(ExitCode.USAGE, finding)
     spec = _spec_of(source)
@@ -102,13 +102,13 @@ def _why_nothing(run: Run, state: JobState, seconds: float) -> list[Finding]:
         return known
     logs = f"see rsctl logs {run.id}"
     if state is JobState.EXPIRED:
-        message = f"the script has not made its steps within {seconds:g} s"
-        return [error("measure", message, f"measure fewer steps, or smaller ones; {logs}")]
+        message = f"the script has not completed its steps within {seconds:g} s"
+        return [error("measure", message, f"measure fewer or shorter steps; {logs}")]
     if state is JobState.SUCCEEDED:
-        message = "the script ended well, and nothing in it has loaded rsctl's binding to PyTorch"
+        message = "the script succeeded, but did not load rsctl's binding to PyTorch"
         remedy = f"use torch 2.5 or later without TORCH_DEVICE_BACKEND_AUTOLOAD=0; {logs}"
         return [error("measure", message, remedy)]
     failure = run.record.first_failure
     last = f": {failure.lines[-1]}" if failure and failure.lines else ""
-    message = f"the script {state.value} before it had made its steps{last}"
+    message = f"the script {state.value} before it had completed its steps{last}"
     return [*run.findings(), error("measure", message, logs)]

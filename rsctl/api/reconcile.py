@@ -79,7 +79,9 @@ def _unforeseen(problem: Exception) -> RsctlError:
         message = f"{file}{problem.strerror or problem}"
     else:
         message = f"{type(problem).__name__}: {problem}"
-    return RsctlError(ExitCode.REFUSED, error("run", message, "rsctl forget gives it up"))
+    return RsctlError(
+        ExitCode.REFUSED, error("run", message, "to remove its records: rsctl forget")
+    )
 
 
 def clear_dead_emulators() -> None:

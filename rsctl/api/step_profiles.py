@@ -32,8 +32,9 @@ def profile_of_run(reference: str) -> Profile:
     if record is None or not record.buckets:
         message = f"{run} has recorded no steps"
         remedy = (
-            "they are recorded of DistributedDataParallel over reducers, with compression, or with "
-            "run.env: {RSCTL_RECORD_STEPS: 1}; or measure the script: rsctl advise JOB --measure"
+            "they are recorded for DistributedDataParallel with reducers, with compression, or "
+            "with run.env: {RSCTL_RECORD_STEPS: 1}; or measure the script: rsctl advise JOB "
+            "--measure"
         )
         raise RsctlError(ExitCode.USAGE, error("no-steps", message, remedy))
     return profile_of_record(record, f"run {run}")

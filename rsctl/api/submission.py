@@ -41,8 +41,8 @@ OnProgress = Callable[[BuildEvent], None]
 
 _NO_MATRIX = error(
     "matrix",
-    "submit runs one job, not the cells of a matrix",
-    "run them all: rsctl bench run JOB; see them: rsctl plan JOB",
+    "submit runs one job, and this file has a matrix of cells",
+    "to run all cells: rsctl bench run JOB; to show them: rsctl plan JOB",
     "matrix",
 )
 
@@ -125,7 +125,7 @@ class PreparedRun:
         with closing(Store()) as store:
             record = store.get(self.run_id)
             if record is None or not self._has_begun(record):
-                reason = "interrupted while it was submitted"
+                reason = "interrupted during submission"
                 _record_end(store, self.run_id, JobState.CANCELLED, reason)
                 emulator.end(self.run_id)
                 return None
@@ -143,8 +143,8 @@ class PreparedRun:
             planned = msgspec.to_builtins(self.plan)["request"]
             sent = first_request(store, self.run_id) or record.plan.get("request")
             if (record.target, sent) != (self.plan.target, planned):
-                message = f"there is a run {self.run_id} of another job"
-                finding = error("run-id", message, "give another run id, or none")
+                message = f"the run ID {self.run_id} belongs to another job"
+                finding = error("run-id", message, "give another run ID, or omit it")
                 raise RsctlError(ExitCode.USAGE, finding)
             bring_up_to_date(record, ignore)
             record = store.find(self.run_id)

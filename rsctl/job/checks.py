@@ -44,7 +44,7 @@ def check(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding]:
     yield from _check_files(job, is_broken)
     if job.limits.retries and job.limits.restarts is not None:
         limits = job.limits
-        message = f"retries {limits.retries} and restarts {limits.restarts} limit the same thing"
+        message = f"retries {limits.retries} and restarts {limits.restarts} set the same limit"
         yield error("limits", message, "keep one of the two", "limits.restarts")
 
 
@@ -54,17 +54,18 @@ def _check_what_runs(
     given = [name for name in ("script", "module", "command") if getattr(run, name) is not None]
     if len(given) > 1:
         names = ", ".join(given[:-1]) + " and " + given[-1]
-        message = f"{names} are given, but only one can run"
+        message = f"{names} are given, but a run needs exactly one of them"
         yield error("run", message, "keep exactly one of them", f"run.{given[1]}")
     no_launcher = run.launcher == "none"
     if not given and not (no_launcher and image.uri and run.package is None):
         remedy = "give exactly one of run.script, run.module, run.command"
-        yield error("run", "nothing to run", remedy, "run")
+        yield error("run", "there is nothing to run", remedy, "run")
     has_package = run.package is not None or is_broken("run.package")
     if no_launcher and given and given[0] != "command" and not has_package:
         yield error(
             "run",
-            f"launcher none starts nothing of ours, so there is no Python to run a {given[0]}",
+            "launcher none starts nothing of rsctl in the container, so there is no "
+            f"Python to run a {given[0]}",
             "use run.command, or launcher once",
             f"run.{given[0]}",
         )
@@ -77,11 +78,11 @@ def _check_pools(job: Job) -> Iterator[Finding]:
     reducers, transport = job.reducers.count, job.image.transport
     for key in ("disk", "env"):
         if reducers == 0 and getattr(job.reducers, key) and "reducers.count" not in job.matrix:
-            yield note("unused", "there are no reducers", "set reducers.count", f"reducers.{key}")
+            yield note("unused", "the job has no reducers", "set reducers.count", f"reducers.{key}")
     if reducers == "auto" or reducers == 0:
         return
     if job.workers.count == 1 and "workers.count" not in job.matrix:
-        message = "one worker alone has no gradient to exchange, so reducers would only cost money"
+        message = "a single worker has no gradients to exchange, so reducers would only add cost"
         yield warning("reducers", message, "set reducers.count: 0", "reducers.count")
     elif transport in ("fast-socket", "efa", "none") and job.comm.backend != "rsctl":
         yield warning(
@@ -102,7 +103,7 @@ def _check_mpi(job: Job) -> Iterator[Finding]:
         yield error("reducers", message, remedy, "reducers.count")
     if job.chief.args is not None:
         message = "mpirun starts one command line for all ranks"
-        remedy = "let the script look at RANK, or use launcher torchrun"
+        remedy = "let the script read RANK, or use launcher torchrun"
         yield error("mpi", message, remedy, "chief.args")
 
 
@@ -125,7 +126,7 @@ def _check_metrics(job: Job) -> Iterator[Finding]:
         if slow:
             yield warning(
                 "slow-regex",
-                f"{slow[0]!r} can take for ever on a long line that does not match",
+                f"{slow[0]!r} can take exponential time on a long line that does not match",
                 "repeat once: (a+) rather than (a+)+",
                 f"metrics.{name}.regex",
             )
@@ -138,9 +139,9 @@ def _check_gate(job: Job) -> Iterator[Finding]:
         path = f"gate.max_regression.{name}"
         if metric is None and not name.startswith("run."):
             remedy = f"declare it: metrics.{name}: {{goal: max}}, or min"
-            yield error("gate", f"there is no metric {name}", remedy, path)
+            yield error("gate", f"metrics does not declare {name}", remedy, path)
         elif metric is not None and metric.goal is None:
-            message = f"whether more or less of {name} is better is not known"
+            message = f"the goal of {name} is unknown"
             yield error("gate", message, f"set metrics.{name}.goal: max or min", path)
 
 
@@ -162,15 +163,22 @@ def _check_arguments(
     ]
     for name in placeholder_names(arguments):
         if own_image is not None:
-            message = f"an image of its own has nothing of ours to fill in {{{name}}}"
+            message = f"an image of its own contains nothing of rsctl to replace {{{name}}}"
             yield error("args", message, "write the path itself", path)
         elif not job.run.is_launched:
-            what = "launcher none has" if job.run.package is None else "a package brings"
-            message = f"{what} nothing of ours in the container to fill in {{{name}}}"
+            what = (
+                "with launcher none there is"
+                if job.run.package is None
+                else "with a package there is"
+            )
+            message = f"{what} nothing of rsctl in the container to replace {{{name}}}"
             other = "use launcher once, or " if job.run.package is None else ""
             yield error("args", message, f"{other}write the path itself", path)
         elif name.startswith("inputs.") and name[7:] not in job.inputs:
-            message = f"{{{name}}} names no input; there are {', '.join(job.inputs) or 'none'}"
+            message = (
+                f"{{{name}}} does not name an input; the inputs are "
+                f"{', '.join(job.inputs) or 'none'}"
+            )
             yield error("args", message, f"add {name}, or correct the name", path)
 
 
@@ -179,9 +187,12 @@ def _script_remedy(script: str) -> str:
     program, *rest = script.split()
     if program.startswith(("python", "torchrun")) and rest:
         named = next((part for part in rest if part.endswith(".py")), rest[0])
-        return f"give the file alone, script: {named}; rsctl starts {program}, arguments: run.args"
+        return (
+            f"give only the file, script: {named}; rsctl starts {program}; put arguments in "
+            "run.args"
+        )
     if rest and program.endswith(".py"):
-        return f"give the file alone, script: {program}; its arguments are run.args"
+        return f"give only the file, script: {program}; put its arguments in run.args"
     return "correct run.script or image.source"
 
 
@@ -190,10 +201,10 @@ def _check_files(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Finding
     for key in ("python", "dockerfile"):
         path = getattr(job.image, key)
         if isinstance(path, str) and not job.image.uri and not os.path.isfile(path):
-            yield error("file", f"no file {path!r}", "correct the path", f"image.{key}")
+            yield error("file", f"file {path!r} does not exist", "correct the path", f"image.{key}")
     if source and not os.path.isdir(source):
-        yield error("file", f"no folder {source!r}", "correct the path", "image.source")
+        yield error("file", f"folder {source!r} does not exist", "correct the path", "image.source")
     elif source and script and not os.path.isfile(os.path.join(source, script)):
-        message = f"no script {script!r} in {source!r}"
+        message = f"script {script!r} does not exist in {source!r}"
         if not is_broken("image.source"):
             yield error("file", message, _script_remedy(script), "run.script")

@@ -25,7 +25,10 @@ class Comm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "none"
     on_reducer_loss: Annotated[
         Literal["fail", "fallback"],
-        Meta(description="When a reducer is lost: fail, or go on by plain all-reduce."),
+        Meta(
+            description="Reaction to the loss of a reducer: fail, or continue with plain "
+            "all-reduce."
+        ),
     ] = "fail"
 
 
@@ -36,17 +39,20 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Count], Meta(description="Number of parameters, such as 340M.")
     ] = None
     dtype: Annotated[
-        Literal["fp32", "bf16", "fp16"], Meta(description="Type of the gradients.")
+        Literal["Number of parameters, such as 340M.", "bf16", "fp16"],
+        Meta(description="Data type of the gradients."),
     ] = "fp32"
     step_seconds: Annotated[
         Optional[Annotated[float, Meta(gt=0)]],
-        Meta(
-            description="How long one step takes on one rank without any communication, in seconds."
-        ),
+        Meta(description="Time of one step on one rank without communication, in seconds."),
     ] = None
     batch: Annotated[
-        Optional[Annotated[int, Meta(ge=1)]], Meta(description="Samples of one rank in a step.")
+        Optional[Annotated[int, Meta(ge=1)]], Meta(description="Samples per rank and step.")
     ] = None
     steps: Annotated[
-        Optional[Count], Meta(description="Steps of the whole run, such as 50K, for its price.")
+        Optional[Count],
+        Meta(
+            description="Number of steps of the whole run, such as 50K, from which its price is "
+            "calculated."
+        ),
     ] = None

@@ -27,7 +27,9 @@ def write_values(path: str, values: Map[str, str]) -> None:
     if text is None or not _means(path, text, before, values):
         lines = "; ".join(f"{key}: {value}" for key, value in values.items())
         message = f"cannot edit {path} without touching other keys"
-        raise RsctlError(ExitCode.USAGE, error("write", message, f"write it yourself: {lines}"))
+        raise RsctlError(
+            ExitCode.USAGE, error("write", message, f"edit the file yourself: {lines}")
+        )
     write_file(path, text.encode())
 
 

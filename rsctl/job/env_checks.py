@@ -62,8 +62,8 @@ def check_visible_env(env: Mapping[str, EnvValue], key: str, where: str) -> Iter
             yield reserved_name(name, path)
         elif value.secret or (value and is_secret_name(name)):
             comes = "comes from your environment" if value.secret else "looks like a secret"
-            message = f"{name} {comes}, and {where} anybody can read it"
-            remedy = "put a secret into run.env, and what is none into the file as it is"
+            message = f"{name} {comes}, and anyone can read it {where}"
+            remedy = "put secrets in run.env; write other values in the file"
             yield error(SECRET, message, remedy, path)
 
 
@@ -75,4 +75,4 @@ def is_reserved(name: str) -> bool:
 
 def reserved_name(name: str, path: str) -> Finding:
     """The error for a variable that rsctl sets."""
-    return error("env", f"{name} is set by rsctl", "choose another name", path)
+    return error("env", f"rsctl sets {name} itself", "use another name", path)

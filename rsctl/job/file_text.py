@@ -52,8 +52,8 @@ def read_text(path: str) -> str:
     if len(data) > MAX_BYTES:
         raise YamlError(
             start,
-            f"the file is larger than {MAX_BYTES >> 20} MiB, which no job is",
-            "check that this is the right file",
+            f"the file is larger than the limit of {MAX_BYTES >> 20} MiB",
+            "check that it is the right file",
         )
     return _checked(_decoded(data, path), path)
 
@@ -68,7 +68,7 @@ def _read_file(path: str) -> bytes:
     with open(path, "rb", opener=_open_at_once) as file:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISFIFO(mode):
-            raise OSError(None, "it is not a file")
+            raise OSError(None, "it is not a regular file")
         os.set_blocking(file.fileno(), True)
         return file.read(MAX_BYTES + 1)
 

@@ -140,7 +140,7 @@ def job_text(command: Command, folder: Path) -> str:
         "",
         "workers:",
         f"  count: {command.nodes:<22} # nodes",
-        f"  processes: {command.processes:<18} # ranks on each; auto: its accelerators, else 1",
+        f"  processes: {command.processes:<18} # ranks on each; auto: one per accelerator, or 1",
         "  # accelerator: l4:1           # GPUs on each node; absent: CPU",
         "",
         "# metrics:                      # numbers to read from the log",
@@ -188,7 +188,7 @@ def _yaml(value: Any) -> str:
 
 
 def _unknown(arguments: Sequence[str]) -> RsctlError:
-    message = f"{' '.join(arguments[:6])!r} starts no script that rsctl knows how to start"
+    message = f"{' '.join(arguments[:6])!r} does not start a script in a way that rsctl supports"
     remedy = "give SCRIPT.py with its arguments, alone or after python, torchrun …, "
     remedy += "accelerate launch … or deepspeed …"
     return RsctlError(ExitCode.USAGE, error("command", message, remedy))

@@ -68,10 +68,8 @@ def accelerate(arguments: list[str]) -> Launched:
     nodes = _number(options, "num_machines") or 1
     ranks = _number(options, "num_processes")
     if ranks % nodes:
-        message = (
-            f"accelerate launch: {ranks} processes are not the same number on {nodes} machines"
-        )
-        raise _error(message, "let --num_processes be a multiple of --num_machines")
+        message = f"accelerate launch: {ranks} processes are not divisible by {nodes} machines"
+        raise _error(message, "set --num_processes to a multiple of --num_machines")
     env = {}
     if "mixed_precision" in options:
         env["ACCELERATE_MIXED_PRECISION"] = options["mixed_precision"]
@@ -91,7 +89,9 @@ def deepspeed(arguments: list[str]) -> Launched:
     ranks = _number(options, "num_gpus") or _number(options, "num_accelerators")
     remarks = []
     if "no_local_rank" not in options:
-        remarks.append("deepspeed gives the script --local_rank=N; here LOCAL_RANK has it instead")
+        remarks.append(
+            "deepspeed passes --local_rank=N to the script; rsctl sets LOCAL_RANK instead"
+        )
     nodes = _number(options, "num_nodes")
     named = [name for name in ("include", "exclude", "hostfile") if options.get(name)]
     slots = _slots(options["hostfile"]) if named == ["hostfile"] else []
@@ -116,10 +116,12 @@ def _accelerate_config(path: str) -> dict[str, str]:
     kind = found.get("distributed_type", "NO")
     kind = "NO" if kind is False else str(kind)  # what YAML reads of a plain `NO`
     if kind not in _AS_TORCHRUN:
-        message = f"accelerate launch: distributed_type: {kind} in {path} has no key in a job file"
+        message = (
+            f"accelerate launch: the job file has no key for distributed_type: {kind} in {path}"
+        )
         remedy = (
-            "give Accelerator() its plugin in the script, and --num_machines and --num_processes "
-            "here in place of --config_file"
+            "configure the plugin of Accelerator() in the script, and give --num_machines and "
+            "--num_processes here instead of --config_file"
         )
         raise _error(message, remedy)
     options = {name: str(found[name]) for name in _FROM_CONFIG if found.get(name) is not None}
@@ -151,17 +153,19 @@ def _options(
         name, separator, value = written.lstrip("-").partition("=")
         name = short.get(name, name.replace("-", "_"))
         if name not in known:
-            remedy = "set it up in the script or in run.env, and leave the option out here"
+            remedy = "set it in the script or in run.env, and omit the option here"
             raise _error(
-                f"{launcher}: {written.partition('=')[0]} has no key in a job file", remedy
+                f"{launcher}: the job file has no key for {written.partition('=')[0]}", remedy
             )
         if known[name] and not separator:
             if not rest:
-                raise _error(f"{launcher}: {written} wants a value", "complete the command")
+                raise _error(f"{launcher}: {written} requires a value", "complete the command")
             value = rest.pop(0)
         options[name] = value
     if not rest:
-        raise _error(f"{launcher} starts no script", "give the script or module after the options")
+        raise _error(
+            f"{launcher} does not start a script", "give the script or module after the options"
+        )
     return options, rest
 
 

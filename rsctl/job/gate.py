@@ -18,24 +18,25 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[BaselineLocation],
         Meta(
             description="The baseline: a file, gs://…, s3://…, git:REF:PATH, or a bench. "
-            "git:origin/main:bench/baseline.json reads it from where the change cannot edit it."
+            "git:origin/main:bench/baseline.json reads it from a branch that the "
+            "change cannot edit."
         ),
     ] = None
     max_regression: Annotated[
         dict[MetricName, Regression],
         Meta(
-            description="By metric, the largest regression that is allowed: `5%` of the "
-            "baseline, or an amount in the metric's unit."
+            description="The largest allowed regression of each metric: `5%` of the baseline, or "
+            "an amount in the metric's unit."
         ),
     ] = field(default_factory=dict)
     repeat: Annotated[
         Optional[Annotated[int, Meta(ge=1, le=1000)]],
-        Meta(description="How often each cell is run. 5 is a good beginning; 3 is the least."),
+        Meta(description="Number of runs of each cell. Start with 5; the minimum is 3."),
     ] = None
     confirm: Annotated[
         Optional[Annotated[int, Meta(ge=0, le=1000)]],
         Meta(
-            description="A suspected regression is run this often again, on fresh machines, "
-            "before the gate fails. 0 or absent: it is not."
+            description="Number of additional runs of a suspected regression, on fresh machines, "
+            "before the gate fails. Default: 0."
         ),
     ] = None

@@ -16,29 +16,35 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     uri: Annotated[
         Optional[ImageName],
-        Meta(description="An image used as it is. Excludes the other keys but source."),
+        Meta(
+            description="An existing image, used without changes. Excludes the other keys except "
+            "source."
+        ),
     ] = None
     base: Annotated[
         Optional[ImageName],
-        Meta(description="The image to build on, such as pytorch/pytorch:TAG."),
+        Meta(description="The base image of the build, such as pytorch/pytorch:TAG."),
     ] = None
     dockerfile: Annotated[
         Optional[LocalPath],
         Meta(
-            description="In place of `base`: a Dockerfile of yours, whose image is built on. Its "
-            "context is `source` if it lies in there, else the folder that it is in."
+            description="Instead of `base`: your Dockerfile, whose image is the base. Its "
+            "context is `source` if the Dockerfile is in that folder, otherwise the "
+            "Dockerfile's own folder."
         ),
     ] = None
     env: Annotated[
         dict[Name, EnvValue],
-        Meta(description="Variables of the image (ENV), literally: `$` stands for itself."),
+        Meta(
+            description="Variables of the image (ENV), taken literally: `$` has no special meaning."
+        ),
     ] = field(default_factory=dict)
     run: Annotated[
         list[str],
         Meta(
-            description="Commands for the image's shell before packages are installed, each a RUN "
-            "of its own, such as the repair of an apt key. Write $${VAR} for a variable of the "
-            "shell in braces."
+            description="Shell commands to run before packages are installed, each as a separate "
+            "RUN, for example to repair an apt key. Write $${VAR} for a shell "
+            "variable in braces."
         ),
     ] = field(default_factory=list)
     python: Annotated[
@@ -53,23 +59,26 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[LocalPath],
         Meta(
             description="The folder that becomes /app, relative to this file. Default: '.'. With "
-            "`uri` it is packed with rsctl's runtime and brought along by the staging bucket of a "
-            "cloud, for which the image needs Python 3.10 or newer; then there is no default."
+            "`uri` it is packed with rsctl's runtime and delivered through the "
+            "staging bucket of a cloud, for which the image needs Python 3.10 or "
+            "newer; then there is no default."
         ),
     ] = None
     transport: Annotated[
         Transport,
-        Meta(description="The gradient transport baked into the image; auto chooses by target."),
+        Meta(description="The gradient transport in the image; auto chooses by target."),
     ] = "auto"
     repository: Annotated[
         Union[Word, PerTarget, None],
-        Meta(description="Where the image is pushed; one for all targets, or one each."),
+        Meta(
+            description="The repository to push the image to; one for all targets, or one for each."
+        ),
     ] = None
     platform: Annotated[
         Optional[Literal["linux/amd64", "linux/arm64"]],
         Meta(
-            description="The processors that the image is for. Absent: those of the target, "
-            "linux/amd64 on the clouds and this machine's on docker compose."
+            description="The platform of the image. Default: linux/amd64 on the clouds, and this "
+            "machine's platform on docker compose."
         ),
     ] = None
 

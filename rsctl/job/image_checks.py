@@ -13,7 +13,7 @@ from rsctl.job.env_checks import check_visible_env
 from rsctl.job.job import Image, Job
 
 _OF_BUILDS = ("base", "dockerfile", "env", "run", "python", "apt", "repository", "platform")
-_OWN_FILE = "put it into a Dockerfile of your own: image.dockerfile"
+_OWN_FILE = "write it in a Dockerfile and set image.dockerfile"
 
 
 def check_image(job: Job) -> Iterator[Finding]:
@@ -24,7 +24,7 @@ def check_image(job: Job) -> Iterator[Finding]:
         yield from _check_source_of_own_image(job)
         return
     if image.base and image.dockerfile:
-        message = "base and dockerfile are given, but only one image can be built on"
+        message = "base and dockerfile are given, but an image has only one base"
         yield error("image", message, "remove one of the two", "image.dockerfile")
     yield from check_visible_env(image.env, "image.env", "in the image")
     yield from _check_env_values(image)
@@ -35,12 +35,12 @@ def check_image(job: Job) -> Iterator[Finding]:
 def _check_uri(image: Image) -> Iterator[Finding]:
     for name in _OF_BUILDS:
         if getattr(image, name):
-            message = f"image.uri is used as it is, so image.{name} has no effect"
+            message = f"image.uri is used without changes, so image.{name} has no effect"
             yield error("image", message, "remove one of the two", f"image.{name}")
     if image.transport not in ("auto", "none"):
         yield error(
             "image",
-            "image.uri is used as it is; no transport is added to it",
+            "image.uri is used without changes, so no transport is added",
             "build with image.base, or remove image.transport",
             "image.transport",
         )
@@ -49,9 +49,7 @@ def _check_uri(image: Image) -> Iterator[Finding]:
 def _check_source_of_own_image(job: Job) -> Iterator[Finding]:
     """`image.source` beside `image.uri` is sent with the job, and unpacked by its launcher."""
     if job.image.source and job.run.launcher == "none" and job.run.package is None:
-        message = (
-            "launcher none starts nothing of ours, so nothing brings image.source into the image"
-        )
+        message = "launcher none starts nothing of rsctl, so image.source cannot get into the image"
         remedy = "use launcher once or torchrun, or remove image.source"
         yield error("image", message, remedy, "image.source")
 
@@ -64,23 +62,25 @@ def _check_env_values(image: Image) -> Iterator[Finding]:
             remedy = "write it on one line, or set it in run.env"
             yield error("env", message, remedy, path)
         elif re.search(rf"\$\{{?{name}\b", value):
-            message = f"values are taken literally, and {name} would contain its own name"
+            message = f"values are taken literally, so {name} would contain its own name"
             yield error("env", message, f"write the whole value, or {_OWN_FILE}", path)
 
 
 def _check_command(command: str, path: str) -> Iterator[Finding]:
     """What would not end with its line, or would be no command at all."""
     if not command.strip():
-        yield error("command", "there is no command in it", "write one, or remove the item", path)
+        yield error(
+            "command", "the item contains no command", "write one, or remove the item", path
+        )
     elif not command.replace("\t", " ").isprintable():
         message = "expected a command on one line, without control characters"
-        yield error("command", message, "write each command as an item of its own", path)
+        yield error("command", message, "write each command as a separate item", path)
     elif command.rstrip().endswith("\\"):
-        message = "a backslash at its end would take the next instruction into the command"
+        message = "a backslash at the end would join the next instruction to the command"
         yield error("command", message, "remove it, or write the command on one line", path)
     elif re.search(r"(?<!<)<<(?!<)", command):
-        message = "a here-document (<<) would take the next instructions for its text"
+        message = "a here-document (<<) would take the next instructions as its text"
         yield error("command", message, f"use printf, or {_OWN_FILE}", path)
     elif command.lstrip().startswith("--"):
-        message = "options of RUN are not for every builder, and this is no command"
+        message = "not all builders support options of RUN, and this is not a command"
         yield error("command", message, f"begin with the command, or {_OWN_FILE}", path)

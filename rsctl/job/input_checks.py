@@ -25,7 +25,7 @@ def check_inputs(job: Job) -> Iterator[Finding]:
     for name, given in job.inputs.items():
         if isinstance(given, Input) and given.uri == LocationPerTarget():
             message = f"input {name} has no location for any target"
-            remedy = "name one: uri: {vertex: gs://BUCKET/PATH, local: ./PATH}"
+            remedy = "add one: uri: {vertex: gs://BUCKET/PATH, local: ./PATH}"
             yield error("inputs", message, remedy, f"inputs.{name}.uri")
         elif not isinstance(given, Input):
             yield from missing_files(f"inputs.{name}", given)
@@ -44,7 +44,7 @@ def missing_files(key: str, location: Location) -> Iterator[Finding]:
     missing = next((name for name in names if not os.path.exists(name)), None)
     if missing is not None:
         what = f", one of {len(names):,} shards" if len(names) > 1 else ""
-        yield error("file", f"nothing at {missing!r}{what}", "correct the path", key)
+        yield error("file", f"nothing exists at {missing!r}{what}", "correct the path", key)
 
 
 def _check_variables(job: Job) -> Iterator[Finding]:
@@ -58,7 +58,7 @@ def _check_variables(job: Job) -> Iterator[Finding]:
         name = key.split(".")[1]
         taken = variables.get(f"{variable_of(name)}_SHARDS")
         if taken and shards.has_range(location):
-            message = f"{variable_of(taken)} is where the shards of {name} are named"
+            message = f"{variable_of(taken)} already holds the names of the shards of {name}"
             yield error("inputs", message, "rename one of the two", f"inputs.{taken}")
 
 
@@ -68,8 +68,8 @@ def _check_range(key: str, location: Location) -> Iterator[Finding]:
     try:
         shards.count(location)
     except ValueError as problem:
-        remedy = "write train-{000..127}.tar, quoted within braces of YAML"
-        yield error("inputs", f"no shards: {problem}", remedy, key)
+        remedy = "write train-{000..127}.tar; in a YAML flow mapping, put it in quotes"
+        yield error("inputs", f"invalid shards: {problem}", remedy, key)
 
 
 def _check_parts(key: str, location: Location) -> Iterator[Finding]:
@@ -78,5 +78,5 @@ def _check_parts(key: str, location: Location) -> Iterator[Finding]:
         if part in (".", "..") or _CONTROL.search(part) or len(part.encode()) > _LONGEST_NAME:
             shown = part if len(part) < 80 else f"{part[:80]}..."
             message = f"{shown!r} in a bucket cannot be the name of a file or folder"
-            yield error("inputs", message, "name another prefix", key)
+            yield error("inputs", message, "use another prefix", key)
             return

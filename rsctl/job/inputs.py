@@ -30,7 +30,7 @@ class LocationPerTarget(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     )
     local: Annotated[
         Optional[Location],
-        Meta(description="The location on compose and process, unless they have their own."),
+        Meta(description="The location on compose and process, unless they have separate ones."),
     ] = None
 
     def on(self, target: str) -> Optional[Location]:
@@ -45,17 +45,19 @@ class Input(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uri: Annotated[
         Union[Location, LocationPerTarget],
         Meta(
-            description="gs://BUCKET/PATH, s3://BUCKET/PATH or a local path; one for all targets, "
-            "or one each. Shards are written with a range: gs://BUCKET/train-{000..127}.tar."
+            description="gs://BUCKET/PATH, s3://BUCKET/PATH or a local path; one for all "
+            "targets, or one for each. Write shards as a range: "
+            "gs://BUCKET/train-{000..127}.tar."
         ),
     ]
     mode: Annotated[
         Optional[InputMode],
         Meta(
-            description="mount: read where it is, as files. copy: brought to the node's own disk "
-            "before the start, once over restarts. stream: read as it comes, by SageMaker "
-            "(FastFile, or Pipe by targets.sagemaker.channels), or by the script, which opens the "
-            "URLs of its shards. Absent: mount; on SageMaker what targets.sagemaker says."
+            description="mount: read in place, as files. copy: copied to the node's disk before "
+            "the start, once for all restarts. stream: read sequentially, by "
+            "SageMaker (FastFile, or Pipe by targets.sagemaker.channels), or by the "
+            "script, which opens the URLs of its shards. Default: mount; on "
+            "SageMaker, the value in targets.sagemaker."
         ),
     ] = None
 

@@ -52,39 +52,43 @@ class RunBlock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     command: Annotated[
         Optional[Annotated[list[str], Meta(min_length=1)]],
-        Meta(description="A command as a list of arguments; no shell is involved."),
+        Meta(description="A command as a list of arguments; rsctl does not use a shell."),
     ] = None
     package: Annotated[
         Optional[Location],
         Meta(
-            description="A Python package for a vendor's prebuilt container (image.uri), which "
-            "installs it and runs the module once on each node; nothing of rsctl is in there. A "
-            "folder with pyproject.toml or setup.py, or gs://BUCKET/PATH.tar.gz, "
-            "s3://BUCKET/PATH.tar.gz. On SageMaker it may be a folder with a script, too."
+            description=("A Python package for a vendor's prebuilt container (image.uri), which "
+            "installs it and runs the module once on each node; the container has "
+            "nothing of rsctl. A folder with pyproject.toml or setup.py, or "
+            "gs://BUCKET/PATH.tar.gz, s3://BUCKET/PATH.tar.gz. On SageMaker also a "
+            "folder with a script.")
         ),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str]],
         Meta(
-            description="Arguments: a list, or a mapping in which `epochs: 3` becomes "
-            "`--epochs 3`, `flag: true` becomes `--flag` and `flag: false` is left out. {outputs}, "
-            "{checkpoints} and {inputs.NAME} stand for the run's own folders."
+            description=("Arguments: a list, or a mapping in which `epochs: 3` becomes `--epochs "
+            "3`, `flag: true` becomes `--flag` and `flag: false` is omitted. rsctl "
+            "replaces {outputs}, {checkpoints} and {inputs.NAME} with the run's "
+            "folders.")
         ),
     ] = field(default_factory=list)
     env: Annotated[
         dict[Name, EnvValue],
         Meta(
-            description="Environment variables. A value that takes ${VAR} from your environment "
-            "is treated as a secret: passed on, never saved."
+            description=("Environment variables. A value that contains ${VAR} from your "
+            "environment is treated as a secret: rsctl passes it on and never saves "
+            "it.")
         ),
     ] = field(default_factory=dict)
     launcher: Annotated[
         Literal["torchrun", "mpi", "once", "none"],
         Meta(
-            description="torchrun: one process for each rank. mpi: the same by Open MPI's mpirun, "
-            "which the image must have (image.apt: [openmpi-bin]). once: the command once a node. "
-            "none: nothing of rsctl in the container; command and args are passed as they are. "
-            "With `package` it is none, or the container's own torchrun or mpirun on SageMaker."
+            description=("torchrun: one process for each rank. mpi: the same with Open MPI's "
+            "mpirun, which the image must have (image.apt: [openmpi-bin]). once: run "
+            "the command once on each node. none: nothing of rsctl in the container; "
+            "command and args are passed unchanged. With `package` it is none, or "
+            "the container's own torchrun or mpirun on SageMaker.")
         ),
     ] = "torchrun"
 
@@ -100,18 +104,18 @@ class Workers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, Meta(description="Number of nodes.", ge=1, le=10_000)] = 1
     accelerator: Annotated[
         Optional[Accelerator],
-        Meta(description="NAME:COUNT on each node, such as a100-40gb:8. Absent: CPU."),
+        Meta(description="NAME:COUNT on each node, such as a100-40gb:8. Default: CPU only."),
     ] = None
     machine: Annotated[
         Union[Word, Annotated[list[Word], Meta(min_length=1)], MachinesPerTarget, None],
         Meta(
-            description="Machine type, one each target, or several for a cloud: they are tried in "
-            "order where there are none. Absent: the smallest that fits."
+            description=("Machine type, one for each target, or several for a cloud: rsctl tries "
+            "them in order until one has capacity. Default: the smallest that fits.")
         ),
     ] = None
     processes: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=1, le=1024)]],
-        Meta(description="Ranks on each node. auto: its accelerators, else 1."),
+        Meta(description="Ranks on each node. auto: one per accelerator, or 1 without accelerators."),
     ] = "auto"
     disk: Annotated[Optional[Size], Meta(description="Boot disk of each node, such as 200GB.")] = (
         None
@@ -123,27 +127,28 @@ class Reducers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     count: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=0, le=10_000)]],
-        Meta(description="Number of reducers. 0: none. auto: by the bandwidth of the machines."),
+        Meta(description=("Number of reducers. 0: none. auto: calculated from the bandwidth of the "
+            "machines.")),
     ] = 0
     machine: Annotated[
         Union[Word, PerTarget],
-        Meta(description="Machine type, one each target. auto: the catalogue's choice."),
+        Meta(description="Machine type, one for each target. auto: the catalogue's choice."),
     ] = "auto"
     disk: Annotated[
-        Optional[Size], Meta(description="Boot disk of each reducer. Absent: the target's default.")
+        Optional[Size], Meta(description="Boot disk of each reducer. Default: the target's default.")
     ] = None
     env: Annotated[
         dict[Name, EnvValue],
-        Meta(description="Variables of the reducers, which have none of run.env's own."),
+        Meta(description="Environment variables of the reducers, which do not get those of run.env."),
     ] = field(default_factory=dict)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When to give up, and how often to try."""
+    "Limits of time, cost and restarts."
 
     timeout: Annotated[
         Optional[Annotated[Duration, Meta(gt=0)]],
-        Meta(description="Longest running time, such as 2h; then it is ended."),
+        Meta(description="Longest running time, such as 2h; after that, the job is ended."),
     ] = None
     queue: Annotated[
         Union[Literal[0], Duration, None],
@@ -155,18 +160,18 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restarts: Annotated[
         Union[Literal["platform", "never"], Annotated[int, Meta(ge=0, le=100)], None],
         Meta(
-            description="Who restarts what failed. platform: the target's own default, however "
-            "often that is; never; or at most so many restarts of the whole job. Absent: as "
-            "`retries` says."
+            description=("How failed replicas restart. platform: the target's default, however "
+            "many restarts that allows; never; or a maximum number of restarts of "
+            "the whole job. Default: as in `retries`.")
         ),
     ] = None
     spot: Annotated[bool, Meta(description="Use spot (preemptible) machines.")] = False
     cost: Annotated[
         Optional[Money],
         Meta(
-            description="The most that the job may cost, such as 50 USD, by the prices of its "
-            "machines. A plan that can cost more by its limits.timeout is refused; without one the "
-            "job is ended when it has cost that."
+            description=("The maximum cost of the job, such as 50 USD, by the prices of its "
+            "machines. rsctl refuses a plan whose limits.timeout allows a higher "
+            "cost; without a timeout, it ends the job when this cost is reached.")
         ),
     ] = None
 
@@ -186,22 +191,25 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[
         str,
         Meta(
-            description="Name of the job: a-z, 0-9 and '-', at most 40, beginning with a letter.",
+            description=("Name of the job: a-z, 0-9 and '-', at most 40 characters, starting with a "
+            "letter."),
             pattern=JOB_NAME,
         ),
     ]
-    run: Annotated[RunBlock, Meta(description="What runs on every worker.")]
-    target: Annotated[TargetName, Meta(description="Where it runs, unless --target says so.")] = (
+    run: Annotated[RunBlock, Meta(description="The program that runs on every worker.")]
+    target: Annotated[TargetName, Meta(description="The target to run on, unless --target overrides it.")] = (
         "process"
     )
     image: Annotated[Image, Meta(description="The training container.")] = field(
         default_factory=Image
     )
-    workers: Annotated[Workers, Meta(description="The nodes that train.")] = field(
+    workers: Annotated[Workers, Meta(description="The nodes that run the training.")] = field(
         default_factory=Workers
     )
     chief: Annotated[
-        Chief, Meta(description="How the first worker differs from the others; it is rank 0's.")
+        Chief, Meta(description=("Settings of the first worker, which has rank 0, that differ from those "
+            "of the "
+            "others."))
     ] = field(default_factory=Chief)
     reducers: Annotated[Reducers, Meta(description="The reducer pool.")] = field(
         default_factory=Reducers
@@ -209,48 +217,49 @@ class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     roles: Annotated[
         dict[RoleName, Role],
         Meta(
-            description="Further nodes by the name of what they are for, such as `ps` or "
-            "`evaluator`. RSCTL_ROLE_HOSTS has the addresses of all in every replica."
+            description=("Additional nodes by the name of their role, such as `ps` or "
+            "`evaluator`. Every replica gets all addresses in RSCTL_ROLE_HOSTS.")
         ),
     ] = field(default_factory=dict)
-    comm: Annotated[Comm, Meta(description="How gradients travel.")] = field(default_factory=Comm)
+    comm: Annotated[Comm, Meta(description="How the job exchanges gradients.")] = field(default_factory=Comm)
     inputs: Annotated[
         dict[Name, Union[Location, Input]],
         Meta(
-            description="Data to read: where it is, or {uri, mode}; `train` reaches the script as "
-            "RSCTL_INPUT_TRAIN, and a rank's part of its shards as RSCTL_INPUT_TRAIN_SHARDS."
+            description=("Data to read: a location, or {uri, mode}; the script gets the path of "
+            "`train` in RSCTL_INPUT_TRAIN, and the shards of a rank in "
+            "RSCTL_INPUT_TRAIN_SHARDS.")
         ),
     ] = field(default_factory=dict)
     outputs: Annotated[
-        Optional[Location], Meta(description="Where results go; RSCTL_OUTPUT_DIR in the script.")
+        Optional[Location], Meta(description="The location of results; RSCTL_OUTPUT_DIR in the script.")
     ] = None
     checkpoints: Annotated[
         Optional[Location],
         Meta(
-            description="Where checkpoints go; RSCTL_CHECKPOINT_DIR in the script. It survives "
-            "retries and preemption."
+            description=("The location of checkpoints; RSCTL_CHECKPOINT_DIR in the script. It is "
+            "kept across retries and preemption.")
         ),
     ] = None
     metrics: Annotated[
         dict[MetricName, Metric],
-        Meta(description="Numbers to read from the log."),
+        Meta(description="Metrics to read from the log."),
     ] = field(default_factory=dict)
-    limits: Annotated[Limits, Meta(description="When to give up, and how often to try.")] = field(
+    limits: Annotated[Limits, Meta(description="Limits of time, cost and restarts.")] = field(
         default_factory=Limits
     )
-    targets: Annotated[Targets, Meta(description="What each target needs.")] = field(
+    targets: Annotated[Targets, Meta(description="Settings of each target.")] = field(
         default_factory=Targets
     )
-    model: Annotated[Optional[Model], Meta(description="Facts for advice on the network.")] = None
+    model: Annotated[Optional[Model], Meta(description="Facts about the model, for advice on the network.")] = None
     matrix: Annotated[
         dict[str, list[Any]],
         Meta(
-            description="Benchmark cells: the product of these lists of values for key paths "
-            "(`workers.count: [2, 4]`), less `exclude`, plus `include`."
+            description=("Benchmark cells: the product of these lists of values for key paths "
+            "(`workers.count: [2, 4]`), without `exclude`, plus `include`.")
         ),
     ] = field(default_factory=dict)
-    gate: Annotated[Optional[Gate], Meta(description="By what `rsctl gate` judges it.")] = None
+    gate: Annotated[Optional[Gate], Meta(description="The criteria of `rsctl gate`.")] = None
     tracking: Annotated[
         list[Tracking],
-        Meta(description="Services that parameters, metrics and the result are sent to."),
+        Meta(description="Services that receive parameters, metrics and the result."),
     ] = field(default_factory=list)

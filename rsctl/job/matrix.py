@@ -26,7 +26,7 @@ from rsctl.job.yaml_tree import (
 
 MAX_CELLS = 1000
 _RESERVED = ("exclude", "include")
-_ONCE = "write it once; `repeat` of the bench measures a cell several times"
+_ONCE = "write it once; to measure a cell several times, use the `repeat` of the bench"
 
 
 def check(root: Mapping, decoder: Decoder) -> Iterator[Finding]:
@@ -91,7 +91,7 @@ def _check_values(
     if spec_type is None:
         from rsctl.job.suggestions import path_remedy
 
-        message = f"{quoted(key.text)} is no key of the spec"
+        message = f"{quoted(key.text)} is not a key of the spec"
         yield key.mark.error("unknown-key", message, path_remedy(key.text, Job), path)
         return
     for here, value in values:
@@ -102,7 +102,7 @@ def _check_rule(rule: Node, path: str, axes: dict[str, Any]) -> Iterator[Finding
     """An `exclude` that names a key which is not varied would never exclude anything."""
     for name, entry in rule.entries.items() if isinstance(rule, Mapping) else ():
         if name not in axes and _type_of(name):
-            message = f"{name!r} is not varied by this matrix"
+            message = f"this matrix does not vary {name!r}"
             remedy = "name only keys that it varies: " + ", ".join(axes)
             yield entry.key.mark.error("matrix", message, remedy, f"{path}.{name}")
 

@@ -18,21 +18,25 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Regex],
         Meta(
             description="Regular expression; its first group, or the group named `value`, is the "
-            "number, and a group named `step` the step. Absent: the script logs it by this name."
+            "number, and a group named `step` the step. Default: the script logs the "
+            "metric by this name."
         ),
     ] = None
     goal: Annotated[
-        Optional[Literal["min", "max"]], Meta(description="Whether less or more is better.")
+        Optional[Literal["min", "max"]],
+        Meta(description="Whether a smaller or a larger value is better."),
     ] = None
     unit: Annotated[Optional[Text], Meta(description="Unit to show, such as samples/s.")] = None
     warmup: Annotated[
         Warmup,
         Meta(
-            description="What of a run's start does not count in its figure: `20 steps`, `30s` "
-            "after the first value, or auto, which looks for the end of the transient."
+            description="The part of a run's start that its figure ignores: `20 steps`, `30s` "
+            "after the first value, or auto, which detects the end of the transient."
         ),
     ] = Warmup("auto")
     aggregate: Annotated[
         Literal["median", "mean", "last", "min", "max", "p95"],
-        Meta(description="How the values of the steady part become the run's one figure."),
+        Meta(
+            description="How the values of the steady part are combined into the run's one figure."
+        ),
     ] = "median"

@@ -15,10 +15,10 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The network to rehearse."""
 
     bandwidth: Annotated[
-        Optional[Rate], Meta(description="Of each node, in each direction, such as 1Gbit.")
+        Optional[Rate], Meta(description="Bandwidth of each node in each direction, such as 1Gbit.")
     ] = None
     delay: Annotated[
-        Optional[Duration], Meta(description="One way, from each node, such as 0.5ms.")
+        Optional[Duration], Meta(description="One-way delay from each node, such as 0.5ms.")
     ] = None
 
 
@@ -34,9 +34,9 @@ class ComposeLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """docker compose on this machine."""
 
-    network: Annotated[Network, Meta(description="Bandwidth and delay of the rehearsal.")] = field(
-        default_factory=Network
-    )
+    network: Annotated[
+        Network, Meta(description="Bandwidth and delay of the network in a rehearsal.")
+    ] = field(default_factory=Network)
     cpus: Annotated[
         Optional[Annotated[float, Meta(gt=0, le=1024)]],
         Meta(description="CPU cores of each container."),
@@ -45,11 +45,12 @@ class ComposeOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Optional[Size], Meta(description="Memory of each container, such as 2GB.")
     ] = None
     chief: Annotated[
-        ComposeLimits, Meta(description="The first worker's, where they are not as all others'.")
+        ComposeLimits,
+        Meta(description="Resources of the first worker, if they differ from the others'."),
     ] = field(default_factory=ComposeLimits)
     gpus: Annotated[
         Union[Literal["auto"], Annotated[int, Meta(ge=0, le=1024)]],
-        Meta(description="GPUs of this machine to share out. auto: those that are there."),
+        Meta(description="GPUs of this machine to distribute. auto: all GPUs of the machine."),
     ] = "auto"
 
 
@@ -59,17 +60,17 @@ class ProcessOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     python: Annotated[
         Optional[LocalPath],
         Meta(
-            description="The Python of the job's processes, such as .venv/bin/python, relative to "
-            "this file. rsctl need not be installed there, and changes nothing there. Python 3.10 "
-            "or newer. Default: the Python that runs rsctl."
+            description="The Python of the job's processes, such as .venv/bin/python, relative "
+            "to this file. It does not need rsctl, and rsctl changes nothing in its "
+            "environment. Python 3.10 or newer. Default: the Python that runs rsctl."
         ),
     ] = None
     workdir: Annotated[
         Literal["source", "copy"],
         Meta(
-            description="Where they run: in `image.source` itself, or in a copy of it in the run's "
-            "folder, so that what a script writes beside itself is not there for the next run. The "
-            "copy has what an image would have."
+            description="Where the processes run: in `image.source` itself, or in a copy of it "
+            "in the run's folder, so that files that a script writes next to itself "
+            "do not affect the next run. The copy has the same files as an image."
         ),
     ] = "source"
 

@@ -10,8 +10,8 @@ Regions = Union[Text, Annotated[list[Text], Meta(min_length=1)]]
 Overlay = Annotated[
     Union[dict[str, Any], list[Any]],
     Meta(
-        description="Patch of the request: a mapping is a JSON Merge Patch (RFC 7386), "
-        "a list a JSON Patch (RFC 6902)."
+        description="Patch of the request: a mapping is a JSON Merge Patch (RFC 7386), a list a "
+        "JSON Patch (RFC 6902)."
     ),
 ]
 

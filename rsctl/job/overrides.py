@@ -54,10 +54,10 @@ def _applied(root: Mapping, setting: str, findings: list[Finding]) -> Mapping:
     key, separator, text = setting.partition("=")
     file = "--set " + (shorten(key, 200) if key.isprintable() else repr(shorten(key, 200)))
     if not separator or not is_key_path(key) or not key.isprintable():
-        raise YamlError(Mark(file, 1, 1), "this is no KEY=VALUE", _REMEDY)
+        raise YamlError(Mark(file, 1, 1), "it is not in the form KEY=VALUE", _REMEDY)
     parts = split_path(key)
     if len(parts) > MAX_DEPTH:
-        raise YamlError(Mark(file, 1, 1), f"nested deeper than {MAX_DEPTH} levels", _REMEDY)
+        raise YamlError(Mark(file, 1, 1), f"nested more than {MAX_DEPTH} levels deep", _REMEDY)
     steps = _with_positions(_joined(parts, root), file)
     value = _value(key, text, file, findings)
     axis = _as_axis(root, key, steps[0][1], value)

@@ -26,44 +26,46 @@ def check_package(job: Job, is_broken: Callable[[str], bool]) -> Iterator[Findin
     if not is_broken(PATH):
         yield from _check_location(job, job.run.package, job.run.package.scheme)
     if not job.image.uri:
-        message = "a package is for a vendor's prebuilt container, and image.uri names none"
-        remedy = "set image.uri, or build an image with image.source in place of run.package"
+        message = "a package needs a vendor's prebuilt container, and image.uri is not set"
+        remedy = "set image.uri, or build an image with image.source instead of run.package"
         yield error("package", message, remedy, "image.uri")
     elif job.image.source:
-        message = "the container gets run.package, and nothing brings image.source there"
+        message = "the container gets only run.package, so image.source has no effect"
         yield error("package", message, "remove one of the two", "image.source")
 
 
 def _check_what_runs(job: Job) -> Iterator[Finding]:
     run = job.run
     if run.command is not None:
-        message = "a package is run by its module or a script, and not by a command"
+        message = "a package is started by a module or a script, not by a command"
         yield error("package", message, "use run.module, or remove run.package", "run.command")
     if run.launcher == "once":
-        message = f"launcher {run.launcher} is rsctl's, which is not in the container of a package"
-        remedy = "set run.launcher: none, by which the container starts it once on each node"
+        message = f"launcher {run.launcher} needs rsctl, which is not in the container of a package"
+        remedy = "set run.launcher: none; the container then starts the package once on each node"
         yield error("package", message, remedy, "run.launcher")
 
 
 def _check_location(job: Job, package: str, scheme: str) -> Iterator[Finding]:
     if scheme != "file":
         if not package.endswith(_ENDING) or package.endswith(f"/{_ENDING}"):
-            message = f"{quoted(package)} is no source distribution"
-            yield error("package", message, f"name a file that ends with {_ENDING}", PATH)
+            message = f"{quoted(package)} is not a source distribution"
+            yield error("package", message, f"use a file that ends with {_ENDING}", PATH)
         return
     if not os.path.isdir(package):
-        remedy = f"name a folder, or a {_ENDING} in a bucket: gs://BUCKET/PATH{_ENDING}"
-        yield error("file", f"no folder {package!r}", remedy, PATH)
+        remedy = f"use a folder, or a {_ENDING} in a bucket: gs://BUCKET/PATH{_ENDING}"
+        yield error("file", f"folder {package!r} does not exist", remedy, PATH)
         return
     if job.run.script and not os.path.isfile(os.path.join(package, job.run.script)):
-        message = f"no script {str(job.run.script)!r} in {package!r}"
+        message = f"script {str(job.run.script)!r} does not exist in {package!r}"
         yield error("file", message, "correct run.script or run.package", "run.script")
     if job.run.module and not any(map(os.path.isfile, _project_files(package))):
-        message = f"neither {' nor '.join(PROJECT_FILES)} is in {package!r}, so it is no package"
+        message = (
+            f"{package!r} is not a Python package: it has neither {' nor '.join(PROJECT_FILES)}"
+        )
         remedy = (
-            "name the folder that has one of them, or write a setup.py there: "
-            "from setuptools import find_packages, setup; "
-            'setup(name="trainer", version="0.1", packages=find_packages())'
+            "use a folder that has one of them, or write a setup.py there: from setuptools "
+            'import find_packages, setup; setup(name="trainer", version="0.1", '
+            "packages=find_packages())"
         )
         yield error("package", message, remedy, PATH)
     elif job.run.module:
@@ -84,8 +86,8 @@ def _check_module(module: str, package: str) -> Iterator[Finding]:
     name = module.rpartition(".")[2]
     close = [each for each in modules if each.rpartition(".")[2] == name][-2:]
     close = close or [each for each in (close_match(module, modules),) if each]
-    message = f"no module {module} is in {package!r}"
-    remedy = f"did you mean {' or '.join(close)}?" if close else "name one of its modules"
+    message = f"module {module} does not exist in {package!r}"
+    remedy = f"did you mean {' or '.join(close)}?" if close else "use one of its modules"
     yield error("package", message, remedy, "run.module")
 
 

@@ -82,26 +82,27 @@ def place_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
         values = [choice.value for choice in choices]
         for index, choice in enumerate(choices):
             if choice.value in values[:index]:
-                message = f"{choice.value} is in the list already"
+                message = f"{choice.value} is listed twice"
                 yield error("places", message, "remove it", choice.path)
     if len(regions) * len(machines) > MOST_PLACES:
         message = (
             f"{len(regions)} regions and {len(machines)} machine types are "
-            f"{len(regions) * len(machines)} places to try, and {MOST_PLACES} at most are possible"
+            f"{len(regions) * len(machines)} places to try, and at most {MOST_PLACES} are "
+            "possible"
         )
         path = (regions if len(regions) > len(machines) else machines)[0].path
-        yield error("places", message, "name those that you would take", path)
+        yield error("places", message, "list only the ones that you would use", path)
 
 
 def _without_places(job: Job, info: TargetInfo) -> Iterator[Finding]:
     if isinstance(job.workers.machine, list) and _MACHINE not in info.unused:
-        message = f"target {info.name} tries one machine type, and no others after it"
-        yield error("unsupported", message, "name one", _MACHINE)
+        message = f"target {info.name} supports only one machine type"
+        yield error("unsupported", message, "keep one", _MACHINE)
     repository = value_on(job.image.repository, info.name)
     for path, name in (("image.uri", job.image.uri), ("image.repository", repository)):
         if name and REGION in name:
-            message = f"target {info.name} has no regions, and the name has {REGION}"
-            yield error("unsupported", message, "give it a name for this target", path)
+            message = f"target {info.name} has no regions, and the name contains {REGION}"
+            yield error("unsupported", message, "set a name without it for this target", path)
 
 
 def _regions(job: Job, info: TargetInfo) -> list[_Choice]:

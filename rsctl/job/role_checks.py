@@ -43,8 +43,8 @@ def _check_name(name: str, path: str) -> Iterator[Finding]:
     first = name.partition("-")[0]
     if first in RESERVED_ROLES:
         key = first if first == "chief" else f"{first.removesuffix('s')}s"
-        message = f"{first} is what rsctl calls other nodes"
-        remedy = f"use the key {key}, or give the role another name, such as ps or evaluator"
+        message = f"{first} is a name that rsctl uses for other nodes"
+        remedy = f"use the key {key}, or another role name, such as ps or evaluator"
         yield error("role", message, remedy, path)
 
 
@@ -54,18 +54,21 @@ def _check_program(
     given = [name for name in ("script", "module", "command") if getattr(role, name) is not None]
     if len(given) > 1:
         names = ", ".join(given[:-1]) + " and " + given[-1]
-        message = f"{names} are given, but only one can run"
+        message = f"{names} are given, but a role needs exactly one of them"
         yield error("run", message, "keep exactly one of them", f"{path}.{given[1]}")
     is_python = bool(given) and given[0] != "command"
     if is_python and role.image is not None:
-        message = f"nothing of rsctl is in an image of its own, so no Python runs a {given[0]}"
+        message = (
+            "an image of its own contains nothing of rsctl, so there is no Python to run a "
+            f"{given[0]}"
+        )
         yield error("run", message, f"use command, or remove {path}.image", f"{path}.{given[0]}")
     elif is_python and job.run.launcher == "none" and job.run.package is None:
         message = f"with launcher none there is no Python to run a {given[0]}"
         remedy = "use command, or run.launcher: once"
         yield error("run", message, remedy, f"{path}.{given[0]}")
     elif job.run.package is not None and given and given[0] != "module":
-        message = f"nodes of run.package run a module, and no {given[0]}"
+        message = f"nodes of run.package run a module, not a {given[0]}"
         yield error("run", message, "use module, or remove run.package", f"{path}.{given[0]}")
     elif role.script and job.image.source and not is_broken("image.source"):
         yield from _check_script(role.script, job.image.source, f"{path}.script")
@@ -73,14 +76,14 @@ def _check_program(
 
 def _check_script(script: str, source: str, path: str) -> Iterator[Finding]:
     if os.path.isdir(source) and not os.path.isfile(os.path.join(source, script)):
-        message = f"no script {script!r} in {source!r}"
+        message = f"script {script!r} does not exist in {source!r}"
         yield error("file", message, f"correct {path} or image.source", path)
 
 
 def _check_args(job: Job, args: Any, path: str) -> Iterator[Finding]:
     """A mapping is laid over that of all, which must be one."""
     if isinstance(args, dict) and isinstance(job.run.args, list) and job.run.args:
-        message = "run.args is a list, which has no names that a mapping could be laid over"
+        message = "run.args is a list, and a mapping of arguments can only override a mapping"
         yield error("args", message, "write both as mappings, or both as lists", path)
 
 
@@ -92,6 +95,8 @@ def _check_secrets(
         common = before.get(name)
         is_secret = value.secret or is_secret_name(name)
         if common is not None and common != value and is_secret and common.secret:
-            message = f"{name} is a secret of {who} and another of {owner}"
-            remedy = f"give {owner}'s another name: a run has one secret of each name"
+            message = (
+                f"{name} is a secret of {who}, and {owner} has a different secret of the same name"
+            )
+            remedy = f"rename {owner}'s secret: the secrets of a run need unique names"
             yield error("secret", message, remedy, f"{key}.env.{name}")

@@ -20,25 +20,29 @@ class Chief(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     machine: Annotated[
         Union[Word, PerTarget, None],
-        Meta(description="Machine type, one each target. Absent: the other workers'."),
+        Meta(description="Machine type, one for each target. Default: as the other workers."),
     ] = None
     accelerator: Annotated[
         Union[Literal["none"], Accelerator, None],
-        Meta(description="NAME:COUNT, or none for a chief without. Absent: the other workers'."),
+        Meta(
+            description="NAME:COUNT, or none for a chief without accelerators. Default: as the "
+            "other "
+            "workers."
+        ),
     ] = None
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str], None],
         Meta(
-            description="A mapping is laid over that of `run.args`, name by name, where false "
-            "takes an argument away; a list stands in the place of `run.args`."
+            description="Arguments: a mapping overrides that of `run.args` by name, and false "
+            "removes an argument; a list replaces `run.args`."
         ),
     ] = None
     env: Annotated[
         dict[Name, EnvValue],
-        Meta(description="Environment variables beside those of `run.env`, or in their place."),
+        Meta(description="Environment variables that add to or override those of `run.env`."),
     ] = field(default_factory=dict)
     disk: Annotated[
-        Optional[Size], Meta(description="Its boot disk. Absent: the other workers'.")
+        Optional[Size], Meta(description="Boot disk. Default: as the other workers.")
     ] = None
 
 
@@ -51,11 +55,11 @@ class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     count: Annotated[int, Meta(description="Number of nodes.", ge=1, le=10_000)] = 1
     machine: Annotated[
         Union[Word, PerTarget, None],
-        Meta(description="Machine type, one each target. Absent: the smallest that fits."),
+        Meta(description="Machine type, one for each target. Default: the smallest that fits."),
     ] = None
     accelerator: Annotated[
         Optional[Accelerator],
-        Meta(description="NAME:COUNT on each node, such as l4:1. Absent: CPU."),
+        Meta(description="NAME:COUNT on each node, such as l4:1. Default: CPU only."),
     ] = None
     disk: Annotated[Optional[Size], Meta(description="Boot disk of each node, such as 200GB.")] = (
         None
@@ -63,15 +67,15 @@ class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image: Annotated[
         Optional[ImageName],
         Meta(
-            description="An image of its own, used as it is: rsctl starts nothing in there, and "
-            "`command` and `args` are passed as they are. Absent: the job's image."
+            description="A separate image, used without changes: rsctl starts nothing in it, and "
+            "passes `command` and `args` unchanged. Default: the job's image."
         ),
     ] = None
     script: Annotated[
         Optional[RelativePath],
         Meta(
-            description="A Python script inside image.source. Without script, module and command "
-            "it runs what `run` says, which tells them apart by RSCTL_ROLE."
+            description="A Python script inside image.source. Without script, module and "
+            "command, the role runs the program of `run`, which can read RSCTL_ROLE."
         ),
     ] = None
     module: Annotated[
@@ -84,21 +88,21 @@ class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args: Annotated[
         Union[dict[ArgName, ArgValue], list[str], None],
         Meta(
-            description="Those of its own script, module or command. Where it runs what `run` "
-            "says, a mapping is laid over that of `run.args`, name by name, and a list stands in "
-            "its place."
+            description="Arguments of the role's script, module or command. If the role runs the "
+            "program of `run`, a mapping overrides that of `run.args` by name, and a "
+            "list replaces it."
         ),
     ] = None
     env: Annotated[
         dict[Name, EnvValue],
-        Meta(description="Environment variables beside those of `run.env`, or in their place."),
+        Meta(description="Environment variables that add to or override those of `run.env`."),
     ] = field(default_factory=dict)
     ends: Annotated[
         Literal["with-workers", "by-itself"],
         Meta(
-            description="with-workers: it is stopped when all workers have ended, whatever its "
-            "exit code is then. by-itself: the job ends when it has ended, too. Before that, an "
-            "exit code other than 0 is the job's failure."
+            description="with-workers: the role is stopped when all workers have ended, and its "
+            "exit code is then ignored. by-itself: the job also waits for the role "
+            "to end. In both cases, an earlier exit code other than 0 fails the job."
         ),
     ] = "with-workers"
 

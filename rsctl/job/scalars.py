@@ -86,9 +86,11 @@ def _fits(value: object, choice: SpecType) -> bool:
 
 def _refuse_unusable(text: str, spec_type: SpecType) -> None:
     if "\0" in text:
-        raise ValueError(describe_type(spec_type), "it holds a NUL, which no program can be given")
+        raise ValueError(
+            describe_type(spec_type), "it contains a NUL character, which no program can receive"
+        )
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(describe_type(spec_type), "it holds bytes that are not UTF-8")
+        raise ValueError(describe_type(spec_type), "it contains bytes that are not UTF-8")
 
 
 def _parsed(node: Scalar, spec_type: SpecType, base: str | os.PathLike[str]) -> Any:

@@ -37,7 +37,9 @@ _PLAIN: dict[Any, Any] = {
 _OUR_LAUNCHERS = ["torchrun", "mpi", "once"]
 _ALSO_NUMBERS = {Count: "integer", Regression: "number"}
 _VARIABLE = {
-    "description": "A text with ${NAME} or ${NAME:-default}, which the environment fills in.",
+    "description": (
+        "A text with ${NAME} or ${NAME:-default}, which is replaced from the environment."
+    ),
     "type": "string",
     "pattern": r"\$\{",
 }
@@ -76,7 +78,7 @@ def json_schema() -> dict[str, Any]:
         "$id": "urn:rsctl:schema:job",
         "title": "rsctl job",
         **job,
-        "patternProperties": {"^x-": {"description": "Free, for anchors."}},
+        "patternProperties": {"^x-": {"description": "Ignored; for YAML anchors."}},
         "$defs": {"variable": _VARIABLE, **dict(sorted(definitions.items()))},
     }
 

@@ -25,20 +25,20 @@ def secret_outside_env(node: Scalar, environ: Environ[str, str], path: str) -> F
     An error where a value has the form of a known kind of secret, a warning where only the name
     of the variable or of the key suggests it.
     """
-    remedy = "put it into run.env, which is never saved or shown, and read it there"
-    consequence = "in the plan, in what is saved of the run, and on a command line"
+    remedy = "put it in run.env, which is never saved or shown, and read it from there"
+    consequence = "in the plan, in the saved run, and on a command line"
     for name in node.taken:
         if has_secret(environ.get(name, "")):
             message = (
-                f"the value of ${{{name}}} is a secret, and here it would be seen {consequence}"
+                f"the value of ${{{name}}} is a secret, and here it would be visible {consequence}"
             )
             return node.mark.error("secret", message, remedy, path)
     for name in node.taken:
         if is_secret_name(name):
-            message = f"${{{name}}} looks like a secret, and here it is seen {consequence}"
+            message = f"${{{name}}} looks like a secret, and here it is visible {consequence}"
             return node.mark.warning("secret", message, remedy, path)
     if is_secret_name(path.rpartition(".")[2]):
-        message = f"{path} looks like a secret, and its value is seen {consequence}"
+        message = f"{path} looks like a secret, and its value is visible {consequence}"
         return node.mark.warning("secret", message, remedy, path)
     return None
 
@@ -49,11 +49,11 @@ def note_of_values(taken: Sequence[tuple[Scalar, str]]) -> Finding:
     shown = [f"${{{name}}} ({path})" for name, path in reversed(names.items())]
     more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
     message = (
-        "the plan and what is saved of the run show the values of these environment variables: "
+        "the plan and the saved run show the values of these environment variables: "
         f"{', '.join(shown[:5])}{more}"
     )
     node, path = taken[0]
-    remedy = "put a secret into run.env, which is never saved or shown, and read it there"
+    remedy = "put secrets in run.env, which is never saved or shown, and read them from there"
     return replace(node.mark.warning("secret", message, remedy, path), severity="note")
 
 
@@ -87,7 +87,7 @@ def _literals(node: Node, path: str) -> Iterator[Finding]:
             what = "this argument has the form of a secret"
         else:
             continue
-        remedy = "put it into run.env as ${VAR}, and let the script read it from its environment"
+        remedy = "put it in run.env as ${VAR}, and let the script read it from its environment"
         message = f"{what}; anyone who sees the plan, the job or its command line can read it"
         yield value.mark.warning("secret", message, remedy, where)
 

@@ -35,7 +35,7 @@ def value_remedy(node: Node, spec_type: SpecType, base: str | os.PathLike[str]) 
     if isinstance(node, Scalar):
         return _scalar_remedy(node, spec_type, base) or _container_remedy(node, spec_type)
     if isinstance(node, Mapping) and takes_text:
-        return "put it in quotes if it is meant as text"
+        return "put it in quotes if it is text"
     if isinstance(node, Sequence) and len(node.items) == 1:
         item = node.items[0]
         if isinstance(item, Scalar) and _accepted(item, spec_type, base):
@@ -84,7 +84,7 @@ def _rewritten(node: Scalar, spec_type: SpecType) -> Iterator[tuple[str, Scalar]
     if ours in values:
         yield f"rsctl calls it {ours}", replace(node, text=ours)
     if node.value is not None:
-        as_text = f'put it in quotes if it is meant as text: "{node.text}"'
+        as_text = f'put it in quotes if it is text: "{node.text}"'
         yield as_text, replace(node, plain=False)
 
 
@@ -148,14 +148,16 @@ def _container_remedy(node: Node, spec_type: SpecType) -> str | None:
         return "its keys are " + ", ".join(fields_of(struct.kind))
     if list in kinds:
         return _list_remedy(node, kinds[list].arguments[0])
-    return "write it as KEY: VALUE, one a line" if dict in kinds else None
+    return "write it as KEY: VALUE, one per line" if dict in kinds else None
 
 
 def _list_remedy(node: Node, item: SpecType) -> str:
     if isinstance(node, Sequence):
         return "list at least one"
     if item.is_struct:
-        return f"write it as a list: [{{KEY: VALUE}}], of {', '.join(fields_of(item.kind))}"
+        return (
+            f"write it as a list: [{{KEY: VALUE}}] with the keys {', '.join(fields_of(item.kind))}"
+        )
     if isinstance(node, Scalar) and node.value is not None and _PLAIN_TEXT.fullmatch(node.text):
         return f"write it as a list: [{', '.join(node.text.split())}]"
     return "write it as a list: [FIRST, SECOND]"
@@ -169,7 +171,7 @@ def key_remedy(
     `arguments` are the arguments of the script that the file names.
     """
     if key in arguments:
-        return None, f"an argument of the script is run.args.{key}"
+        return None, f"arguments of the script go in run.args.{key}"
     names = list(known)
     elsewhere = paths_ending_in(key, root)
     near = close_match(key, names, _SIMILAR if not elsewhere else _NEARLY_THE_SAME)
@@ -183,10 +185,10 @@ def key_remedy(
     if elsewhere:
         parents = [path.rpartition(".")[0] for path in elsewhere]
         where = " or ".join(dict.fromkeys(parents))
-        return None, f"it belongs under {where}" if where else "it belongs at the top of the file"
+        return None, f"move it under {where}" if where else ("move it to the top level of the file")
     if not names:
-        return None, "remove it: no key stands here"
-    top = "; an argument of the script goes under run.args" * (names == list(fields_of(root)))
+        return None, "remove it: there is no such key"
+    top = "; arguments of the script go under run.args" * (names == list(fields_of(root)))
     return None, f"known keys: {', '.join(names)}{top}"
 
 
@@ -196,7 +198,7 @@ def name_remedy(name: str, pattern: str) -> str:
     for candidate in (name.removeprefix("--"), re.sub(r"(?<=.)[-. ]", "_", name), dashed):
         if re.fullmatch(pattern, candidate):
             return f"write {candidate}"
-    return "give a list to pass it as it is" if name.startswith("-") else "choose another name"
+    return "give a list to pass it unchanged" if name.startswith("-") else "use another name"
 
 
 def path_remedy(path: str, root: type[msgspec.Struct]) -> str:

@@ -52,39 +52,40 @@ class Tracking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tensorboard: Annotated[
         Optional[Location],
         Meta(
-            description="A folder of event files, one folder a run in it: gs://…, s3://… or a "
+            description="A folder of event files with one subfolder per run: gs://…, s3://… or a "
             "local path."
         ),
     ] = None
     mlflow: Annotated[
         Optional[MlflowUri],
         Meta(
-            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
-            "MLFLOW_TRACKING_PASSWORD, come from your environment; the experiment has the job's "
-            "name unless MLFLOW_EXPERIMENT_NAME is set. Needs the extra mlflow."
+            description="An MLflow server. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME "
+            "and MLFLOW_TRACKING_PASSWORD, come from your environment; the "
+            "experiment has the job's name unless MLFLOW_EXPERIMENT_NAME is set. "
+            "Needs the extra mlflow."
         ),
     ] = None
     vertex: Annotated[
         Optional[ExperimentName],
         Meta(
-            description="An experiment of Vertex AI, in targets.vertex.project and region; it is "
-            "made if need be."
+            description="An experiment of Vertex AI, in targets.vertex.project and region; rsctl "
+            "creates it if it does not exist."
         ),
     ] = None
     wandb: Annotated[
         Optional[WandbLocation],
         Meta(
-            description="A project of Weights & Biases, as ENTITY/PROJECT or "
-            "https://HOST/ENTITY/PROJECT for a server of your own. WANDB_API_KEY comes from your "
-            "environment, or the key from ~/.netrc. Needs the extra wandb."
+            description="A project of Weights & Biases, as ENTITY/PROJECT, or "
+            "https://HOST/ENTITY/PROJECT for your own server. WANDB_API_KEY comes "
+            "from your environment, or the key from ~/.netrc. Needs the extra wandb."
         ),
     ] = None
 
     sagemaker: Annotated[
         Optional[SageMakerExperiment],
         Meta(
-            description="An experiment of SageMaker that exists, in the job's account and region; "
-            "the job becomes one of its trial components. On the target sagemaker only."
+            description="An existing experiment of SageMaker, in the job's account and region; "
+            "the job becomes one of its trial components. Only on target sagemaker."
         ),
     ] = None
 

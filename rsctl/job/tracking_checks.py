@@ -25,14 +25,14 @@ def check_tracking(job: Job) -> Iterator[Finding]:
         path = f"tracking[{index}]"
         yield from _credential_findings(tracking, path)
         if len(tracking.given) != 1:
-            message = "one service each: " + (" and ".join(tracking.given) or "none is named")
+            message = "an item configures one service: " + (" and ".join(tracking.given) or "the item names no service")
             remedy = "write a list of mappings with one key: [{tensorboard: DIR}, {mlflow: URI}]"
             yield error("tracking", message, remedy, path)
             continue
         yield from _experiment_findings(tracking, job, path)
         key = msgspec.json.encode(planned_tracker(tracking, job)).decode()
         if key in seen:
-            message = f"the same as tracking[{seen[key]}]"
+            message = f"this duplicates tracking[{seen[key]}]"
             yield error("tracking", message, "remove one of the two", path)
         seen.setdefault(key, index)
 
@@ -41,22 +41,22 @@ def _credential_findings(tracking: Tracking, path: str) -> Iterator[Finding]:
     """Addresses with a user or a password in them."""
     for key, variables in _CREDENTIALS.items():
         if urlsplit(getattr(tracking, key) or "").username is not None:
-            message = "the address holds a user or a password, which would be saved and shown"
-            yield error(SECRET, message, f"leave it out, and set {variables}", f"{path}.{key}")
+            message = "the address contains a user or a password, which would be saved and shown"
+            yield error(SECRET, message, f"remove it, and set {variables}", f"{path}.{key}")
 
 
 def _experiment_findings(tracking: Tracking, job: Job, path: str) -> Iterator[Finding]:
     """What the experiments of Vertex AI and SageMaker need of the job."""
     options = job.targets.vertex
     if tracking.vertex and not (options.project and options.first_region):
-        message = "which project and region the experiment is in is not known"
+        message = "the project and region of the experiment are unknown"
         remedy = "set targets.vertex.project and targets.vertex.region"
         yield error("tracking", message, remedy, f"{path}.vertex")
     if tracking.sagemaker and job.targets.sagemaker.experiment:
-        message = "targets.sagemaker.experiment says already what the job is part of"
+        message = "targets.sagemaker.experiment already sets the job's experiment"
         yield error("tracking", message, "keep one of the two", f"{path}.sagemaker")
     if tracking.sagemaker and tracking.sagemaker != experiment_of(job.tracking):
-        message = "a job is part of one experiment of SageMaker"
+        message = "a job can belong to only one experiment of SageMaker"
         yield error("tracking", message, "remove the others", f"{path}.sagemaker")
 
 
@@ -64,7 +64,7 @@ def check_tracking_on(job: Job, target: str) -> Iterator[Finding]:
     """Findings about trackers that only some targets have."""
     for index, tracking in enumerate(job.tracking):
         if tracking.sagemaker and target != "sagemaker":
-            message = f"target {target}: only jobs of SageMaker can be part of its experiments"
+            message = f"target {target}: only SageMaker jobs can belong to its experiments"
             remedy = "remove it, or submit with --target sagemaker"
             yield error("unsupported", message, remedy, f"tracking[{index}].sagemaker")
 

@@ -7,19 +7,21 @@ from typing import Any
 from rsctl.job.types import SpecType
 
 _PATTERNS = {
-    r"^[a-z][a-z0-9-]{0,39}$": "at most 40 of a-z, 0-9 and '-', beginning with a letter",
+    r"^[a-z][a-z0-9-]{0,39}$": "at most 40 of a-z, 0-9 and '-', starting with a letter",
     r"^\S+$": "text without spaces",
     r"^gs://.+": "a gs:// location",
     r"^s3://.+": "an s3:// location",
-    r"^/.*": "a path that begins with '/'",
+    r"^/.*": "a path that starts with '/'",
     r"^/[A-Za-z0-9_.-]*[A-Za-z0-9_][^\s]*$": "a folder such as /opt/ml/checkpoints",
     r"^[^/\s]+$": "a name without '/' and spaces",
-    r"^[^\r\n]+$": "a text of one line",
+    r"^[^\r\n]+$": "one line of text",
     r"^[A-Za-z0-9]([A-Za-z0-9._/:@-]|\{region\})*$": "an image such as pytorch/pytorch:TAG",
     r"^[a-z0-9][a-z0-9.+:=~_-]*$": "a Debian package such as libaio1",
     r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$": "a Python module such as pkg.train",
-    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not beginning with a digit",
-    r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$": "a name of letters, digits, ._/:=()@%+-, letter first",
+    r"^[A-Za-z_][A-Za-z0-9_]*$": "a name of letters, digits and '_', not starting with a digit",
+    r"^[A-Za-z_][A-Za-z0-9_./:=()@%+-]*$": (
+        "a name of letters, digits, ._/:=()@%+-, starting with a letter"
+    ),
     r"^[a-z][a-z0-9]{0,15}(-[a-z][a-z0-9]{0,15})?$": "a role such as ps or data-reader",
     r"^[^\s=-][^\s=]*$": "an option without its dashes, such as epochs",
 }

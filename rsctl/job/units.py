@@ -22,7 +22,7 @@ _NUMBER = r"[0-9]{1,18}(\.[0-9]{1,9})?"
 _LARGEST = 2**62
 _YEAR = 366 * 86400
 _LONGEST_REGEX = 2000
-_BUCKET = "a bucket's name has 3 or more of a-z, 0-9, '.', '_' and '-'"
+_BUCKET = "the name of a bucket has at least 3 characters of a-z, 0-9, '.', '_' and '-'"
 
 
 class Duration(float):
@@ -212,7 +212,7 @@ class Money(float):
 class Regression(str):
     """How much worse a metric may become: `5%` of the baseline, or an amount in its unit."""
 
-    expected: ClassVar[str] = "a part of the baseline such as 5%, or an amount such as 0.2"
+    expected: ClassVar[str] = "a percentage of the baseline such as 5%, or an amount such as 0.2"
     pattern: ClassVar[str] = rf"^{_NUMBER} ?%?$"
 
     @classmethod
@@ -222,7 +222,7 @@ class Regression(str):
             raise ValueError(cls.expected)
         regression = cls(text.replace(" ", ""))
         if regression.is_relative and regression.amount >= 1:
-            raise ValueError(cls.expected, "a part of less than 100 %")
+            raise ValueError(cls.expected, "a percentage below 100 %")
         return regression
 
     @property

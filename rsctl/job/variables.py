@@ -57,7 +57,7 @@ def substitute(node: Scalar, environ: Mapping[str, str]) -> Scalar:
 def _malformed(mark: Mark, text: str) -> VariableError:
     return VariableError(
         mark,
-        f"{shorten(text)!r} is no variable",
+        f"{shorten(text)!r} is not a valid variable",
         "write ${NAME}, ${NAME:-default} without another variable in it, or $${ for a literal ${",
     )
 
@@ -66,7 +66,7 @@ def _unset(mark: Mark, name: str) -> VariableError:
     return VariableError(
         mark,
         f"the environment variable {name} is not set",
-        f"set it, write ${{{name}:-default}}, or $${{{name}}} to pass it on as it is",
+        f"set it, write ${{{name}:-default}}, or write $${{{name}}} to pass it on unchanged",
     )
 
 

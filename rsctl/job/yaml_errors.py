@@ -7,27 +7,39 @@ import yaml
 from rsctl.job.file_text import YamlError, lines_of
 from rsctl.job.yaml_tree import Mark
 
-_ALIGN = "keys of one block begin in the same column"
+_ALIGN = "keys of one block start in the same column"
 _NOT_NESTED = f"indent it like the line above: {_ALIGN}"
 
 # A part of the parser's message -> our message, and the remedy. The first that is found counts.
 _EXPLANATIONS = (
     (
         "mapping values are not allowed",
-        "a ':' stands where no key can be",
-        f"put a value that holds ': ' in quotes, or check the indentation: {_ALIGN}",
+        "a ':' is not allowed here",
+        f"put a value that contains ': ' in quotes, or check the indentation: {_ALIGN}",
     ),
-    ("sequence entries are not allowed", "a list cannot begin here", "begin it on a new line"),
-    ("unexpected end of stream", "the quoted text that begins here has no end", "close the quote"),
-    ("expected ',' or ']'", "no ] for the [ of line {line}", "check commas and quotes, or add ]"),
-    ("expected ',' or '}'", "no }} for the {{ of line {line}", "check commas and quotes, or add }"),
+    ("sequence entries are not allowed", "a list cannot start here", "begin it on a new line"),
+    ("unexpected end of stream", "the quoted text that starts here has no end", "close the quote"),
+    (
+        "expected ',' or ']'",
+        "there is no ] for the [ of line {line}",
+        "check commas and quotes, or add ]",
+    ),
+    (
+        "expected ',' or '}'",
+        "there is no }} for the {{ of line {line}",
+        "check commas and quotes, or add }",
+    ),
     ("expected ':'", "this line has no 'key:'", "write KEY: VALUE"),
-    ("unknown escape character", "no such escape in double quotes", r"write \\ for a \, or use '"),
+    (
+        "unknown escape character",
+        "double quotes do not support this escape sequence",
+        r"write \\ for a \, or use '",
+    ),
     ("expected key", "this does not continue the block above", _NOT_NESTED),
     ("expected <block end>", "this does not continue the block above", _NOT_NESTED),
     ("expected '-' indicator", "this does not continue the list above", _NOT_NESTED),
     ("node content", "a value is missing here", "write the value, in quotes if it is text"),
-    ("<document start>", "nothing can stand after the '...' line", "remove the '...' line"),
+    ("<document start>", "nothing is allowed after the '...' line", "remove the '...' line"),
     ("cannot start any token", "a value cannot begin with {rest!r}", "put it in quotes"),
     ("alphabetic or numeric", "a value cannot begin with {rest!r}", "put it in quotes"),
 )
@@ -50,7 +62,7 @@ def explain(problem: yaml.YAMLError, file: str, text: str) -> YamlError:
             about = message.format(line=began.line + 1 if began else mark.line, rest=rest[:1])
             return YamlError(mark, about, remedy)
     return YamlError(
-        mark, f"this is not YAML: {problem_text}", "begin with the file of `rsctl init`"
+        mark, f"this is not valid YAML: {problem_text}", "start with the file of `rsctl init`"
     )
 
 

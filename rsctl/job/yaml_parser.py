@@ -64,7 +64,7 @@ class _Builder:
         if self._documents > 1:
             raise YamlError(
                 self._mark(event),
-                "a second document begins here",
+                "a second document starts here",
                 "one file holds one job: remove the '---' line or split the file",
             )
 
@@ -84,8 +84,9 @@ class _Builder:
         if anchored is None:
             raise YamlError(
                 mark,
-                f"no anchor &{name} above this alias",
-                f"define it before it is used: key: &{name} value; or quote a text: '*{name}'",
+                f"there is no anchor &{name} above this alias",
+                f"define it before it is used: key: &{name} value; or put text in "
+                f"quotes: '*{name}'",
             )
         self._count(mark, anchored.values)
         self._refuse_depth(mark, anchored.height)
@@ -127,24 +128,26 @@ class _Builder:
 
     def _repeated(self, key: Scalar, first: Scalar, remedy: str) -> None:
         path = "".join(container.step for container in self._stack[:-1]) + "." + key.text
-        message = f"the key {key.text!r} stands here again; it was set on line {first.mark.line}"
+        message = f"the key {key.text!r} is a duplicate; line {first.mark.line} already sets it"
         self._findings.append(key.mark.error("duplicate-key", message, remedy, path.lstrip(".")))
 
     def _count(self, mark: Mark, values: int) -> None:
         self._values += values
         if self._values > MAX_VALUES:
-            message = f"the file holds more than {MAX_VALUES} values, aliases written out"
-            raise YamlError(mark, message, "no job needs that many: remove aliases of aliases")
+            message = (
+                f"the file contains more than {MAX_VALUES} values after its aliases are expanded"
+            )
+            raise YamlError(mark, message, "use fewer nested aliases")
 
     def _refuse_depth(self, mark: Mark, height: int) -> None:
         if len(self._stack) + height > MAX_DEPTH:
-            raise YamlError(mark, f"nested deeper than {MAX_DEPTH} levels", "flatten it")
+            raise YamlError(mark, f"nested more than {MAX_DEPTH} levels deep", "flatten it")
 
     def _refuse_tag(self, event: Any, mark: Mark) -> None:
         if event.tag:
             name = shorten(event.tag.replace("tag:yaml.org,2002:", "!!"))
             message = f"the tag {name!r} is not allowed"
-            raise YamlError(mark, message, "remove it; put a value that is text in quotes")
+            raise YamlError(mark, message, "remove it; put text in quotes")
 
     def _mark(self, event: Any) -> Mark:
         """Where an event begins; one that the end of the file brings about, at that end."""
@@ -254,11 +257,12 @@ def _checked_key(node: Node) -> Scalar:
         raise YamlError(
             node.mark,
             f"a key must be a single word, not a {what}",
-            'put a text that begins with { or [ in quotes, such as "{{ name }}"',
+            'put text that starts with { or [ in quotes, such as "{{ name }}"',
         )
     if not node.text.isprintable() or len(node.text) > _MAX_KEY:
         message = (
-            f"{shorten(node.text)!r} is no key: it is very long, or holds invisible characters"
+            f"{shorten(node.text)!r} is not a valid key: it is too long, or contains "
+            "invisible characters"
         )
-        raise YamlError(node.mark, message, "write the key by hand rather than pasting it")
+        raise YamlError(node.mark, message, "type the key instead of pasting it")
     return node

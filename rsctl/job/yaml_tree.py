@@ -138,7 +138,7 @@ def describe(node: Node) -> str:
     if value == "":
         return "an empty text"
     if node.from_environment:
-        return "another text from the environment"  # which may be a secret
+        return "a different text from the environment"  # which may be a secret
     if isinstance(value, bool):
         return node.text
     if isinstance(value, str):

@@ -43,7 +43,7 @@ def frame(*references: str, table: TableName = "metrics") -> Any:
         return _pandas(made)
     if find_spec("pyarrow"):
         return arrow_table(made)
-    message = "a frame needs pandas or pyarrow, and neither is installed"
+    message = "a data frame needs pandas or pyarrow, and neither is installed"
     finding = error("extra", message, f"install one: {install_command('arrow')}")
     raise RsctlError(ExitCode.ENVIRONMENT, finding)
 

@@ -147,11 +147,11 @@ def test_a_gate_passes_what_is_the_same_and_finds_what_is_worse(job: Job) -> Non
     ("rules", "message"),
     [
         ({}, "there is no baseline to compare with"),
-        ({"baseline": "other.json"}, "no metric is named to be judged"),
+        ({"baseline": "other.json"}, "no metric has an allowed regression"),
         ({"baseline": "other.json", "max_regression": {"loss": "5%"}}, "cannot read the baseline"),
         ({"max_regression": {"loss": "lots"}}, "max_regression loss=lots"),
-        ({"set": {"workers.count": 2}}, "settings and a target are for a job file"),
-        ({"target": "compose"}, "settings and a target are for a job file"),
+        ({"set": {"workers.count": 2}}, "--set and --target require a job file"),
+        ({"target": "compose"}, "--set and --target require a job file"),
     ],
 )
 def test_what_cannot_be_judged_raises(job: Job, rules: dict[str, Any], message: str) -> None:

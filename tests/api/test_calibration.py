@@ -96,7 +96,7 @@ def test_a_run_that_says_nothing_of_the_model_is_refused() -> None:
     store = Store()
     alone = add_run(store, 1, workers=2, communicates=False)
     store.add(replace(store.find(alone), run="job-bare", url="vertex://p/r/bare"))
-    for run, why in ((alone, "has exchanged no gradients"), ("job-bare", "recorded no steps")):
+    for run, why in ((alone, "has not exchanged gradients"), ("job-bare", "recorded no steps")):
         with pytest.raises(RsctlError, match=why) as raised:
             calibrate_from([run])
         assert raised.value.exit_code == ExitCode.USAGE

@@ -74,7 +74,7 @@ def test_a_job_made_in_python_is_planned_with_the_same_checks(write_job: Write) 
 def test_a_matrix_is_seen_and_not_submitted(write_job: Write) -> None:
     job = rsctl.api.load(write_job(), set={"workers.count": [1, 2]})
     assert job.cells == [{"workers.count": 1}, {"workers.count": 2}]
-    with pytest.raises(RsctlError, match="not the cells of a matrix") as caught:
+    with pytest.raises(RsctlError, match="this file has a matrix of cells") as caught:
         rsctl.api.submit(job)
     assert [f.path for f in caught.value.findings if f.is_error] == ["matrix"]
     assert rsctl.api.runs() == []

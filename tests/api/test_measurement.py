@@ -48,27 +48,27 @@ def test_a_script_that_fails_is_told_by_its_last_line(write_job: Write) -> None:
     error = problem(write_job("echo no such thing >&2; exit 3"))
     assert error.exit_code == ExitCode.JOB_FAILED
     assert error.findings[-1].message == (
-        "the script failed before it had made its steps: no such thing"
+        "the script failed before it had completed its steps: no such thing"
     )
     assert (error.findings[-1].remedy or "").startswith("see rsctl logs job-")
 
 
 def test_a_script_without_torch_has_no_steps(write_job: Write) -> None:
     assert str(problem(write_job("true"))) == (
-        "the script ended well, and nothing in it has loaded rsctl's binding to PyTorch"
+        "the script succeeded, but did not load rsctl's binding to PyTorch"
     )
 
 
 def test_a_script_that_takes_too_long_is_ended(write_job: Write) -> None:
     error = problem(write_job("sleep 600"), seconds=1)
-    assert str(error) == "the script has not made its steps within 1 s"
+    assert str(error) == "the script has not completed its steps within 1 s"
     assert rsctl.api.run("@last").state.is_final
 
 
 @pytest.mark.parametrize("steps", [0, 61])
 def test_a_number_of_steps_that_cannot_be_measured(write_job: Write, steps: int) -> None:
     error = problem(write_job("true"), steps=steps)
-    assert (error.exit_code, str(error)) == (ExitCode.USAGE, f"{steps} steps cannot be measured")
+    assert (error.exit_code, str(error)) == (ExitCode.USAGE, f"cannot measure {steps} steps")
     assert rsctl.api.runs() == []
 
 

@@ -56,7 +56,7 @@ def test_lines_are_chosen(write_job: Write) -> None:
     assert list(run.logs(since=datetime.now(timezone.utc))) == []
     with pytest.raises(RsctlError, match="has no replica 'worker-9'"):
         list(run.logs(replicas=["worker-9"]))
-    with pytest.raises(RsctlError, match="no regular expression"):
+    with pytest.raises(RsctlError, match="not a valid regular expression"):
         list(run.logs(grep="("))
 
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_sent_is_recorded(write_job: Write) -> None:
 
 def test_runs_are_forgotten(write_job: Write) -> None:
     run = rsctl.api.submit(write_job("sleep 300"))
-    with pytest.raises(RsctlError, match="as far as is known"):
+    with pytest.raises(RsctlError, match="according to its last known state"):
         rsctl.api.forget_run(run.id)
     run.cancel()
     assert rsctl.api.forget_run(run.id).run == run.id

@@ -77,7 +77,7 @@ def test_a_table_and_one_sentence(rsctl: Cli) -> None:
         "Reducers: 4 make the workers the bottleneck, a pool alone beats a ring from 3.",
     ]
     assert "* for comparison only: rsctl cannot select it" in done.err
-    assert "assumed: nodes get 0.2 Gbit/s in each direction by TCP" in done.err
+    assert "assumed: nodes have 0.2 Gbit/s in each direction by TCP" in done.err
 
 
 def test_json_has_all_that_the_table_rests_on(rsctl: Cli) -> None:
@@ -196,7 +196,7 @@ def test_a_chart_that_cannot_be_written(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ("", "nothing says how large the gradients are and how long a step computes"),
+        ("", "the size of the gradients and the time of a step are unknown"),
         ("model: {parameters: 5M}", "model: advice needs model.step_seconds"),
         ("model: {step_seconds: 0.1}", "model: advice needs model.parameters"),
     ],
@@ -233,7 +233,7 @@ def test_a_sweep_the_wrong_way_round(rsctl: Cli) -> None:
 def test_numbers_of_reducers_need_no_sweep(rsctl: Cli) -> None:
     done = rsctl("advise", rsctl.write(SHAPED), "--sweep", "reducers.count=1..4")
     assert (done.code, done.out) == (2, "")
-    assert "advice compares all numbers of reducers" in done.err
+    assert "advice compares different numbers of reducers" in done.err
 
 
 def test_a_sweep_writes_nothing(rsctl: Cli) -> None:
@@ -276,7 +276,7 @@ def test_advice_on_a_cloud_comes_before_the_account(rsctl: Cli) -> None:
     for target, region in (("vertex", "us-central1"), ("sagemaker", "us-east-1")):
         done = rsctl("advise", "job.yaml", "-t", target, "-o", "json")
         assert done.code == 0, done.err
-        assert f"region {region}, since the job has none" in done.json["assumptions"]
+        assert f"using region {region}, because the job names none" in done.json["assumptions"]
         assert done.json["recommendation"]["step_seconds"] > 0.3
 
 
@@ -303,15 +303,15 @@ def test_a_sweep_with_a_wrong_value_is_refused_before_it_begins(rsctl: Cli) -> N
     [
         (
             "h200:8",
-            "nodes get 400 Gbit/s in each direction by TCP; RDMA of 3200 Gbit/s, with the "
-            "variables of /usr/local/gib/scripts/set_nccl_env.sh, is not counted on",
+            "nodes have 400 Gbit/s in each direction by TCP; RDMA of 3200 Gbit/s, with the "
+            "variables of /usr/local/gib/scripts/set_nccl_env.sh, is not taken into account",
         ),
         (
             "h100:8",
-            "nodes get 1000 Gbit/s in each direction by GPUDirect-TCPX, with Google's plugin for "
-            "NCCL in the image; by TCP alone it is less",
+            "nodes have 1000 Gbit/s in each direction by GPUDirect-TCPX, with Google's plugin "
+            "for NCCL in the image; with TCP alone it is lower",
         ),
-        ("a100-40gb:8", "nodes get 100 Gbit/s in each direction by TCP"),
+        ("a100-40gb:8", "nodes have 100 Gbit/s in each direction by TCP"),
     ],
 )
 def test_a_network_of_the_machines_own_is_promised_with_what_it_needs(

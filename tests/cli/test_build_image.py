@@ -62,17 +62,17 @@ def test_the_plan_has_the_tag_that_is_built(rsctl: Cli, job: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "image", "message"),
     [
-        ([], "uri: there", "image.uri: image.uri is used as it is; there is nothing to build"),
+        ([], "uri: there", "image.uri: image.uri is used as it is, so there is nothing to build"),
         ([], "apt: [git]", "image: target process needs an image"),
         (
             ["--push", "-t", "vertex"],
             "base: x",
-            "image: image.repository: no repository to push the image of target vertex to",
+            "image: image.repository: there is no repository to push the image of target vertex to",
         ),
         (
             ["--builder", "cloud", "-t", "vertex"],
             "base: x",
-            "image: image.repository: no repository to push the image of target vertex to",
+            "image: image.repository: there is no repository to push the image of target vertex to",
         ),
         (
             ["-t", "vertex"],

@@ -132,7 +132,7 @@ def test_a_port_that_is_taken(rsctl: Cli) -> None:
         port = taken.getsockname()[1]
         done = rsctl(*VERTEX, "--port", str(port))
     assert done.code == ExitCode.ENVIRONMENT
-    assert f"cannot answer at port {port}" in done.err
+    assert f"cannot listen on port {port}" in done.err
 
 
 def test_no_docker(rsctl: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,8 +52,8 @@ def test_a_run_that_goes_on_is_not_forgotten(rsctl: Cli, make_run: Make) -> None
     done = rsctl("forget", "@last")
     assert done.code == 2
     assert done.err == (
-        "error: job-aaaaaa is running, as far as is known\n"
-        "    -> end it: rsctl cancel job-aaaaaa   or forget it as it is, with --force\n"
+        "error: job-aaaaaa is running, according to its last known state\n"
+        "    -> cancel it: rsctl cancel job-aaaaaa   or remove it without cancelling: --force\n"
     )
     done = rsctl("forget", "@last", "--force")
     assert done.code == 2
@@ -133,8 +133,9 @@ def test_a_bug_in_one_run_blocks_nobody(
     done = rsctl("list")
     assert (done.code, done.err) == (
         0,
-        "job-aaaaaa may be out of date:\nwarning: ZeroDivisionError: oops\n"
-        "    -> rsctl forget gives it up\n",
+        "job-aaaaaa may be out of date:\n"
+        "warning: ZeroDivisionError: oops\n"
+        "    -> to remove its records: rsctl forget\n",
     )
 
 

@@ -203,14 +203,14 @@ def test_a_bench_as_baseline(rsctl: Cli) -> None:
     ("arguments", "message"),
     [
         ([], "there is no baseline to compare with"),
-        (["--baseline", "steady"], "no metric is named to be judged"),
+        (["--baseline", "steady"], "no metric has an allowed regression"),
         (["--baseline", "none.json", *LIMIT], "cannot read the baseline none.json: "),
         (["--baseline", "steady", "--max-regression", "throughput=5"], ""),
         (["--baseline", "steady", "--max-regression", "throughput"], "expected a part of the"),
         (["--baseline", "steady", "--max-regression", "=5%"], "names no metric"),
         (["--report", "xml=x"], "'xml=x' is not one of junit=FILE"),
-        (["--set", "a=b"], "a bench has been run as it is"),
-        (["--update-baseline"], "nowhere to write it to"),
+        (["--set", "a=b"], "a bench has already run with its settings"),
+        (["--update-baseline"], "--update-baseline has no location to write to"),
     ],
 )
 def test_wrong_usage(rsctl: Cli, arguments: list[str], message: str) -> None:

@@ -109,7 +109,7 @@ run:
 
 workers:
   count: 1                      # nodes
-  processes: 1                  # ranks on each; auto: its accelerators, else 1
+  processes: 1                  # ranks on each; auto: one per accelerator, or 1
   # accelerator: l4:1           # GPUs on each node; absent: CPU
 
 # metrics:                      # numbers to read from the log
@@ -192,7 +192,7 @@ def test_accelerates_configuration_of_fsdp_is_refused(rsctl: Cli) -> None:
     (rsctl.folder / "fsdp.yaml").write_text(text)
     done = rsctl("init", "accelerate", "launch", "--config_file", "fsdp.yaml", "train.py")
     assert done.code == 2
-    assert "distributed_type: FSDP in fsdp.yaml has no key in a job file" in done.err
+    assert "distributed_type: the job file has no key for FSDP in fsdp.yaml" in done.err
     assert not (rsctl.folder / "job.yaml").exists()
 
 
@@ -303,8 +303,8 @@ def test_commands_of_other_launchers(
         ("accelerate launch --config_file x.yaml train.py", "cannot read x.yaml"),
         ("accelerate launch --dynamo_backend inductor train.py", "--dynamo_backend has no key"),
         ("accelerate launch --num_machines 2 --num_processes 3 a.py", "3 processes are not"),
-        ("accelerate launch --cpu", "accelerate launch starts no script"),
-        ("accelerate config", "starts no script that rsctl knows"),
+        ("accelerate launch --cpu", "accelerate launch does not start a script"),
+        ("accelerate config", "does not start a script in a way that rsctl supports"),
         ("deepspeed --autotuning run train.py", "deepspeed: --autotuning has no key"),
         ("deepspeed --num_gpus", "--num_gpus wants a value"),
     ],

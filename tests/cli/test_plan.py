@@ -151,7 +151,7 @@ def test_what_is_missing_is_not_pointed_at(rsctl: Cli) -> None:
         "-t",
         "compose",
     )
-    remedy = "give image.base or image.dockerfile to build on, or image.uri to use as it is"
+    remedy = "set image.base or image.dockerfile to build an image on, or image.uri to use as it is"
     assert done.err == (
         f"job.yaml:1:1: error: image: target compose needs an image\n    -> {remedy}\n"
     )
@@ -213,7 +213,7 @@ def test_code_is_of_one_job_and_not_of_a_matrix(rsctl: Cli, target: str) -> None
     words = ("plan", "job.yaml", "-t", target, "-o", "python")
     done = rsctl(*words)
     assert (done.code, done.out) == (2, "")
-    assert "error: matrix: an SDK makes one job, and not the cells of a matrix" in done.err
+    assert "error: matrix: an SDK creates one job, not the cells of a matrix" in done.err
     one = rsctl(*words, "--set", "matrix=null", "--set", "workers.count=2")
     assert (one.code, one.err) == (0, "")
 

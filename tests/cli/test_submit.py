@@ -157,7 +157,7 @@ def test_a_matrix_is_refused(rsctl: Cli) -> None:
     name = job(rsctl, "true", matrix={"workers.count": [1, 2]})
     done = rsctl("submit", name)
     assert (done.code, done.out) == (2, "")
-    assert "error: matrix: submit runs one job, not the cells of a matrix\n" in done.err
+    assert "error: matrix: submit runs one job, and this file has a matrix of cells\n" in done.err
     assert done.err.startswith("job.yaml:")
     assert Store().runs() == []
 

@@ -162,7 +162,7 @@ def test_a_line_with_a_secret_is_shown_for_no_finding(rsctl: Cli, tracker: str) 
     )
     done = rsctl("validate", "job.yaml")
     assert done.code == 2
-    assert "one service each" in done.err
+    assert "an item configures one service" in done.err
     assert "hunter2" not in done.out + done.err
 
 

@@ -44,7 +44,7 @@ def test_a_value_that_is_a_variable_is_left(tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(RsctlError) as refusal:
         write_values(str(path), {"reducers.count": "4"})
-    assert refusal.value.findings[0].remedy == "write it yourself: reducers.count: 4"
+    assert refusal.value.findings[0].remedy == "edit the file yourself: reducers.count: 4"
     assert path.read_text() == text
 
 

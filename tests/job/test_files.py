@@ -42,7 +42,7 @@ def only(document: Any) -> str:
         (b"name: \x7f\n", "1:7 control character U+007F"),
         (b"name: j\r\nrun: \x01\r\n", "2:6 control character U+0001"),
         (b"name: j\rrun: \x01\r", "2:6 control character U+0001"),
-        (b"#" * (1 << 20) + b"\n", "1:1 the file is larger than 1 MiB, which no job is"),
+        (b"#" * (1 << 20) + b"\n", "1:1 the file is larger than the limit of 1 MiB"),
     ],
 )
 def test_bytes_that_are_no_spec(read_text: Any, data: bytes, expected: str) -> None:
@@ -79,8 +79,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ("path", "expected"),
     [
         ("/", "Is a directory"),
-        ("/dev/null", "it is not a file"),
-        ("/dev/zero", "it is not a file"),
+        ("/dev/null", "it is not a regular file"),
+        ("/dev/zero", "it is not a regular file"),
         ("a\0b", "embedded null byte"),
         ("x" * 5000, "File name too long"),
         ("/etc/passwd/x", "Not a directory"),

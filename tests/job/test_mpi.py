@@ -38,8 +38,8 @@ def findings(tmp_path: Path, text: str) -> list[str]:
         (
             JOB % "mpi" + "chief: {args: [b]}\n",
             [
-                "error chief.args: mpirun starts one command line for all ranks -> "
-                "let the script look at RANK, or use launcher torchrun"
+                "error chief.args: mpirun starts one command line for all ranks -> let the "
+                "script read RANK, or use launcher torchrun"
             ],
         ),
     ],

@@ -41,12 +41,12 @@ def test_what_python_can_run(tmp_path: Path, package: Path, module: str) -> None
         ("trainer.tsk", "did you mean trainer.task?"),
         ("task", "did you mean trainer.task?"),
         ("trainer", "did you mean trainer.task?"),
-        ("x.y", "name one of its modules"),
+        ("x.y", "use one of its modules"),
     ],
 )
 def test_what_is_not_there(tmp_path: Path, package: Path, module: str, remedy: str) -> None:
     """A package alone has to have a `__main__`; a module inside of one has its name in front."""
-    assert findings(tmp_path, module) == [("run.module", f"no module {module} is", remedy)]
+    assert findings(tmp_path, module) == [("run.module", f"module {module} does not exist", remedy)]
 
 
 def test_folders_that_the_build_maps_are_not_judged(tmp_path: Path, package: Path) -> None:

@@ -159,8 +159,8 @@ def test_no_secret_among_the_arguments(tmp_path: Path, arguments: str) -> None:
 
 def test_what_comes_from_the_environment_is_told_whatever_its_name(tmp_path: Path) -> None:
     assert findings(tmp_path, '{a: "${V}", b: "x${W}${V}", c: "${NONE:-d}"}') == [
-        "note run.args.a:6 the plan and what is saved of the run show the values of these "
-        "environment variables: ${V} (run.args.a), ${W} (run.args.b)"
+        "note run.args.a:6 the plan and the saved run show the values of these environment "
+        "variables: ${V} (run.args.a), ${W} (run.args.b)"
     ]
 
 

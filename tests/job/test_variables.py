@@ -102,7 +102,7 @@ def test_bytes_of_the_environment_that_are_no_text(tmp_path: Path) -> None:
     file.write_text(f"{HEAD}  env: {{A: '${{BYTES}}'}}\n")
     (finding,) = read(str(file), (), {"BYTES": "s3cret\udcff"}).findings
     assert finding.message == (
-        "expected text, got a value from the environment: it holds bytes that are not UTF-8"
+        "expected text, got a value from the environment: it contains bytes that are not UTF-8"
     )
 
 
@@ -127,8 +127,8 @@ def test_a_secret_outside_of_env_is_told(tmp_path: Path, key: str, path: str) ->
     assert [(f.severity, f.code, f.path, f.message) for f in found if f.code == "secret"] == [
         (
             *("warning", "secret", path),
-            "${HF_TOKEN} looks like a secret, and here it is seen in the plan, in what is saved of "
-            "the run, and on a command line",
+            "${HF_TOKEN} looks like a secret, and here it is visible in the plan, in the saved "
+            "run, and on a command line",
         )
     ]
 
@@ -147,10 +147,12 @@ def test_a_value_that_is_known_to_be_secret_is_refused(tmp_path: Path, value: st
     [finding] = read(str(file), (), {"V": value}).findings
     assert (finding.severity, finding.code, finding.path) == ("error", "secret", "run.command[1]")
     assert finding.message == (
-        "the value of ${V} is a secret, and here it would be seen in the plan, in what is saved of "
-        "the run, and on a command line"
+        "the value of ${V} is a secret, and here it would be visible in the plan, in the saved "
+        "run, and on a command line"
     )
-    assert finding.remedy == "put it into run.env, which is never saved or shown, and read it there"
+    assert finding.remedy == (
+        "put it in run.env, which is never saved or shown, and read it from there"
+    )
 
 
 @pytest.mark.parametrize("value", ["us-central1", "4", "0f" * 20, "gs://bucket/a", "me@host"])

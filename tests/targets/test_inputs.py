@@ -116,11 +116,11 @@ REFUSED = {
     ),
     "empty": (
         *({"uri": {"local": "nowhere"}}, "process", "inputs.train.uri.local"),
-        *("nothing at '{folder}/nowhere'", "correct the path"),
+        *("nothing exists at '{folder}/nowhere'", "correct the path"),
     ),
     "a shard that is missing": (
         *({"uri": "data/t-{0..3}"}, "process", "inputs.train.uri"),
-        *("nothing at '{folder}/data/t-0', one of 4 shards", "correct the path"),
+        *("nothing exists at '{folder}/data/t-0', one of 4 shards", "correct the path"),
     ),
     "a bucket is mounted nowhere here": (
         *("gs://bucket/x", "process", "inputs.train"),
@@ -291,7 +291,7 @@ def test_a_run_copies_once_over_restarts_and_removes_the_copies(rsctl: Rsctl) ->
     }
     assert {figures["count"] for figures in metrics.values()} == {1}
     [warned] = [e["message"] for e in done.events if e["type"] == "finding"]
-    assert warned == "'out' is left out: it is not a file, nor a link to something in here"
+    assert warned == "'out' is left out: it is not a regular file, nor a link to something in here"
     assert not (rsctl.home / "runs" / done.result["run"] / "inputs").exists()
 
 

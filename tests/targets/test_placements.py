@@ -97,7 +97,7 @@ def test_a_finding_names_the_item_of_the_list(job: str) -> None:
         "workers.machine": {"vertex": ["n1-standard-16", "n1-standard-17"]},
     }
     found = errors(job, "vertex", **settings)
-    assert ("targets.vertex.region[2]", "us-central1 is in the list already") in found
+    assert ("targets.vertex.region[2]", "us-central1 is listed twice") in found
     assert [path for path, _ in found if path and path.startswith("workers")] == [
         "workers.machine.vertex[1]"
     ]
@@ -167,15 +167,15 @@ def test_the_dearest_place_is_what_a_limit_of_cost_refuses(job: str) -> None:
 
 def test_too_many_places_are_taken_for_a_mistake(job: str) -> None:
     many = {"workers.machine": [f"ml.c5.{n}xlarge" for n in range(2, 20)]}
-    assert ("workers.machine[0]", "2 regions and 18 machine types are 36 places to try, and 16 at "
-            "most are possible") in errors(job, "sagemaker", **many)  # fmt: skip
+    assert ("workers.machine[0]", "2 regions and 18 machine types are 36 places to try, and at "
+"most 16 are possible") in errors(job, "sagemaker", **many)  # fmt: skip
 
 
 def test_a_name_with_a_region_is_refused_where_there_are_none(job: str) -> None:
     settings = {"image": {"base": "b", "repository": "{region}-docker.pkg.dev/p/r/i"}}
     assert errors(job, "compose", **settings)[0] == (
         "image.repository",
-        "target compose has no regions, and the name has {region}",
+        "target compose has no regions, and the name contains {region}",
     )
 
 
@@ -183,7 +183,7 @@ def test_code_of_a_vendors_sdk_says_what_it_leaves_out(job: str) -> None:
     settings = {"targets.vertex.staging": "gs://stag/s", "workers.machine": "n1-standard-16"}
     code = api.sdk_code(api.load(job, set=settings), "vertex", run_id="t-aaaaaa")
     assert code.startswith(
-        "# For us-central1, n1-standard-16 alone. `rsctl submit` goes on to: us-east1, "
+        "# For us-central1, n1-standard-16 only. `rsctl submit` continues with: us-east1, "
         "n1-standard-16\n"
     )
 

@@ -96,7 +96,7 @@ def _cost(data: BenchData) -> tuple[str, str]:
     known = [figure.value for figure in costs if figure.value is not None]
     if not known:
         why = next((figure.reason for figure in costs if figure.reason), "no run has started")
-        return "not known", why
+        return "unknown", why
     left = len(costs) - len(known)
     lacking = f"; that of {counted(left, 'run')} is not known" if left else ""
     return f"{sum(known):,.2f} USD", f"by the catalogue's prices{lacking}"

@@ -52,7 +52,7 @@ def _differences(comparison: Comparison) -> list[Child]:
 
 
 def _known(value: object) -> str:
-    return "not known" if value is None else str(value)
+    return "unknown" if value is None else str(value)
 
 
 def _others(comparison: Comparison, shown: Sequence[Compared]) -> Child:

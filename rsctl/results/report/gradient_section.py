@@ -26,7 +26,7 @@ def gradients_part(page: Page, data: RunData) -> Markup:
         ("the links allow at best", f"{format_number(wire)} s" if wire else _why_not(data)),
         ("a ring would have needed (model)", _ring(data, travel)),
         ("sent meanwhile by the slowest rank", f"{travel.gbps:.3g} Gbit/s"),
-        ("link of a node", f"{link:.3g} Gbit/s" if link else "not known"),
+        ("link of a node", f"{link:.3g} Gbit/s" if link else "unknown"),
         ("window full", f"{travel.stalled:.0%} of that time"),
         ("reducers wait most for", slow),
     ]
@@ -46,7 +46,7 @@ def _ring(data: RunData, travel: Gradients) -> str:
 def _why_not(data: RunData) -> str:
     nodes, ranks = worker_nodes(data), data.run.plan.get("world_size")
     if nodes == 1:
-        return "not known: one worker alone has no ring"
+        return "unknown: one worker alone has no ring"
     if nodes != ranks and not data.is_rehearsed:
-        return "not known: the model is of workers with one rank each"
-    return "not known: the bandwidth of the links is not"
+        return "unknown: the model is of workers with one rank each"
+    return "unknown: the bandwidth of the links is not"

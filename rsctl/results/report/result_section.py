@@ -31,14 +31,14 @@ def state_mark(state: str) -> Markup:
 def cost_text(cost: tuple[float | None, str | None]) -> str:
     """`12.30 USD, by the catalogue's prices`, or why it is not known."""
     if cost[0] is None:
-        return f"not known: {cost[1]}"
+        return f"unknown: {cost[1]}"
     return f"{cost[0]:,.2f} USD, by the catalogue's prices"
 
 
 def result_cards(data: RunData) -> Markup:
     """The state, how long it took, its cost, and the last and the best value of each metric."""
     run = data.run
-    took = "not known"
+    took = "unknown"
     with suppress(ValueError):  # a time that is not one
         took = format_duration(seconds_between(run.created, run.ended or now()))
     of = "since the submission" if run.ended is None else "from the submission to the end"
@@ -47,7 +47,7 @@ def result_cards(data: RunData) -> Markup:
     cards = [
         card("state", state_mark(run.state.value), why),
         card("time", took, of),
-        card("cost", cost or "not known", data.cost[1] or "by the catalogue's prices"),
+        card("cost", cost or "unknown", data.cost[1] or "by the catalogue's prices"),
     ]
     for name in data.logged()[:CARDS]:
         headline = data.headlines.get(name, ())

@@ -74,7 +74,7 @@ def _head(data: RunData) -> Markup:
     pairs: list[tuple[str, object]] = [
         ("target", run.target + (", a rehearsal on this machine" if data.is_rehearsed else "")),
         ("submitted", run.created),
-        ("started", run.started or "not known"),
+        ("started", run.started or "unknown"),
         ("ended", run.ended or "not yet"),
         ("cost", cost_text(data.cost)),
         ("attempts", run.attempt if run.attempt > 1 else None),

@@ -201,7 +201,7 @@ def _count(
     if not worker.gbps or not machine.gbps:
         unknown = worker if not worker.gbps else machine
         message = f"how many reducers it takes follows from bandwidth, and {unknown.name}'s is "
-        return 0, [error("reducers", message + "not known", "give a number", path)]
+        return 0, [error("reducers", message + "unknown", "give a number", path)]
     if advised := _advised(job, worker, machine):
         message = f"{advised.reducers} reducers on {machine.name}: {advised.why}"
         return advised.reducers, [note("reducers", message, None, path)]

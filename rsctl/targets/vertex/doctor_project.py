@@ -30,7 +30,7 @@ def scopes_of(credentials: Any) -> str:
     granted = getattr(credentials, "granted_scopes", None)
     if granted and CLOUD_PLATFORM not in granted:
         raise missing_scope(f"the credentials' scopes are {', '.join(sorted(granted))}")
-    return f"{CLOUD_PLATFORM}" if granted else "not known; no call was refused for them so far"
+    return f"{CLOUD_PLATFORM}" if granted else "unknown; no call was refused for them so far"
 
 
 def missing_scope(message: str) -> RsctlError:
@@ -47,7 +47,7 @@ def log_writer(google: Google, project: str, account: str) -> str:
     base = google.endpoints.google_url("cloudresourcemanager")
     answer = google.request("POST", f"{base}/v1/projects/{project}:getIamPolicy", ok=(200, 403))
     if answer.status_code == 403:
-        return "not known: you lack resourcemanager.projects.getIamPolicy"
+        return "unknown: you lack resourcemanager.projects.getIamPolicy"
     bindings = [each for each in answer.json().get("bindings", []) if isinstance(each, dict)]
     member = f"serviceAccount:{account}"
     roles = {str(b.get("role")) for b in bindings if member in b.get("members", [])}
@@ -60,7 +60,7 @@ def log_writer(google: Google, project: str, account: str) -> str:
         for each in binding.get("members", [])
     }
     if shared - {"serviceAccount", "user"} or any(not r.startswith("roles/") for r in roles):
-        return f"not known: {account} may have it by a group or a role of your own"
+        return f"unknown: {account} may have it by a group or a role of your own"
     message = f"{account} may not write logs in {project}: the job would run with an empty log"
     remedy = (
         f"`gcloud projects add-iam-policy-binding {project} --member={member} "
@@ -79,7 +79,7 @@ def bucket_region(google: Google, bucket: str, region: str) -> str:
     found = answer.json() if answer.status_code == 200 else {}
     location = str(found.get("location") or "").upper()
     if not location:
-        return "not known: you lack storage.buckets.get"
+        return "unknown: you lack storage.buckets.get"
     if _contains(location, found.get("customPlacementConfig"), region):
         return f"in {location}, with the job"
     message = f"the bucket is in {location}, and the job in {region}: its data crosses regions, "

@@ -13,7 +13,7 @@ BootDisk = Literal["pd-ssd", "pd-standard", "hyperdisk-balanced"]
 class DnsPeering(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the names of one domain are resolved."""
 
-    project: Annotated[Text, Meta(description="Project of the network that knows the domain.")]
+    project: Annotated[Text, Meta(description="Project of the network that resolves the domain.")]
     network: Annotated[Text, Meta(description="Name of that network.")]
 
 
@@ -34,7 +34,7 @@ class NfsMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An NFS export."""
 
     server: Annotated[Text, Meta(description="Address of the NFS server.")]
-    path: Annotated[Text, Meta(description="What it exports, such as /share.")]
+    path: Annotated[Text, Meta(description="Exported path, such as /share.")]
 
 
 class LustreMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,31 +48,34 @@ class LustreMount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Vertex AI."""
 
-    project: Annotated[Optional[Text], Meta(description="Google Cloud project id.")] = None
+    project: Annotated[Optional[Text], Meta(description="Google Cloud project ID.")] = None
     region: Annotated[
         Optional[Regions],
         Meta(
-            description="Region, such as us-central1; or several, tried in order where there are "
-            "no machines."
+            description="Region, such as us-central1; or several, which rsctl tries in order "
+            "until one has capacity."
         ),
     ] = None
     staging: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^gs://.+")]],
-        Meta(description="gs:// folder for staged files, and for outputs if the job names none."),
+        Meta(
+            description="gs:// folder for staged files, and for outputs if the job names no "
+            "location."
+        ),
     ] = None
     service_account: Annotated[Optional[Text], Meta(description="The job's service account.")] = (
         None
     )
     build_service_account: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^[^/\s]+$")]],
-        Meta(description="The service account that builds images. Absent: Cloud Build's default."),
+        Meta(description="The service account that builds images. Default: Cloud Build's default."),
     ] = None
     network: Annotated[
         Optional[Text],
         Meta(description="VPC network to peer with: projects/NUMBER/global/networks/NAME."),
     ] = None
     reserved_ip_ranges: Annotated[
-        list[Text], Meta(description="Names of the reserved ranges of `network` to stay within.")
+        list[Text], Meta(description="Names of the reserved ranges of `network` to use.")
     ] = field(default_factory=list)
     psc: Annotated[
         Optional[Psc], Meta(description="Private Service Connect interface into your network.")
@@ -80,7 +83,7 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tensorboard: Annotated[
         Optional[Text],
         Meta(
-            description="TensorBoard to log to: its id, or projects/P/locations/R/tensorboards/ID."
+            description="TensorBoard to log to: its ID, or projects/P/locations/R/tensorboards/ID."
         ),
     ] = None
     experiment: Annotated[Optional[Text], Meta(description="Experiment to attach to.")] = None
@@ -90,53 +93,57 @@ class VertexOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capacity: Annotated[
         Optional[Literal["standard", "spot", "flex-start"]],
         Meta(
-            description="How machines are obtained. Absent: spot if limits.spot, else standard. "
-            "flex-start waits up to limits.queue for all of them at once."
+            description="How machines are obtained. Default: spot if limits.spot, otherwise "
+            "standard. flex-start waits up to limits.queue for all of them at the "
+            "same time."
         ),
     ] = None
     restart: Annotated[
         Optional[Literal["job", "worker"]],
         Meta(
-            description="What is restarted when a worker fails: the whole job, or that worker "
-            "alone. Absent: the job where limits has a number, else as Vertex AI does."
+            description="The scope of a restart after a failure: the whole job, or only the "
+            "failed worker. Default: the job if limits sets a number of restarts, "
+            "otherwise Vertex AI's default."
         ),
     ] = None
     reservation: Annotated[
         Union[Literal["any", "none"], list[Text], None],
         Meta(
-            description="Reservation to take the workers' GPUs from: any, none, or a list of "
+            description="Reservation that provides the workers' GPUs: any, none, or a list of "
             "projects/PROJECT/zones/ZONE/reservations/NAME."
         ),
     ] = None
     persistent_resource: Annotated[
-        Optional[Text], Meta(description="Id of a persistent resource to run on.")
+        Optional[Text], Meta(description="ID of a persistent resource to run on.")
     ] = None
     boot_disk: Annotated[
         Union[BootDisk, dict[Text, BootDisk], None],
         Meta(
-            description="Type of the boot disks of workers and roles; workers.disk is its size. Or "
-            "one for each of chief, workers, reducers and the job's roles, by name. Absent: the "
-            "machine's default."
+            description="Type of the boot disks of workers and roles; workers.disk is their "
+            "size. Or one type for each of chief, workers, reducers and the job's "
+            "roles, by name. Default: the machine's default."
         ),
     ] = None
     tpu_topology: Annotated[
         Optional[Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,2}(x[1-9][0-9]{0,2}){1,2}$")]],
         Meta(
-            description="Slice of TPUs, such as 4x4: one of several hosts, which are one replica. "
-            "Absent: one host."
+            description="TPU slice, such as 4x4: a slice of several hosts, which are one "
+            "replica. Default: one host."
         ),
     ] = None
     nfs: Annotated[
         dict[Text, NfsMount],
-        Meta(description="NFS exports to mount; `data` is at /mnt/nfs/data."),
+        Meta(description="NFS exports to mount; `data` is mounted at /mnt/nfs/data."),
     ] = field(default_factory=dict)
     lustre: Annotated[
         dict[Text, LustreMount],
-        Meta(description="Lustre instances to mount; `data` is at /mnt/lustre/data."),
+        Meta(description="Lustre instances to mount; `data` is mounted at /mnt/lustre/data."),
     ] = field(default_factory=dict)
     encryption_key: Annotated[
         Optional[Text],
-        Meta(description="Key: projects/P/locations/R/keyRings/RING/cryptoKeys/KEY."),
+        Meta(
+            description="The encryption key: projects/P/locations/R/keyRings/RING/cryptoKeys/KEY."
+        ),
     ] = None
     web_access: Annotated[
         bool, Meta(description="Allow interactive shells in the running containers.")

@@ -89,10 +89,10 @@ def _judge(measured: Measured, codes: set[str]) -> _Status:
     if not received or not sent:
         if known:
             return _Status(False, known, f"not engaged: {_REASONS[known]}")
-        return _Status(None, "unmeasured", "not known yet: nothing has been measured")
+        return _Status(None, "unmeasured", "not yet known: nothing has been measured")
     total, share = sum(received), sum(received) / max(sum(sent), 1.0)
     if sum(sent) < _LEAST_TRAFFIC:
-        return _Status(None, "idle", "not known yet: the workers send next to nothing", total)
+        return _Status(None, "idle", "not yet known: the workers send next to nothing", total)
     if share >= _SHARE:
         idle = sum(one < _SHARE * total / len(received) for one in received)
         text = f"engaged: the reducers receive {format_bytes(int(total))}/s"

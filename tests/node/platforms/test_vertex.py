@@ -95,7 +95,7 @@ def test_reducers_of_google_are_left_alone(kind: str) -> None:
     cluster = read(spec("workerpool1", 1), RSCTL_REDUCER_KIND=kind)
     assert (cluster.workers, cluster.reducers, cluster.reducer_addresses) == (WORKERS, (), "")
     assert error_message(spec("workerpool2", 0), RSCTL_REDUCER_KIND=kind) == (
-        "rsctl-launch has nothing to run here: workerpool2 has no reducers of rsctl's"
+        "rsctl-launch has there is nothing to run here: workerpool2 has no reducers of rsctl's"
     )
 
 
@@ -157,5 +157,5 @@ def test_malformed(fields: Any, problem: str) -> None:
 @pytest.mark.parametrize("pool", ["workerpool3", "master", None, ["workerpool0"]])
 def test_a_pool_that_rsctl_does_not_run(pool: Any) -> None:
     assert error_message(spec(pool)) == (
-        f"rsctl-launch has nothing to run here: this node is in {str(pool)!r}"
+        f"rsctl-launch has there is nothing to run here: this node is in {str(pool)!r}"
     )

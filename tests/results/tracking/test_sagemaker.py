@@ -40,13 +40,13 @@ def test_the_emulator_takes_it_and_shows_it(
 def test_what_contradicts_it_is_refused(tmp_path: Path) -> None:
     both = {**TRACKED, **sagemaker(experiment={"experiment": "other"})}
     assert reported(tmp_path, both, "error") == [
-        "error tracking[0].sagemaker: targets.sagemaker.experiment says already what the job is "
-        "part of -> keep one of the two"
+        "error tracking[0].sagemaker: targets.sagemaker.experiment already sets the job's "
+        "experiment -> keep one of the two"
     ]
     two = {"tracking": [{"sagemaker": "a"}, {"sagemaker": "b"}]}
     assert reported(tmp_path, two, "error") == [
-        "error tracking[1].sagemaker: a job is part of one experiment of SageMaker"
-        " -> remove the others"
+        "error tracking[1].sagemaker: a job can belong to only one experiment of SageMaker -> "
+        "remove the others"
     ]
 
 
@@ -55,6 +55,6 @@ def test_other_targets_refuse_it(tmp_path: Path) -> None:
     (found,) = [f for f in findings_of(tmp_path, job, get("process")) if f.is_error]
     assert (found.path, found.message, found.remedy) == (
         "tracking[0].sagemaker",
-        "target process: only jobs of SageMaker can be part of its experiments",
+        "target process: only SageMaker jobs can belong to its experiments",
         "remove it, or submit with --target sagemaker",
     )

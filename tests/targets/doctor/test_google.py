@@ -129,7 +129,7 @@ def cloud(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
 def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
     assert short(list(google_checks(job_of(JOB), PLAN))) == [
         ("credentials", "ok", "emulator@p.iam.gserviceaccount.com"),
-        ("scopes", "ok", "not known; no call was refused for them so far"),
+        ("scopes", "ok", "unknown; no call was refused for them so far"),
         ("apis", "ok", "3 enabled in p"),
         ("permissions", "ok", "all 6 that a submission asks for"),
         ("service account", "ok", "jobs may be given a@b"),

@@ -134,7 +134,7 @@ def test_a_target_that_does_not_know_the_key(document: Any) -> None:
     assert [(f.path, f.message, f.remedy) for f in found if f.is_error] == [
         (
             "chief",
-            "target mine does not know the key: all workers are alike",
+            "target mine does not know the key: all workers are identical",
             "remove chief, or take another target",
         )
     ]

@@ -210,7 +210,7 @@ def test_restarts_in_the_words_of_the_other_key(rsctl: Rsctl) -> None:
         assert rsctl.status("@last")["attempt"] == attempts
     twice = rsctl("plan", rsctl.write_job(bash=script, limits={"restarts": 1, "retries": 1}))
     assert twice.exit_code == 2
-    assert "limits.restarts: retries 1 and restarts 1 limit the same thing" in twice.stderr
+    assert "limits.restarts: retries 1 and restarts 1 set the same limit" in twice.stderr
 
 
 def test_the_time_limit(rsctl: Rsctl) -> None:
@@ -279,7 +279,7 @@ def test_arguments_name_only_what_there_is(rsctl: Rsctl) -> None:
     job = rsctl.write_job(run={"command": ["echo"], "args": ["{inputs.a}"], "launcher": "once"})
     done = rsctl("validate", job)
     assert done.exit_code == 2
-    assert "run.args: {inputs.a} names no input; there are none" in done.stderr
+    assert "run.args: {inputs.a} does not name an input; the inputs are none" in done.stderr
 
 
 def test_lines_of_several_ranks_are_whole_and_named_after_their_rank(

@@ -182,7 +182,7 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
             },
             [
                 "error targets.sagemaker.instance_preferences: SageMaker chooses among machines "
-                "where all workers are alike only -> remove it, or chief",
+                "where all workers are identical only -> remove it, or chief",
                 "error targets.sagemaker.keep_alive: SageMaker's "
                 "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers, "
                 "chief or roles, are never kept warm -> remove it, or have all machines alike",

@@ -126,8 +126,9 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {},
             True,
-            "error run.package: torchrun of SageMaker's images starts no scripts of a folder with "
-            "setup.py -> use run.script in a folder without setup.py, or set run.launcher: none",
+            "error run.package: torchrun of SageMaker's images does not start a scripts of a "
+            "folder with setup.py -> use run.script in a folder without setup.py, or set "
+            "run.launcher: none",
         ),
         (
             {"script": "trainer/task.py", "launcher": "none"},

@@ -100,17 +100,17 @@ ACCOUNT = {
     "tags of rsctl's": (
         sagemaker(tags={"rsctl:run": "mine", "rsctl:job": "mine", "Rsctl:run": "x"}),
         [
-            "error targets.sagemaker.tags.rsctl:run: rsctl:run is set by rsctl -> choose another "
-            "key",
-            "error targets.sagemaker.tags.rsctl:job: rsctl:job is set by rsctl -> choose another "
-            "key",
+            "rsctl sets error targets.sagemaker.tags.rsctl:run: rsctl:run itself -> choose "
+            "another key",
+            "rsctl sets error targets.sagemaker.tags.rsctl:job: rsctl:job itself -> choose "
+            "another key",
         ],
     ),
     "a tag of AWS's": (
         sagemaker(tags={"aws:mine": "x"}),
         [
             "error targets.sagemaker.tags.aws:mine: SageMaker's Tags[0]: names that begin with "
-            "aws: are AWS's own -> choose another name"
+            "aws: are AWS's own -> use another name"
         ],
     ),
 }

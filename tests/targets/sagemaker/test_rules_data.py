@@ -61,7 +61,7 @@ DATA = {
         },
         [
             "error targets.sagemaker.file_systems.DATA: data is the name of another input -> "
-            "rename one of the two"
+            "reuse one of the two"
         ],
     ),
     "an empty part of a key": (

@@ -129,7 +129,7 @@ RUN_CASES = {
         sagemaker(hyperparameters={"rsctl_arguments_0": "[]"}),
         [
             "error targets.sagemaker.hyperparameters.rsctl_arguments_0: names that begin with "
-            "rsctl_arguments_ are rsctl's own -> choose another name"
+            "rsctl_arguments_ are rsctl's own -> use another name"
         ],
     ),
     "far too long arguments": (

@@ -36,8 +36,8 @@ MACHINES = {
         [
             "error targets.sagemaker.instance_preferences[0]: SageMaker training has no machine "
             "'ml.g5.12xlagre' -> did you mean ml.g5.12xlarge?",
-            "error targets.sagemaker.instance_preferences[1]: ml.g5.12xlarge is in the list "
-            "already, or is what workers.machine is -> remove it",
+            "error targets.sagemaker.instance_preferences[1]: ml.g5.12xlarge is listed twice, or "
+            "is what workers.machine is -> remove it",
             "error targets.sagemaker.instance_preferences[2]: ml.g5.48xlarge has 8 accelerators, "
             "and ml.g5.12xlarge 4 accelerators -> take machines with as many, since as many ranks "
             "start on each",
