@@ -55,7 +55,7 @@ def decode_baseline(data: bytes, location: str) -> Results:
     try:
         version = msgspec.json.decode(data, type=_Head).version
         if version != VERSION:
-            raise _broken(location, f"its version is {version}, and this rsctl reads {VERSION}")
+            raise _broken(location, f"its version is {version}, but this rsctl reads {VERSION}")
         kept = msgspec.json.decode(data, type=Baseline)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
         raise _broken(location, str(problem)) from None
@@ -66,7 +66,7 @@ def decode_baseline(data: bytes, location: str) -> Results:
     keys = [(s.name, msgspec.json.encode(s.cell, order="sorted")) for s in series]
     twice = next((name for name, cell in keys if keys.count((name, cell)) > 1), None)
     if twice is not None:
-        raise _broken(location, f"it has {twice} twice for one cell")
+        raise _broken(location, f"it has two entries of {twice} for one cell")
     cells = {msgspec.json.encode(s.cell, order="sorted"): s.cell for s in series}
     made, of = (kept.made.get(name) for name in ("time", "of"))
     return Results(
@@ -125,8 +125,8 @@ class _Head(msgspec.Struct):
 
 
 def _broken(location: str, why: str) -> RsctlError:
-    message = f"{location} is no baseline: {why}"
-    remedy = "baselines are written by `rsctl gate BENCH --baseline FILE --update-baseline`"
+    message = f"{location} is not a valid baseline: {why}"
+    remedy = "write a baseline with `rsctl gate BENCH --baseline FILE --update-baseline`"
     return RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
 
 
@@ -140,8 +140,8 @@ def _require(results: Results, name: str, runs: CellRuns) -> None:
 def _incomplete(results: Results, name: str, cell: Cell, reasons: Sequence[str]) -> RsctlError:
     of = f" of {cell_label(cell)}" if cell else ""
     why = f": {'; '.join(reasons[:3])}" if reasons else ""
-    message = f"{results.label} lacks data for {name}{of}{why}"
-    remedy = "run what is missing, then write the baseline"
+    message = f"{results.label} has no data for {name}{of}{why}"
+    remedy = "run the missing runs, then write the baseline"
     return RsctlError(ExitCode.INCONCLUSIVE, error("baseline", message, remedy))
 
 

@@ -41,9 +41,9 @@ def read_bytes(location: str, folder: str) -> bytes:
         beside = os.path.dirname(os.path.join(folder, location)) or "."
         names = os.listdir(beside) if os.path.isdir(beside) else []
         close = get_close_matches(os.path.basename(location), names, n=1)
-        hint = f"did you mean {close[0]!r}? else " if close else ""
+        hint = f"did you mean {close[0]!r}? otherwise " if close else ""
         message = f"cannot read the baseline {location}: {problem.strerror}"
-        remedy = f"{hint}make one: rsctl gate BENCH --baseline {location} --update-baseline"
+        remedy = f"{hint}create one: rsctl gate BENCH --baseline {location} --update-baseline"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy)) from None
 
 
@@ -73,7 +73,7 @@ def _refuse_pipe(place: str, location: str, verb: str) -> None:
         return
     if is_pipe:
         message = f"cannot {verb} {location}: it is a pipe"
-        raise RsctlError(ExitCode.USAGE, error("baseline", message, "name a file"))
+        raise RsctlError(ExitCode.USAGE, error("baseline", message, "give the path of a file"))
 
 
 def _read_object(location: str) -> bytes:
@@ -95,13 +95,13 @@ def _object(location: str) -> tuple[Bucket, str]:
     """The bucket, and the object's name in it. Raises RsctlError."""
     parts = ObjectUrl.parse(location)
     if not parts.bucket or not parts.name:
-        message = f"{location!r} names no object"
+        message = f"{location!r} does not name an object"
         raise RsctlError(
-            ExitCode.USAGE, error("baseline", message, "such as gs://bucket/name.json")
+            ExitCode.USAGE, error("baseline", message, "for example gs://bucket/name.json")
         )
     return open_bucket(location, Endpoints.of_environment(), path="gate.baseline"), parts.name
 
 
 def _no_object(location: str) -> RsctlError:
-    remedy = f"make one: rsctl gate BENCH --baseline {location} --update-baseline"
-    return RsctlError(ExitCode.USAGE, error("baseline", f"there is no {location}", remedy))
+    remedy = f"create one: rsctl gate BENCH --baseline {location} --update-baseline"
+    return RsctlError(ExitCode.USAGE, error("baseline", f"{location} does not exist", remedy))

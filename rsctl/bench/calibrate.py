@@ -76,10 +76,12 @@ def _calibrate(results: Results, name: str, repeat: int) -> Calibration:
     values = [series.known for series in cells]
     found.noise = noise(values)
     if found.noise is None or runs < 3:
-        found.reason = "the noise cannot be known from fewer than 3 runs a cell, nor of zeros"
+        found.reason = (
+            "the noise cannot be determined from fewer than 3 runs per cell, or from zeros"
+        )
         return found
     if smallest_p((repeat, repeat)) > ALPHA:
-        found.reason = f"no floor passes with {repeat} runs a side: repeat more often"
+        found.reason = f"no limit passes with {repeat} runs per side: increase the number of runs"
         return found
     _propose(found, values)
     return found
@@ -93,8 +95,9 @@ def _propose(found: Calibration, cells: Sequence[Sequence[float]]) -> None:
     floor = _round_up(measured * _margin(sum(len(values) - 1 for values in cells)))
     if floor > LARGEST:
         found.reason = (
-            f"it would take a floor of {100 * floor:g} %, and beyond {100 * LARGEST:g} % a gate "
-            f"finds little: {_noise_in_words(cells)}; remove the cause, or repeat more often"
+            f"the limit would have to be {100 * floor:g} %, and a gate with more than "
+            f"{100 * LARGEST:g} % finds little: {_noise_in_words(cells)}; remove the cause of "
+            "the noise, or increase the number of runs"
         )
         return
     found.floor = floor

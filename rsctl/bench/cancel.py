@@ -44,7 +44,7 @@ def cancel_bench(store: Store, bench: Bench, seconds: float) -> Bench:
                 return benches.get(bench.bench) or bench
         sleep(_POLL_SECONDS)
     message = f"runs of {bench.bench} have not ended after {seconds:g} s"
-    remedy = f"they have been asked to: rsctl bench status {bench.bench}"
+    remedy = f"they have been asked to end: rsctl bench status {bench.bench}"
     raise RsctlError(ExitCode.TIMED_OUT, error("cancel", message, remedy))
 
 

@@ -132,17 +132,17 @@ def _why_not(baseline: Results, candidate: Results, name: str, cell: Cell) -> st
     before, after = baseline.find(name, cell), candidate.find(name, cell)
     runs = candidate.of_cell(cell)
     if runs is None:
-        return "the baseline has this cell, and the candidate has not"
+        return "the baseline has this cell, but the candidate does not"
     refused = refusals(baseline.fingerprint, candidate.fingerprint, cell, name)
     if refused:
-        return "the baseline was measured otherwise: " + "; ".join(map(str, refused))
+        return "the baseline was measured under other conditions: " + "; ".join(map(str, refused))
     if before is None or not before.known:
         return "the baseline has no data for it"
     if after is None or not after.known:
-        reasons = (after.reasons if after else []) or runs.lost or ["no run has it"]
+        reasons = (after.reasons if after else []) or runs.lost or ["there is no run of it"]
         return "no data: " + "; ".join(reasons[:3])
     if before.goal and after.goal and before.goal != after.goal:
-        return f"its goal is {after.goal}, and the baseline's {before.goal}"
+        return f"its goal is {after.goal}, but the baseline's is {before.goal}"
     return None
 
 
@@ -209,11 +209,14 @@ def _values(case: Case) -> list[float]:
 def _why_inconclusive(case: Case, evidence: Evidence, alpha: float) -> str:
     runs = "+".join(map(str, case.runs))
     if evidence.effect is None:
-        return "the baseline is zero, of which there is no percentage: allow an amount instead"
+        return "the baseline is zero, so there is no percentage: allow an amount instead"
     if smallest_p(case.runs) > alpha:
-        return f"{runs} runs can show nothing, whatever they measure: repeat more often"
+        return f"{runs} runs are too few to show a difference: increase the number of runs"
     if not case.floor.is_relative and case.floor.amount < _FINEST * max(map(abs, _values(case))):
-        return f"a floor of {case.floor} is too small to be measured beside values of this size"
+        return (
+            f"an allowed regression of {case.floor} is too small to be measured relative to these "
+            "values"
+        )
     if evidence.is_beyond(case.floor):
-        return f"beyond the floor, but {runs} runs may differ as much by chance"
-    return f"{runs} runs do not exclude a regression beyond {case.floor}"
+        return f"exceeds the allowed regression, but {runs} runs may differ this much by chance"
+    return f"{runs} runs do not exclude a regression of more than {case.floor}"

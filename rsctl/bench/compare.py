@@ -19,7 +19,7 @@ from rsctl.bench.results import Results, Series, cell_label
 from rsctl.bench.stats import CellSides, by_both, combine, effect, interval, mean, p_two_sided
 from rsctl.runs.stream.sanitize import sanitize_line
 
-_ONE_RUN = "with one run a side nothing can be concluded"
+_ONE_RUN = "one run per side allows no conclusion"
 
 
 class Side(msgspec.Struct, kw_only=True):
@@ -126,7 +126,7 @@ def _cell(
     pair = CellSides(first.finite, last.finite)
     _judge(compared, [pair])
     if differ:
-        compared.remark = "not measured alike: " + "; ".join(map(str, differ))
+        compared.remark = "measured under different conditions: " + "; ".join(map(str, differ))
         compared.effect = compared.interval = compared.p = None
         return compared, None
     return compared, pair
@@ -140,7 +140,7 @@ def _judge(compared: Compared, cells: list[CellSides]) -> None:
         compared.interval = interval(cells) if compared.effect is not None else None
         compared.p = p_two_sided(combine(cells, by_both))
     if compared.effect is None:
-        compared.remark = "the first side's median is zero, so that a percentage has no meaning"
+        compared.remark = "the first side's median is zero, so there is no percentage"
 
 
 def _across(like: Compared, cells: list[CellSides]) -> Compared:

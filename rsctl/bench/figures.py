@@ -68,7 +68,7 @@ def figure_of(values: Sequence[float], spec: MetricSpec, total: int | None = Non
     )
     strange = sum(not math.isfinite(value) for value in values)
     if not values:
-        common.reason = "all values belong to the warm-up" if total else "the log has no value"
+        common.reason = "all values are in the warm-up" if total else "the log has no value"
     elif strange:
         common.reason = f"{strange} of {len(values)} values are not finite"
     else:
@@ -184,7 +184,7 @@ def _of_run(
         measured["run.step"].reason = "the log has no steps: give a metric's regex a group `step`"
     measured["run.cost"] = _once(*_unit(cost_of(run)))
     travel = gradients_of(store, run)
-    why = None if travel else "no gradients went over reducers"
+    why = None if travel else "no gradients were exchanged through reducers"
     measured["run.gradient_bytes"] = _once(float(travel.bytes) if travel else None, "B", why)
     return measured
 

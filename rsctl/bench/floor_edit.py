@@ -27,7 +27,9 @@ def write_floors(path: str, floors: Map[str, str]) -> None:
     if text is None or not _is_as_wanted(before, after, wanted):
         lines = ["gate:", "  max_regression:", *(f"    {n}: {v}" for n, v in wanted.items())]
         message = f"cannot edit {path} without touching other keys"
-        raise RsctlError(ExitCode.USAGE, error("gate", message, "write it: " + "\n".join(lines)))
+        raise RsctlError(
+            ExitCode.USAGE, error("gate", message, "write it yourself: " + "\n".join(lines))
+        )
     write_file(path, text.encode())
 
 

@@ -37,23 +37,26 @@ class Forecast(NamedTuple):
 
     def in_words(self) -> str:
         """One sentence."""
-        runs = f"{self.metric}: {self.runs[0]}+{self.runs[1]} runs a cell"
+        runs = f"{self.metric}: {self.runs[0]}+{self.runs[1]} runs per cell"
         if self.runs[1] + self.confirm < self.least:
             again = f" and {self.confirm} to confirm" if self.confirm else ""
             least = self.least - self.confirm
             cell = " of a single cell" if self.cells > 1 else ""
-            cannot = f"can show no regression{cell}, however large"
+            cannot = f"cannot show any regression{cell}"
             return f"{runs}{again} {cannot}: --repeat {least} could"
         if self.noise is None or self.detectable is None or self.passes is None:
-            return f"{runs}, {self.floor} allowed; the noise is not known, nor what they detect"
+            return (
+                f"{runs}, {self.floor} allowed; the noise is unknown, and so is the smallest "
+                "regression that they detect"
+            )
         text = (
-            f"{runs}, noise {100 * self.noise:.2g} %: they find a regression of "
+            f"{runs}, noise {100 * self.noise:.2g} %: they detect a regression of "
             f"{100 * self.detectable:.2g} % in 80 % of cases"
         )
         if self.passes > self.floor.amount:
             text += (
-                f"; {self.floor} is less than this noise lets pass: repeat more often, or allow "
-                f"{100 * self.passes:.2g} %"
+                f"; {self.floor} is smaller than this noise requires: increase the number of "
+                f"runs, or allow {100 * self.passes:.2g} %"
             )
         return text
 
@@ -81,11 +84,11 @@ def format_cost(baseline: Results, cells: Sequence[Cell], repeat: int) -> str:
     seconds = _total(baseline, "run.time", cells, repeat)
     dollars = _total(baseline, "run.cost", cells, repeat)
     if seconds is not None:
-        parts.append(f"about {format_duration(seconds)} of work one after the other")
+        parts.append(f"about {format_duration(seconds)} of sequential work")
     if dollars is not None:
         parts.append(f"about {format_number(dollars)} USD")
     if seconds is None and dollars is None:
-        parts.append("what they cost is not known before the first")
+        parts.append("the cost is unknown before the first run")
     return ", ".join(parts)
 
 

@@ -33,10 +33,10 @@ from rsctl.findings import ExitCode, RsctlError, error
 from rsctl.runs.stream.sanitize import sanitize_line
 
 _HEADLINES = {
-    Verdict.PASS: "no regression beyond what is allowed",
+    Verdict.PASS: "no regression beyond the allowed limits",
     Verdict.REGRESSED: "regressed",
-    Verdict.INCONCLUSIVE: "these runs cannot tell: inconclusive",
-    Verdict.NO_DATA: "no data to decide by",
+    Verdict.INCONCLUSIVE: "inconclusive: these runs are not sufficient for a decision",
+    Verdict.NO_DATA: "no data for a decision",
 }
 
 
@@ -97,7 +97,7 @@ def require_goals(floors: Mapping[str, Floor], *sides: Results) -> None:
     for name in floors:
         goals = {s.goal for side in sides for s in side.series if s.name == name}
         if goals and goals == {None}:
-            message = f"nobody says whether more or less of {name} is better"
+            message = f"the goal of {name} is unknown"
             remedy = f"set metrics.{name}.goal: max or min in the job file, and measure again"
             raise RsctlError(ExitCode.USAGE, error("goal", message, remedy))
 
@@ -161,7 +161,7 @@ def _confirm(
     case.lost = alone.lost
     conclude(case, verdict, pooled, alpha)
     if check.verdict is Verdict.INCONCLUSIVE:
-        check.reason = "suspected, and not confirmed by fresh runs"
+        check.reason = "suspected, and fresh runs did not confirm it"
 
 
 def _levels(cases: Sequence[Case], evidence: Sequence[Evidence], alpha: float) -> list[float]:

@@ -60,7 +60,7 @@ def _read(git: Git, repository: Repository, ref: str, path: str, location: str, 
     try:
         size = int(git("cat-file", "-s", name))
     except subprocess.CalledProcessError:
-        why = "the repository lacks the file's content, and rsctl fetches nothing"
+        why = "the repository does not have the file's content, and rsctl does not fetch it"
         remedy = "fetch it first: a full clone has it, a partial clone (--filter) may not"
         raise _not_read(location, why, remedy) from None
     if size > most:
@@ -86,7 +86,7 @@ def _tracking(git: Git, repository: Repository) -> list[str]:
 def _repository(location: str, folder: str) -> Repository:
     found = find_repository(Path(folder).resolve())
     if found is None:
-        message = f"cannot use {location}: {folder} is not in a working tree of git"
+        message = f"cannot use {location}: {folder} is not in a git working tree"
         raise RsctlError(ExitCode.USAGE, error("baseline", message, "give --baseline FILE"))
     return found
 
@@ -97,8 +97,11 @@ def _parts(location: str) -> tuple[str, str]:
     parts = path.lower().split("/")
     is_inside = path and path[0] not in "/-" and not {"", ".", "..", ".git"} & {*parts}
     if not _REF.fullmatch(ref) or not is_inside or "\0" in path:
-        message = f"{location!r} is not of the form git:REF:PATH"
-        remedy = "such as git:origin/main:bench/baseline.json; PATH begins at the repository's root"
+        message = f"{location!r} is not in the form git:REF:PATH"
+        remedy = (
+            "for example git:origin/main:bench/baseline.json; PATH is relative to the repository's "
+            "root"
+        )
         raise RsctlError(ExitCode.USAGE, error("baseline", message, remedy))
     return ref, path
 
@@ -110,7 +113,10 @@ def _explained(location: str) -> Iterator[None]:
         yield
     except subprocess.CalledProcessError as problem:
         lines = problem.stderr.decode(errors="replace").strip().splitlines()
-        remedy = "a shallow clone lacks other branches: git fetch origin REF, then git:origin/REF:…"
+        remedy = (
+            "a shallow clone does not have other branches: git fetch origin REF, then "
+            "git:origin/REF:…"
+        )
         raise _not_read(location, lines[-1] if lines else "git failed", remedy) from None
     except FileNotFoundError:
         finding = error("baseline", f"cannot use {location}: git is not installed", "install git")
@@ -119,7 +125,9 @@ def _explained(location: str) -> Iterator[None]:
         message = f"git did not answer within {problem.timeout:.0f} s for {location}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("baseline", message)) from None
     except (OSError, ValueError) as problem:
-        raise _not_read(location, str(problem), "repair the repository, or clone it") from None
+        raise _not_read(
+            location, str(problem), "repair the repository, or clone it again"
+        ) from None
 
 
 def _not_read(location: str, why: str, remedy: str | None) -> RsctlError:

@@ -83,7 +83,7 @@ class Outcomes:
         trial, run = active.trial, active.run
         if is_driver:
             state = run.state if run and run.state.is_final else JobState.FAILED
-            reason = run.reason if run else "it is not in the store any more"
+            reason = run.reason if run else "it is no longer in the store"
             self._current.conclude(trial, state, int(state.exit_code), reason)
         self._observer.ended(trial, run, figures(self._current.store, run) if run else {})
 

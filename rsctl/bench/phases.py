@@ -29,10 +29,10 @@ def phases_of(run: RunRecord, first_value: str | None) -> dict[str, Measured]:
     later = first_value if first_value and running and first_value >= running else None
     submitted = run.created if run.attempt == 1 else None
     return {
-        "queue": _between(submitted, starting or running, "it was not seen to start"),
-        "start": _between(starting, running, "its start was not seen"),
+        "queue": _between(submitted, starting or running, "its start was not observed"),
+        "start": _between(starting, running, "its start was not observed"),
         "first_step": _between(running, later, _why_no_first(first_value, running)),
-        "time": _between(running, run.ended, "it has not run to its end"),
+        "time": _between(running, run.ended, "it did not run to completion"),
         "total": _between(run.created, run.ended, "it has not ended"),
     }
 
@@ -40,7 +40,11 @@ def phases_of(run: RunRecord, first_value: str | None) -> dict[str, Measured]:
 def _why_no_first(first_value: str | None, running: str | None) -> str:
     if first_value is None:
         return "its log has no metric"
-    return "its first metric is from before it ran" if running else "it was not seen to run"
+    return (
+        "its first metric is from before its start"
+        if running
+        else ("it was not observed while running")
+    )
 
 
 class StepDurations:

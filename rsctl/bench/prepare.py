@@ -106,7 +106,7 @@ def prepare(document: Document, settings: tuple[str, ...], target: str | None) -
     if wrong:
         raise RsctlError(ExitCode.USAGE, *wrong)
     if not cells:
-        remedy = "leave a combination in, or take the matrix out"
+        remedy = "keep at least one combination, or remove the matrix"
         finding = error("matrix", "the matrix excludes all of its cells", remedy, "matrix")
         document.add([finding])
         raise RsctlError(ExitCode.USAGE, *document.findings)
@@ -121,12 +121,14 @@ def reopen(bench: Bench) -> BenchPlan:
     settings = tuple(bench.settings)
     document = read(path, settings, text=bench.text)
     if document.folder != bench.folder:
-        message = f"the job file of {bench.bench} is gone: {bench.file}"
-        raise RsctlError(ExitCode.USAGE, error("bench", message, "run it anew from where it is"))
+        message = f"the job file of {bench.bench} no longer exists: {bench.file}"
+        raise RsctlError(
+            ExitCode.USAGE, error("bench", message, "run the job again from its new location")
+        )
     prepared = prepare(document, settings, bench.target)
     if prepared.definition != bench.definition:
-        message = f"what {bench.bench} runs has changed since: its source, image or environment"
-        remedy = "restore it, or measure it anew: rsctl bench run JOB"
+        message = f"the source, image or environment of {bench.bench} has changed since it started"
+        remedy = "restore it, or measure it again: rsctl bench run JOB"
         raise RsctlError(ExitCode.USAGE, error("bench", message, remedy))
     return prepared
 

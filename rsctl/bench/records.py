@@ -258,7 +258,11 @@ def _json(value: Any) -> str:
 def _not_found(reference: str, matches: list[Bench]) -> Finding:
     if matches:
         names = ", ".join(bench.bench for bench in matches[:4]) + (", ..." if matches[4:] else "")
-        return error("bench", f"{reference!r} fits several benches: {names}", "give more of the id")
+        return error(
+            "bench",
+            f"{reference!r} matches several benches: {names}",
+            "give more characters of the ID",
+        )
     if reference == "@last":
         return error("bench", "there are no benches yet", "start one: rsctl bench run JOB")
-    return error("bench", f"no bench {reference!r}", "see `rsctl bench list`")
+    return error("bench", f"there is no bench {reference!r}", "see `rsctl bench list`")

@@ -113,9 +113,9 @@ def find_source(store: Store, reference: str) -> RunRecord | Bench:
     if len(found) == 1 and not is_vague:
         return found[0]
     if found or is_vague:
-        message = f"{reference!r} fits several runs or benches"
-        raise RsctlError(ExitCode.USAGE, error("run", message, "give more of the id"))
-    message = f"no run or bench {reference!r}, and no file"
+        message = f"{reference!r} matches several runs or benches"
+        raise RsctlError(ExitCode.USAGE, error("run", message, "give more characters of the ID"))
+    message = f"{reference!r} is not a run, a bench or a file"
     remedy = "see `rsctl list` and `rsctl bench list`"
     raise RsctlError(ExitCode.USAGE, error("run", message, remedy))
 

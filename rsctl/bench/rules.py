@@ -56,9 +56,11 @@ def _floor(name: str, text: str) -> Floor:
         allowed = Regression.parse(text)
     except ValueError as problem:
         message = f"max_regression {name}={text}: expected {': '.join(map(str, problem.args))}"
-        finding = error("gate", message, f"such as {name or 'throughput'}=5%")
+        finding = error("gate", message, f"for example {name or 'throughput'}=5%")
         raise RsctlError(ExitCode.USAGE, finding) from None
     if not name:
-        finding = error("gate", f"max_regression ={text} names no metric", "such as throughput=5%")
+        finding = error(
+            "gate", f"max_regression ={text} does not name a metric", "for example throughput=5%"
+        )
         raise RsctlError(ExitCode.USAGE, finding)
     return Floor(allowed.amount, allowed.is_relative)

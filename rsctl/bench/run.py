@@ -151,7 +151,9 @@ class _Driver:
                 self._follower.add(trial)
             return
         if self._current.pending() and not self._outcomes.is_cancelled:
-            self._observer.finding(note("driver", "the process that drove it has ended: going on"))
+            self._observer.finding(
+                note("driver", "the process that ran this bench has ended: continuing")
+            )
         self._drive()
 
     def _drive(self) -> None:

@@ -126,7 +126,7 @@ class Starter:
             return None
         self._again.appendleft(sent.trial)
         return [
-            warning(f.code, f"{f.message}; it is tried again in {wait:.0f} s", f.remedy)
+            warning(f.code, f"{f.message}; trying again in {wait:.0f} s", f.remedy)
             for f in sent.problem.findings
         ]
 
@@ -158,7 +158,7 @@ class Starter:
         submission = make_plan(cell.submission.job, self._prepared.target, run)
         if digest_of(submission) != cell.digest:
             message = "the job's files have changed since the bench began"
-            remedy = "run it again: what has changed is measured as another bench"
+            remedy = "run the command again: it measures the changed files as another bench"
             raise RsctlError(ExitCode.USAGE, error("changed", message, remedy))
         image = submission.plan.image
         image = with_fields(image, reference=bench.images.get(image.tag or ""))

@@ -48,7 +48,7 @@ class SubmitThread:
         except RsctlError as problem:
             self.problem = problem
         except Exception as problem:  # noqa: BLE001 - the bench shows it; a thread cannot
-            message = f"the submission broke down: {type(problem).__name__}: {problem}"
+            message = f"the submission failed unexpectedly: {type(problem).__name__}: {problem}"
             self.problem = RsctlError(ExitCode.ENVIRONMENT, error("bug", message, "report it"))
         finally:
             if self._rate:

@@ -80,7 +80,7 @@ class Aws:
         with aws_errors("AWS", self._path, self._find_known):
             found = aws_session(self._endpoints, self.region).get_credentials()
         if found is None:
-            finding = error(NO_CREDENTIALS, "no AWS credentials here", AWS_LOGIN, self._path)
+            finding = error(NO_CREDENTIALS, "there are no AWS credentials", AWS_LOGIN, self._path)
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
 
     def client(self, service: str, tries: int = 1) -> Any:
@@ -121,7 +121,7 @@ def _no_such_region(region: str) -> RsctlError | None:
     if region in known:
         return None
     close = difflib.get_close_matches(region, known, n=1)
-    remedy = f"did you mean {close[0]}?" if close else "name a region, such as us-east-1"
-    message = f"AWS gives no answer, and no region {region} is known"
+    remedy = f"did you mean {close[0]}?" if close else "set a region, such as us-east-1"
+    message = f"AWS gives no answer, and region {region} is unknown"
     finding = error("region", message, remedy, "targets.sagemaker.region")
     return RsctlError(ExitCode.REFUSED, finding)

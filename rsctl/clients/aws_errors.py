@@ -23,8 +23,8 @@ _LONGEST = 1000
 ACCESS_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "403"})
 """AWS's codes for a permission that is missing."""
 
-CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or name another"
-_CLOCK = "set this machine's clock: AWS takes only signatures of now"
+CREATE_BUCKET = "create it: `aws s3 mb s3://NAME`, or use another bucket"
+_CLOCK = "set this machine's clock: AWS accepts only current signatures"
 _KNOWN = (
     KnownError(
         "clock",
@@ -62,11 +62,11 @@ _KNOWN = (
                 *("InvalidSignatureException", "SignatureDoesNotMatch", "IncompleteSignature"),
             }
         ),
-        summary="AWS does not know these credentials",
+        summary="AWS does not recognize these credentials",
     ),
     KnownError(
         "denied",
-        "ask for the permission that the message names, or take another profile with AWS_PROFILE",
+        "ask for the permission that the message names, or use another profile with AWS_PROFILE",
         codes=ACCESS_DENIED,
     ),
     KnownError(
@@ -132,9 +132,9 @@ def aws_errors(service: str, path: str | None, find_known: FindKnown | None) -> 
         sent = not isinstance(problem, _not_connected())
         raise no_answer(service, str(problem), sent) from None
     except ResponseParserError as problem:
-        raise no_answer(service, f"it is no whole one: {str(problem)[:200]}") from None
+        raise no_answer(service, f"the answer is incomplete: {str(problem)[:200]}") from None
     except exceptions.ParamValidationError as problem:
-        message = f"this is no request for AWS: {problem}"
+        message = f"this is not a valid request for AWS: {problem}"
         finding = error("request", message, "correct the key that the message names", path)
         raise RsctlError(ExitCode.USAGE, finding) from None
     except exceptions.BotoCoreError as problem:
@@ -158,11 +158,11 @@ def _answered(
     code, message = str(body.get("Code", "")), str(body.get("Message") or "no message")[:_LONGEST]
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     if code in _ASKED_TO_WAIT or status == 429:
-        text = f"{service} asks to be called later: {message} ({code})"
+        text = f"{service} asks to reduce the request rate: {message} ({code})"
         finding = error("busy", text, "wait a minute, then run the command again")
         return NoAnswer(text, ExitCode.REFUSED, finding, is_busy=True)
     if code in _FAULTS or status in _FAULT_STATUSES:
-        text = f"{service} answers with an error of its own: {message} ({code})"
+        text = f"{service} answers with a server error: {message} ({code})"
         return NoAnswer(text, ExitCode.REFUSED, error("cloud", text, "try again later"))
     return aws_error(code, message, path, find_known)
 
@@ -182,7 +182,7 @@ def _cannot_call(problem: Exception, path: str | None) -> Finding:
     """What keeps us from asking at all."""
     kind = type(problem).__name__
     if kind in _NO_CREDENTIALS:
-        return error(NO_CREDENTIALS, f"no AWS credentials here: {problem}", AWS_LOGIN, path)
+        return error(NO_CREDENTIALS, f"there are no AWS credentials: {problem}", AWS_LOGIN, path)
     if kind in _CREDENTIALS_EXPIRED:
         message = f"the AWS credentials cannot be used: {problem}"
         return error("credentials-expired", message, AWS_LOGIN, path)
@@ -190,7 +190,7 @@ def _cannot_call(problem: Exception, path: str | None) -> Finding:
         return error(
             "region",
             f"AWS cannot be called: {problem}",
-            "name a region, such as us-east-1",
+            "set a region, such as us-east-1",
             "targets.sagemaker.region",
         )
     return error("cloud", f"AWS cannot be called: {problem}", AWS_LOGIN, path)

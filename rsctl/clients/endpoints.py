@@ -105,5 +105,5 @@ def _time_scale(variables: Mapping[str, str]) -> float:
 
 
 def _not_emulated(service: str) -> RsctlError:
-    message = f"the run was rehearsed, and its emulator has left no address of {service}"
+    message = f"the run was a rehearsal, and its emulator has not stored an address of {service}"
     return RsctlError(ExitCode.ENVIRONMENT, error("endpoint", message, "submit the job again"))

@@ -122,7 +122,7 @@ def body_of(answer: Any) -> dict[str, Any]:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):
-        raise no_answer(urlsplit(str(answer.url)).netloc, "an answer that is no JSON object")
+        raise no_answer(urlsplit(str(answer.url)).netloc, "the answer is not a JSON object")
     return body
 
 
@@ -142,7 +142,7 @@ def google_credentials(endpoints: Endpoints) -> Any:
                 load: Any = google.auth.load_credentials_from_file
                 credentials, _ = load(key_file, scopes=[_SCOPE])
     except exceptions.GoogleAuthError as problem:
-        message = f"no Google Cloud credentials here: {_first_line(problem)}"
+        message = f"there are no Google Cloud credentials: {_first_line(problem)}"
         finding = error(NO_CREDENTIALS, message, GOOGLE_LOGIN)
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     return credentials
@@ -171,10 +171,10 @@ def _charged_to(credentials: Any, project: str | None) -> Any:
 
 def _not_accepted(problem: Exception) -> RsctlError:
     if "PERMISSION_DENIED" in str(problem):
-        message = f"Google Cloud gives no access token: {_first_line(problem)}"
+        message = f"Google Cloud issues no access token: {_first_line(problem)}"
         remedy = "ask for roles/iam.serviceAccountTokenCreator on the service account"
         return RsctlError(ExitCode.REFUSED, error("denied", message, remedy))
-    message = f"the Google Cloud credentials are not accepted: {_first_line(problem)}"
+    message = f"Google Cloud does not accept the credentials: {_first_line(problem)}"
     finding = error("credentials-expired", message, GOOGLE_LOGIN)
     return RsctlError(ExitCode.ENVIRONMENT, finding)
 

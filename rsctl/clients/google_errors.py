@@ -23,7 +23,7 @@ _KNOWN = (
     ),
     KnownError(
         "api-disabled",
-        "switch it on at {page}, and try again after a few minutes",
+        "enable it at {page}, and try again after a few minutes",
         codes=frozenset({"SERVICE_DISABLED"}),
     ),
     KnownError(
@@ -45,12 +45,12 @@ _KNOWN = (
     ),
     KnownError(
         "quota",
-        "choose another region: new projects may build only in some, such as us-central1 or "
+        "choose another region: new projects can build only in some, such as us-central1 or "
         "europe-west1 (Cloud Build, locations)",
         path="targets.vertex.region",
         pattern=re.compile("quota restrictions|builds quota"),
     ),
-    KnownError("not-found", "correct the name, or create what it names", codes=frozenset({"404"})),
+    KnownError("not-found", "correct the name, or create the resource", codes=frozenset({"404"})),
     KnownError("cloud", "try again later", codes=frozenset({"5xx"})),
 )
 """By HTTP status, or reason of an ErrorInfo; the first that fits counts. `{page}` is where a

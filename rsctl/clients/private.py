@@ -58,9 +58,9 @@ def not_private(what: str, url: str, remedy: str | None = None) -> RsctlError:
     """The error for an address that is not private; `what` names it."""
     if url.lower().startswith(("http:", "https:")) and host_of(url) is None:
         reason = "has a user, a backslash, a space, a control character or a host not in ASCII"
-        message = f"{what}, which {reason}: programs disagree on the host that it names"
+        message = f"{what}, which {reason}: programs disagree about its host"
         remedy = "give the address as https://HOST/PATH"
     else:
-        message = f"{what}, which would send credentials in clear over the network"
+        message = f"{what}, which would send credentials unencrypted over the network"
         remedy = remedy or "give an https:// address, or one on this machine"
     return RsctlError(ExitCode.ENVIRONMENT, error("endpoint", message, remedy))

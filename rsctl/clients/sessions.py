@@ -160,7 +160,7 @@ def _before_send(request: Any, **_: Any) -> None:
 
 def _require_private(url: str) -> None:
     if not is_private(url):
-        remedy = "let AWS_ENDPOINT_URL give an https:// address, or one on this machine"
+        remedy = "set AWS_ENDPOINT_URL to an https:// address, or to one on this machine"
         raise not_private(f"the endpoint is {without_secrets(url)!r}", url, remedy)
 
 

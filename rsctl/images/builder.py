@@ -189,7 +189,7 @@ def _write_context(write: Callable[[IO[bytes]], None], out: IO[bytes]) -> None:
         write(out)
     except OSError as problem:
         message = f"cannot copy the build's files to {tempfile.gettempdir()}: {problem}"
-        remedy = "free space there"
+        remedy = "free disk space there"
         raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
 
 
@@ -211,22 +211,29 @@ def _is_for(base: BaseImage, platform: str | None) -> bool:
 
 def _wrong_base(recipe: Recipe, base: BaseImage | None) -> RsctlError:
     if recipe.dockerfile_base:
-        built = f"builds an image for {base.platform}" if base else "has built nothing"
-        message = f"{recipe.dockerfile_base.path} {built}, and {recipe.platform} is needed"
-        remedy = "let its last FROM name an image for that, and no --platform of its own"
+        built = f"builds an image for {base.platform}" if base else "did not build an image"
+        message = f"{recipe.dockerfile_base.path} {built}, but {recipe.platform} is needed"
+        remedy = (
+            "change its last FROM to an image for that platform, and remove --platform from the "
+            "Dockerfile"
+        )
         finding = error("platform", message, remedy, "image.dockerfile")
         return RsctlError(ExitCode.USAGE, finding)
-    has = f"is for {base.platform}, not for {recipe.platform}" if base else "was pulled and is gone"
-    remedy = f"take a base for {recipe.platform}" if base else "try again"
+    has = (
+        f"is for {base.platform}, not for {recipe.platform}"
+        if base
+        else ("was pulled but no longer exists")
+    )
+    remedy = f"use a base image for {recipe.platform}" if base else "try again"
     finding = error("platform", f"{recipe.base} {has}", remedy, "image.base")
     return RsctlError(ExitCode.USAGE, finding)
 
 
 def _pulls(recipe: Recipe, program: str) -> Finding:
     """What is about to be fetched, before minutes and gigabytes of it."""
-    message = f"{program} pulls the base {recipe.base}, which this machine does not have"
-    message += "; images with PyTorch and CUDA have several GB"
-    remedy = "to build on another one: --set image.base=IMAGE"
+    message = f"{program} is pulling the base image {recipe.base}, which is not on this machine"
+    message += "; images with PyTorch and CUDA take several GB"
+    remedy = "to use another base image: --set image.base=IMAGE"
     return note("pull", message, remedy, "image.base")
 
 
@@ -234,7 +241,7 @@ def _pull_failed(recipe: Recipe, program: str, instruction: str, lines: list[str
     known = explain_failure(lines, instruction, recipe.base)
     message = f"{program} cannot pull {recipe.base}: {lines[-1] if lines else 'it printed nothing'}"
     if known is None:
-        remedy = "check its name, and that this machine may read it"
+        remedy = "check its name, and that this machine has read permission"
         return RsctlError(ExitCode.ENVIRONMENT, error("base", message, remedy, "image.base"))
     finding = known.findings[0]
     remedy = f"{finding.message}; {finding.remedy}"

@@ -51,10 +51,12 @@ def require_local_images(builder: str) -> None:
     if found and found[1] != "docker":
         name = re.search(r"^Name:\s*(\S+)", done.stdout, re.MULTILINE)
         message = (
-            f"the builder {name[1] if name else 'of buildx'} has driver {found[1]}, and cannot "
-            "build on what image.dockerfile has built, which only the engine has"
+            f"the builder {name[1] if name else 'of buildx'} has driver {found[1]}, which cannot "
+            "access the image built from image.dockerfile: that image is only in the engine"
         )
-        remedy = "choose the engine's own: docker buildx use default, or BUILDX_BUILDER=default"
+        remedy = (
+            "select the engine's own builder: docker buildx use default, or BUILDX_BUILDER=default"
+        )
         raise RsctlError(
             ExitCode.ENVIRONMENT, error("builder", message, remedy, "image.dockerfile")
         )
@@ -79,7 +81,7 @@ def _first_of_docker(docker: _Docker) -> str:
     if missing is None:
         return "buildkit"
     if preference in ("1", "true"):
-        message = f"DOCKER_BUILDKIT={preference} asks for BuildKit: {missing.message}"
+        message = f"DOCKER_BUILDKIT={preference} requires BuildKit: {missing.message}"
         remedy = f"{_GET_BUILDX}, or unset DOCKER_BUILDKIT"
         raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy))
     return "classic"
@@ -112,7 +114,7 @@ class _Docker:
         client, engine = _numbers(versions.client), _numbers(versions.engine)
         if client >= _BUILDX_ONLY:
             message = f"docker {versions.client} has BuildKit only in its buildx plugin" + (
-                "" if self._has_buildx else ", which is not here"
+                "" if self._has_buildx else ", which is not installed"
             )
             remedy = "use builder buildx" if self._has_buildx else _GET_BUILDX
             return error("builder", message, remedy)
@@ -128,12 +130,14 @@ class _Docker:
     @cached_property
     def _versions(self) -> _Versions | Finding:
         if shutil.which("docker") is None:
-            return error("builder", "no docker command here", "install Docker or Podman")
+            return error(
+                "builder", "the docker command is not installed", "install Docker or Podman"
+            )
         done = run_command(["docker", "version", "--format", "{{json .}}"])
         versions = _decoded(done.stdout)
         if done.returncode or versions is None:
-            reason = last_line(done) if done.returncode else "its answer is not docker's"
-            remedy = "start it, and see that `docker info` answers you"
+            reason = last_line(done) if done.returncode else "its answer is not from docker"
+            remedy = "start it, and check that `docker info` works for your user"
             return error("engine", f"no Docker engine answers: {reason}", remedy)
         return versions
 
@@ -158,9 +162,9 @@ def _missing_podman() -> Finding | None:
     done = run_command(["podman", "info", "--format", "{{.Version.Version}}"])
     if done.returncode == 0:
         return None
-    remedy = "see that `podman info` answers you"
+    remedy = "check that `podman info` works for your user"
     return error("engine", f"podman does not work here: {last_line(done)}", remedy)
 
 
 def _no_podman() -> Finding:
-    return error("builder", "no podman command here", "install Podman or Docker")
+    return error("builder", "the podman command is not installed", "install Podman or Docker")

@@ -52,7 +52,7 @@ def find_engine() -> str:
         if shutil.which(program) and run_command([program, "version"]).returncode == 0:
             return program
     message = "no container engine answers here"
-    remedy = "start Docker or Podman, or leave the images alone"
+    remedy = "start Docker or Podman, or run the command without --images"
     raise RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))
 
 

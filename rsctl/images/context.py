@@ -142,8 +142,8 @@ def changed_error(names: list[str]) -> RsctlError:
         name.removeprefix(_SOURCE).encode(errors="backslashreplace").decode() for name in names
     ]
     more = f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else ""
-    message = f"files were changed while the image was built: {', '.join(shown[:_SHOWN])}{more}"
-    finding = error("changed", message, "run it again", "image.source")
+    message = f"files changed while the image was being built: {', '.join(shown[:_SHOWN])}{more}"
+    finding = error("changed", message, "run the command again", "image.source")
     return RsctlError(ExitCode.ENVIRONMENT, finding)
 
 
@@ -217,7 +217,7 @@ def source_entries(
         elif stat.S_ISREG(mode):
             entries.append(Entry(prefix + relative, executable=bool(mode & 0o100), path=path))
         else:
-            left_out.append(LeftOut(relative, "no regular file"))
+            left_out.append(LeftOut(relative, "it is not a regular file"))
     return entries, left_out
 
 

@@ -113,8 +113,8 @@ def _invalid_pattern(line: str, file: str, number: int) -> RsctlError:
         Finding(
             severity="error",
             code="dockerignore",
-            message=f"docker does not take the pattern {line.strip()!r}",
-            remedy="correct it, or put a backslash before a character that is meant literally",
+            message=f"docker does not accept the pattern {line.strip()!r}",
+            remedy="correct it, or put a backslash before a literal special character",
             file=file,
             line=number,
             column=1,

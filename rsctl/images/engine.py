@@ -108,7 +108,7 @@ def _layer(argv: list[str], size: object, instruction: object) -> Layer:
     try:
         return Layer(int(str(size)), str(instruction or ""))
     except ValueError:
-        raise _engine_error(argv, f"{size!r} is no size") from None
+        raise _engine_error(argv, f"{size!r} is not a valid size") from None
 
 
 def _decoded(argv: list[str], text: str, form: Any) -> Any:
@@ -120,5 +120,5 @@ def _decoded(argv: list[str], text: str, form: Any) -> Any:
 
 def _engine_error(argv: list[str], why: str) -> RsctlError:
     message = f"{' '.join(argv[:3])}: {why}"
-    remedy = f"see that `{argv[0]} info` answers you"
+    remedy = f"check that `{argv[0]} info` works for your user"
     return RsctlError(ExitCode.ENVIRONMENT, error("engine", message, remedy))

@@ -18,8 +18,8 @@ _SHOWN = 5
 _OWN = ("runtime/", "requirements/")  # what rsctl adds to the source
 _LARGE_BYTES = 100_000_000
 _TOO_LARGE_BYTES = 1_000_000_000
-_OWN_FILE = "to choose otherwise, write a .dockerignore: .gitignore then does not count"
-_RETURN = "to have it there after all, write !PATH into .dockerignore"
+_OWN_FILE = "to choose files yourself, write a .dockerignore; rsctl then ignores .gitignore"
+_RETURN = "to include it, write !PATH in .dockerignore"
 
 
 def image_findings(job: Job, target: str) -> list[Finding]:
@@ -27,7 +27,10 @@ def image_findings(job: Job, target: str) -> list[Finding]:
     if job.image.uri:
         return []
     if not job.image.is_built:
-        remedy = "give image.base or image.dockerfile to build on, or image.uri to use as it is"
+        remedy = (
+            "set image.base or image.dockerfile to build an image, or image.uri to use an existing "
+            "one"
+        )
         return [error("image", f"target {target} needs an image", remedy, "image")]
     return choose_transport(job, target).findings
 
@@ -60,9 +63,9 @@ def _dockerfile_notes(recipe: Recipe, job: Job) -> Iterator[Finding]:
 def _core_notes(recipe: Recipe) -> Iterator[Finding]:
     """An image with the transport `rsctl` is another one where there is no compiler."""
     if recipe.transport == "rsctl" and recipe.contents.is_launched and not has_compiled_core():
-        message = "the transport goes into the image without its compiled core, so the image's tag "
-        message += "is not that of machines which have it, and reducing takes more CPU time"
-        remedy = "install a C++ compiler, then rsctl again"
+        message = "the image gets the transport without its compiled core, so the image's tag "
+        message += "differs from that of machines that have it, and reducing takes more CPU time"
+        remedy = "install a C++ compiler, then install rsctl again"
         yield note("core", message, remedy, "image.transport")
 
 
@@ -108,7 +111,7 @@ def large_file_notes(
     yield note(
         "large-files",
         f"large files are copied into {destination}: {shown}{more}",
-        "name them in .dockerignore and give data as inputs, unless the script needs them there",
+        "list them in .dockerignore and provide data as inputs, unless the script needs them there",
         key,
     )
 
@@ -125,8 +128,8 @@ def _too_large(total: int, sizes: dict[str, int], destination: str, key: str) ->
     return warning(
         "large-source",
         f"{format_bytes(total)} in {len(sizes)} files are copied into {destination}: {shown}",
-        "name in .dockerignore what the script does not need, and give data as inputs: each build "
-        "sends all of it, and each node pulls it",
+        "list files that the script does not need in .dockerignore, and provide data as inputs: "
+        "each build sends all files, and each node pulls them",
         key,
     )
 

@@ -38,7 +38,7 @@ def _read(path: Path) -> bytes:
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(file, "rb") as opened:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise ValueError("not a file")
+            raise ValueError("it is not a regular file")
         return opened.read(_LARGEST)
 
 

@@ -111,7 +111,7 @@ def open_git(repository: Repository) -> Iterator[Git]:
                     (directory / item).symlink_to(source / item)
         _link_logs(repository, directory)
         if not (worktree / "HEAD").is_file():  # a pipe would be waited for
-            raise ValueError("the repository's HEAD is not a file")
+            raise ValueError("the repository's HEAD is not a regular file")
         # Not as a link, which git would take for the name of a branch.
         head = read_text(worktree / "HEAD")
         (directory / "HEAD").write_text(head, encoding="utf-8", errors="surrogateescape")
@@ -164,7 +164,7 @@ def _require_files(shared: Path) -> None:
             continue
         known.add(store)
         if len(known) > _MOST_ALTERNATES:
-            raise ValueError(f"the repository names more than {_MOST_ALTERNATES} alternates")
+            raise ValueError(f"the repository has more than {_MOST_ALTERNATES} alternates")
         _require_tree(store, "objects" if len(known) == 1 else str(store))
         stores += _alternates(store)
 

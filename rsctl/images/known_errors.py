@@ -16,7 +16,7 @@ from rsctl.known_errors import (
 
 NO_ENGINE = KnownError(
     "engine",
-    "start it, and see that `docker info` answers you: not every user may use it",
+    "start it, and check that `docker info` works for your user: not every user has permission",
     exit_code=ExitCode.ENVIRONMENT,
     pattern=re.compile(
         r"cannot connect to the docker daemon|is the docker daemon running"
@@ -71,38 +71,39 @@ KNOWN_ERRORS = (
         "disk",
         rf"{NO_SPACE}|You don't have enough free space in",
         "the disk of the container engine is full",
-        "free space: `docker system df` shows what takes it, `docker builder prune` and "
-        "`docker image prune` free some",
+        "free disk space: `docker system df` shows the usage, `docker builder prune` and `docker "
+        "image prune` free some",
     ),
     _environment(
         "memory",
         r"exit code: 137\b|exit status 137\b|non-zero code: 137\b"
         rf"|Killed signal terminated program|^Killed$|{NO_MEMORY}",
-        "the step was killed, most likely because the memory ran out",
-        "give the engine more memory, or take requirements that come as wheels instead of being "
+        "the step was killed, most likely because it ran out of memory",
+        "give the engine more memory, or use requirements that have wheels instead of being "
         "compiled",
     ),
     _environment(
         "platform",
         WRONG_ARCHITECTURE,
-        "the base is for another processor than this machine's, which cannot emulate it",
-        "build on a machine of that kind, or install emulation: "
-        "`docker run --privileged --rm tonistiigi/binfmt --install all`",
+        "the base image is for a different processor architecture, which this machine "
+        "cannot emulate",
+        "build on a machine of that architecture, or install emulation: `docker run --privileged "
+        "--rm tonistiigi/binfmt --install all`",
         "image.base",
     ),
     _spec(
         "platform",
         r"no matching manifest for ([\w/]+)|no image found in image index for "
         r"|does not match the specified platform|no match for platform in manifest",
-        "there is no {base} for the platform that is needed {names}",
-        "take a base that exists for it",
+        "{base} does not exist for the required platform {names}",
+        "use a base image that exists for it",
         "image.base",
         _BASE,
     ),
     _environment(
         "rate-limit",
         r"toomanyrequests|pull rate limit",
-        "the registry of {base} allows no more pulls for now",
+        "the registry of {base} refuses more pulls at the moment",
         "log in with `docker login`, or wait",
         "image.base",
         _BASE,
@@ -110,8 +111,8 @@ KNOWN_ERRORS = (
     _spec(
         "base",
         r"short-name \S+ did not resolve|no unqualified-search registries",
-        "podman does not know which registry {base} is from, and has none of that name here",
-        "name its registry too, as in docker.io/{base}",
+        "podman does not know the registry of {base}, and has no local image of that name",
+        "include the registry in the name, as in docker.io/{base}",
         "image.base",
         _BASE,
     ),
@@ -119,7 +120,7 @@ KNOWN_ERRORS = (
         "base",
         rf"{PULL_DENIED}|requested access to the resource is denied|[Uu]nauthorized"
         r"|authentication required|no basic auth credentials|^denied: |403 Forbidden",
-        "{base} may not be read: it does not exist, or this machine is not logged in there",
+        "cannot read {base}: it does not exist, or this machine is not logged in",
         "check image.base, or log in to its registry with `docker login`",
         "image.base",
         _BASE,
@@ -127,7 +128,7 @@ KNOWN_ERRORS = (
     _spec(
         "base",
         rf"{NO_IMAGE}|name unknown|repository \S+ not found|: not found$",
-        "there is no image {base}",
+        "image {base} does not exist",
         "check its name and tag",
         "image.base",
         _BASE,
@@ -135,14 +136,14 @@ KNOWN_ERRORS = (
     _environment(
         "checksum",
         r"computed checksums? did NOT match",
-        "a download is not the file that it should be: it was cut off, or changed on its way",
-        "build again; if that changes nothing, look for a proxy that alters downloads",
+        "a downloaded file is not the expected one: it was truncated, or changed on the way",
+        "build again; if the error persists, look for a proxy that alters downloads",
     ),
     _environment(
         "certificate",
         r"CERTIFICATE_VERIFY_FAILED|x509: |certificate verify failed|SSLCertVerificationError",
-        "a server's certificate is not trusted",
-        "if a proxy opens TLS here, its authority must be known to the base (PIP_CERT for pip) "
+        "the certificate of a server is not trusted",
+        "if a proxy intercepts TLS here, add its authority to the base image (PIP_CERT for pip) "
         "and to the engine",
     ),
     _environment(
@@ -152,83 +153,83 @@ KNOWN_ERRORS = (
         r"|Network is unreachable|[Cc]ould not connect to|[Cc]onnection timed out"
         r"|[Cc]onnection refused|i/o timeout|TLS handshake timeout|ReadTimeoutError"
         r"|server misbehaving|Client\.Timeout exceeded",
-        "the build has no network, or a server does not answer",
-        "check the network and the DNS of the container engine; a proxy belongs into "
+        "the build has no network access, or a server does not answer",
+        "check the network and the DNS of the container engine; configure a proxy in "
         "~/.docker/config.json",
     ),
     _spec(
         "python-version",
         r"requires? a different Python: (\S+)",
-        "a requirement does not run with the Python of {base}, which is {names}",
-        "choose another version of the requirement, or a base with another Python",
+        "a requirement does not support the Python of {base}, which is {names}",
+        "use another version of the requirement, or a base image with another Python",
         "image.python",
     ),
     _spec(
         "wheel",
         r"Failed building wheel for (\S+)|Could not build wheels for (\S+?),?(?: |$)"
         r"|Failed to build '?([\w.-]+)|subprocess-exited-with-error|metadata-generation-failed",
-        "a requirement has no wheel that fits {base}, and it could not be compiled: {names}",
-        "choose a version that has one for the base's Python, or add what its compilation needs "
-        "to image.apt, such as build-essential and python3-dev",
+        "a requirement has no wheel for {base}, and compiling it failed: {names}",
+        "use a version that has a wheel for this Python, or add the packages that compiling "
+        "needs to image.apt, such as build-essential and python3-dev",
         "image.python",
     ),
     _spec(
         "requirement",
         r"No matching distribution found for (\S+)",
-        "no version of {names} is there for the Python and the platform of {base}",
-        "check its name and version, or take a base with another Python",
+        "{names} has no version for the Python and the platform of {base}",
+        "check its name and version, or use a base image with another Python",
         "image.python",
     ),
     _spec(
         "requirement",
         r"ResolutionImpossible|have conflicting dependencies",
-        "the requirements contradict one another",
-        "loosen the versions that pip names",
+        "the requirements conflict with one another",
+        "relax the versions that pip names",
         "image.python",
     ),
     _spec(
         "requirement",
         r"DO NOT MATCH THE HASHES|HashMismatch|Hashes are required in --require-hashes mode",
-        "a requirement is not the file that its hash was taken of",
-        "take the hashes anew, or find out who changed the file",
+        "a requirement does not match its hash",
+        "generate the hashes again, or find out who changed the file",
         "image.python",
     ),
     _spec(
         "requirement",
         r"Invalid requirement: (.{1,100})",
-        "not a requirement: {names}",
+        "not a valid requirement: {names}",
         "correct the requirement",
         "image.python",
     ),
     _spec(
         "python",
         r"externally-managed-environment",
-        "the Python of {base} belongs to its distribution and takes no packages from pip",
-        "take a base with a Python of its own, such as python:3.11 or pytorch/pytorch",
+        "the distribution manages the Python of {base}, and pip cannot install packages into it",
+        "use a base image with a separate Python, such as python:3.11 or pytorch/pytorch",
         "image.base",
     ),
     _spec(
         "python",
         r"No module named '?pip\b",
         "the Python of {base} has no pip",
-        "add python3-pip to image.apt, or take a base that has it",
+        "add python3-pip to image.apt, or use a base image that has it",
         "image.base",
     ),
     _spec(
         "dockerfile",
         r"[Dd]ockerfile parse error line \d+: (.{1,100})",
         "the builder cannot read the Dockerfile: {names}",
-        "correct it; here-documents and options of RUN need BuildKit, and in older engines "
-        "`# syntax=docker/dockerfile:1` as its first line",
+        "correct it; here-documents and options of RUN need BuildKit, and older engines also "
+        "need `# syntax=docker/dockerfile:1` as its first line",
         "image.dockerfile",
     ),
     _spec(
         "apt-key",
         r"[Tt]he repository '(\S+(?: \S+)?) +(?:In)?Release' is not signed"
         r"|GPG error: (\S+(?: \S+)?) +(?:In)?Release: The following signatures",
-        "{base} brings an apt repository whose signing key is out of date: {names}",
-        "take a newer base; or renew that repository's key, or remove its file in "
-        "/etc/apt/sources.list.d, by a command of image.run",
+        "{base} contains an apt repository whose signing key is out of date: {names}",
+        "use a newer base image; or renew that repository's key, or remove its file in "
+        "/etc/apt/sources.list.d, with a command in image.run",
         "image.base",
     ),
     _spec(
@@ -236,27 +237,27 @@ KNOWN_ERRORS = (
         r"Unable to locate package (\S+)|Package '?(\S+?)'? has no installation candidate"
         r"|Version '\S+' for '(\S+)' was not found|Couldn't find any package by \S+ '(\S+)'",
         "the distribution of {base} has no package {names}",
-        "check its name for that release, and its version if you gave one",
+        "check its name for that release, and its version if you set one",
     ),
     _spec(
         "apt",
         r"apt-get: (?:command )?not found|\"apt-get\": executable file not found",
         "{base} has no apt-get: it is neither Debian nor Ubuntu",
-        "take a base that is one of them, or leave out image.apt and image.transport",
+        "use a base image based on one of them, or remove image.apt and image.transport",
     ),
     _spec(
         "user",
         r"unable to find user (\S+?):|unknown user error looking up user \"(\S+)\"",
-        "{base} is run as user {names}, who is not in its /etc/passwd",
-        "take a base whose user exists",
+        "{base} runs as user {names}, who is not in its /etc/passwd",
+        "use a base image whose user exists",
         "image.base",
     ),
     _environment(
         "context",
         r"COPY failed: |failed to (?:compute|calculate) (?:cache key|checksum)"
         r"|copier: stat: |\"/\S*\":? not found",
-        "a file that is to be copied has not reached the builder",
-        "let nothing change the files while they are copied, and try again",
+        "a file to copy has not reached the builder",
+        "make sure that nothing changes the files while they are copied, and try again",
         "image.source",
     ),
 )

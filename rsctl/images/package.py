@@ -51,7 +51,7 @@ each word of a command to be."""
 
 _BOOT = Path(__file__).with_name("package_boot.py")
 _SOURCE = "source/"
-_LINK = "a link that leads out of the folder"
+_LINK = "a link that points outside the folder"
 _STAGED = re.compile(rb"packages/([0-9a-f]{64})/")
 
 
@@ -109,13 +109,15 @@ def package_findings(job: Job, target: str) -> Iterator[Finding]:
     """What a target needs to bring a package to its containers; nothing for jobs without one."""
     if not is_packaged(job):
         return
-    message = "the image is used as it is: it must have Python 3.10 or newer, as python3"
+    message = "the image is used without changes: it must have Python 3.10 or newer, as python3"
     yield note("image", message, None, "image.uri")
     yield from _requirements_findings(job, target)
     info = target_info(target)
     if not info.options_of(job).staging:
         path = f"targets.{target}.staging"
-        message = "image.source reaches an image that is used as it is by way of a bucket"
+        message = (
+            "rsctl delivers image.source through a bucket if the image is used without changes"
+        )
         yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
 
 
@@ -130,11 +132,13 @@ def _requirements_findings(job: Job, target: str) -> Iterator[Finding]:
     except OSError:
         return
     if any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines()):
-        message = f"{MAIN} in image.source is not installed: the image is used as it is"
-        remedy = f"use image.base in place of image.uri, with image.python: {path}, or have the "
+        message = (
+            f"{MAIN} in image.source is not installed, because the image is used without changes"
+        )
+        remedy = f"use image.base instead of image.uri, with image.python: {path}, or install the "
         remedy += "packages in the image"
         if target == "sagemaker" and (job.run.script or job.run.module):
-            remedy += "; SageMaker's own images install it with run.package in place of "
+            remedy += "; SageMaker's own images install it with run.package instead of "
             remedy += "image.source"
         yield warning("image", message, remedy, "image.source")
 
@@ -143,7 +147,7 @@ def package_notes(package: Package) -> Iterator[Finding]:
     """What was left out of a package."""
     links = [left for left in package.context.left_out if left.reason == _LINK]
     others = [left for left in package.context.left_out if left.reason != _LINK]
-    copy_it = "copy what it leads to into the folder"
+    copy_it = "copy the file that it points to into the folder"
     yield from left_out_notes(others, "the package", key=package.key)
     yield from left_out_notes(links, "the package", copy_it, package.key)
     yield from large_file_notes(package.context.entries, "the package", package.key)

@@ -49,24 +49,24 @@ def unpack(package: bytes, folder: str) -> None:
     for path, link in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         if os.path.realpath(os.path.dirname(path)) != os.path.dirname(path):
-            raise ValueError(f"the package has {path!r} below a link")
+            raise ValueError(f"the package contains {path!r} below a link")
         os.symlink(link, path)
     for path, link in links.items():
         if not os.path.realpath(path).startswith(folder + os.sep):
-            raise ValueError(f"the package has a link that leads out of it: {link!r}")
+            raise ValueError(f"the package contains a link that points outside it: {link!r}")
 
 
 def _target(folder: str, name: str) -> str:
     parts = name.split("/")
     if not all(parts) or "." in parts or ".." in parts:
-        raise ValueError(f"the package has a file that is not in it: {name!r}")
+        raise ValueError(f"the package lists a file that it does not contain: {name!r}")
     return os.path.join(folder, *parts)
 
 
 def _write(content: object, path: str, mode: int) -> None:
     """A file that is not there yet; `content` is None for what is neither file, folder nor link."""
     if not isinstance(content, io.IOBase):
-        raise ValueError(f"the package has {path!r}, which is no file")
+        raise ValueError(f"the package contains {path!r}, which is not a regular file")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with content, open(path, "xb") as file:
         shutil.copyfileobj(content, file)

@@ -64,12 +64,12 @@ def python_package_findings(job: Job, target: str) -> Iterator[Finding]:
     if package is None:
         return
     if package.scheme not in ("file", info.staging_scheme):
-        message = f"target {target} cannot reach {package}; it takes {info.staging_scheme}://"
+        message = f"target {target} cannot reach {package}; it supports {info.staging_scheme}://"
         remedy = f"for this target: --set {PATH}={info.staging_scheme}://BUCKET/PATH.tar.gz"
         yield error("unsupported", message, remedy, PATH)
     elif package.scheme == "file" and not info.options_of(job).staging:
         path = f"targets.{target}.staging"
-        message = "run.package reaches the container by way of a bucket"
+        message = "rsctl delivers run.package to the container through a bucket"
         yield error("staging", message, f"set {path}: {info.staging_scheme}://BUCKET/FOLDER", path)
 
 
@@ -83,8 +83,8 @@ def python_package_notes(package: Package | None) -> Iterator[Finding]:
             with entry.open() as file:
                 found = _VERSION_FROM_GIT.search(file.read(1 << 20).decode(errors="replace"))
             if found:
-                message = f"{entry.name} takes the version from git by {found[0]}, and git's "
+                message = f"{entry.name} gets its version from git through {found[0]}, and git's "
                 message += "folder is not in the package"
-                remedy = "write the version down, or name a source distribution in a bucket"
+                remedy = "write the version as a literal, or use a source distribution in a bucket"
                 yield warning("package", message, remedy, PATH)
                 return

@@ -41,15 +41,15 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
     """The file as `name`, and what it includes by their paths below `root`."""
     content = path.read_bytes()
     if name in files and files[name] != content:
-        raise _wrong(f"two files would be {name} in the image", "rename one of them")
+        raise _wrong(f"two files would both become {name} in the image", "rename one of them")
     if name in files:
         return
     files[name] = content
     for line in content.decode(errors="replace").splitlines():
         if _LOCAL.match(line):
             raise _wrong(
-                f"{path.name} has {line.strip()!r}, which is not in the image when pip runs",
-                "leave it out: image.source is /app in the image, where the script runs",
+                f"{path.name} contains {line.strip()!r}, which is not in the image when pip runs",
+                "remove it: image.source is /app in the image, where the script runs",
             )
         _reject_other_rsctl(line)
         for included in _includes(line):
@@ -59,7 +59,7 @@ def _collect(path: Path, name: str, root: Path, files: dict[str, bytes]) -> None
 def _collect_included(path: Path, included: str, root: Path, files: dict[str, bytes]) -> None:
     found = Path(os.path.normpath(path.parent / included))
     if not found.is_relative_to(root):
-        message = f"{path.name} includes {included!r}, which is not below its own folder"
+        message = f"{path.name} includes {included!r}, which is not in its own folder or below"
         raise _wrong(message, "move it there")
     name = posixpath.join(*found.relative_to(root).parts)
     _collect(found, name, root, files)
@@ -76,13 +76,15 @@ def _requirement(text: str) -> str:
     """One line of a requirements file; pip would take a line break for the end of one."""
     if len(text.splitlines()) > 1 or text.endswith("\\"):
         message = f"expected one requirement on one line, got {text!r}"
-        raise _wrong(message, "list each by itself")
+        raise _wrong(message, "list each one separately")
     if text.lstrip().startswith("-"):
         message = f"expected a requirement, got an option of pip: {text!r}"
-        raise _wrong(message, "put it into a requirements file, and give that file's name")
+        raise _wrong(
+            message, "put it in a requirements file, and set image.python to that file's name"
+        )
     if _LOCAL.match(text):
         message = f"{text!r} is a local path, which is not in the image when pip runs"
-        raise _wrong(message, "leave it out: image.source is /app in the image")
+        raise _wrong(message, "remove it: image.source is /app in the image")
     _reject_other_rsctl(text)
     return text.strip() + "\n"
 
@@ -91,7 +93,7 @@ def _reject_other_rsctl(line: str) -> None:
     """The package called rsctl on PyPI is somebody else's, and would replace our runtime."""
     if _OTHER_RSCTL.match(line):
         message = f"{line.strip()!r} is another project's package, not this rsctl"
-        raise _wrong(message, "leave it out: rsctl's runtime is in every image that rsctl builds")
+        raise _wrong(message, "remove it: rsctl's runtime is in every image that rsctl builds")
 
 
 def _wrong(message: str, remedy: str) -> RsctlError:

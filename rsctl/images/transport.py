@@ -20,7 +20,7 @@ FRAGMENTS: Mapping[str, tuple[str, ...]] = {
 """By transport, the fragments in `containers/` that install it, in order."""
 
 
-NEURON_EXCHANGE = "Trainium exchanges gradients by Neuron's own library"
+NEURON_EXCHANGE = "Trainium exchanges gradients with Neuron's own library"
 """Why neither a plugin of NCCL nor a reducer is of use to such workers: torch-neuronx compiles the
 collectives into the graph, and libnccom carries them. Source: AWS Neuron's documentation."""
 
@@ -44,7 +44,7 @@ def choose_transport(job: Job, target: str) -> Choice:
         return Choice(wanted, [*_unproven(job, wanted), *_unbuilt(job, wanted)])
     only = " and ".join(sorted(i.name for i in all_targets() if wanted in i.transports))
     if not info.is_managed:  # the file is one for a cloud, and is rehearsed here
-        unused = f"target {target} builds without {wanted}, which works on {only} only"
+        unused = f"target {target} builds without {wanted}, which works only on {only}"
         return Choice("none", [note("unused", unused, None, "image.transport")])
     message = f"{wanted} works on {only}, not on {target}"
     remedy = "set image.transport: auto, which chooses by target"
@@ -64,20 +64,20 @@ def _automatic(job: Job, info: TargetInfo) -> tuple[str, str]:
     accelerator = job.workers.accelerator
     has_accelerators = accelerator is not None
     if not job.run.is_launched:
-        return "none", "launcher none leaves the image as it is"
+        return "none", "launcher none leaves the image unchanged"
     if job.comm.backend == "rsctl":
-        return "rsctl", "comm.backend asks for it"
+        return "rsctl", "comm.backend requires it"
     if accelerator and accelerator.is_neuron and not job.reducers.count:
         return "none", f"{NEURON_EXCHANGE}, which AWS's Neuron images have"
     if job.reducers.count and job.workers.count > 1:
         if info.transport_with_reducers and has_accelerators:
             return info.transport_with_reducers
-        return "rsctl", "the open transport, which uses reducers anywhere"
+        return "rsctl", "the open transport, which supports reducers on all targets"
     if info.transport_with_accelerators and has_accelerators and job.workers.count > 1:
         return info.transport_with_accelerators
     if job.workers.count == 1:
-        return "none", "one node exchanges no gradients"
-    return "none", "gradients travel as the base image has it"
+        return "none", "a single node exchanges no gradients"
+    return "none", "the base image determines how gradients are exchanged"
 
 
 def _unbuilt(job: Job, transport: str) -> list[Finding]:
@@ -85,8 +85,8 @@ def _unbuilt(job: Job, transport: str) -> list[Finding]:
     if job.image.platform != "linux/arm64" or not FRAGMENTS[transport]:
         return []
     if transport == "efa":
-        message = "the installation of EFA's software is not tried for linux/arm64"
-        remedy = "see how the build's last check ends, or set image.transport: none"
+        message = "the installation of EFA's software has not been tested for linux/arm64"
+        remedy = "check the output of the build's last check, or set image.transport: none"
         return [warning("arm", message, remedy, "image.transport")]
     message = f"{transport} is installed from packages for linux/amd64"
     remedy = "set image.transport: rsctl or none, or image.platform: linux/amd64"
@@ -97,6 +97,6 @@ def _unproven(job: Job, transport: str) -> list[Finding]:
     """The proof of a transport is rsctl's, and launcher none leaves rsctl out."""
     if transport == "none" or job.run.is_launched:
         return []
-    message = f"launcher none leaves rsctl out of the image, so {transport} could not be proven"
-    remedy = "use launcher once or torchrun, or an image.uri that has the transport"
+    message = f"launcher none leaves rsctl out of the image, so {transport} cannot be verified"
+    remedy = "use launcher once or torchrun, or an image.uri that contains the transport"
     return [error("unsupported", message, remedy, "image.transport")]

@@ -14,7 +14,7 @@ from rsctl.runs.records import RunRecord
 from rsctl.runs.stream.events import now, seconds_between
 from rsctl.target_info import target_info
 
-_NO_PRICE = "machines of one's own have no price"
+_NO_PRICE = "your own machines have no price"
 
 
 class RunCost(msgspec.Struct, kw_only=True, frozen=True):
@@ -78,9 +78,7 @@ def run_cost(run: RunRecord) -> RunCost | None:
     if cost.seconds is None:
         if elsewhere:
             return msgspec.structs.replace(cost, dollars=elsewhere, seconds=0.0)
-        why = (
-            "it has not started" if run.ended is None else "it did not run, by what is known of it"
-        )
+        why = "it has not started" if run.ended is None else "it did not run, as far as rsctl knows"
         return msgspec.structs.replace(cost, unknown=why)
     return msgspec.structs.replace(cost, dollars=elsewhere + planned.per_hour * cost.seconds / HOUR)
 

@@ -33,4 +33,4 @@ def test_benches_and_gates(write_job: Write, capsys: pytest.CaptureFixture[str])
     *progress, summary, verdict = output_of(BENCHES, capsys)
     assert sorted(progress) == [f"{repetition} succeeded 0.5" for repetition in range(3)]
     assert summary == "{} [0.5, 0.5, 0.5]"
-    assert verdict.endswith(" against baseline.json: no regression beyond what is allowed")
+    assert verdict.endswith(" against baseline.json: no regression beyond the allowed limits")

@@ -90,13 +90,13 @@ def test_a_baseline_of_nothing_is_refused() -> None:
     [
         ("", "truncated"),
         ("[]", "Expected `object`"),
-        ('{"version": 2, "metrics": []}', "its version is 2, and this rsctl reads 1"),
+        ('{"version": 2, "metrics": []}', "its version is 2, but this rsctl reads 1"),
         ('{"version": 1}', "missing required field `metrics`"),
         ('{"version": 1, "metrics": [{"name": "a", "values": ["x"]}]}', "Expected `float | null`"),
         ('{"version": 1, "metrics": [{"name": "a", "values": [NaN]}]}', "malformed"),
         (
             '{"version": 1, "metrics": [{"name": "a", "values": []}, {"name": "a", "values": []}]}',
-            "it has a twice for one cell",
+            "it has two entries of a for one cell",
         ),
         ('{"version": 1, "made": {"x": ' + "[" * 100_000, "recursion"),
     ],
@@ -107,7 +107,7 @@ def test_what_is_no_baseline(tmp_path: Path, text: str, why: str) -> None:
         read_baseline("b.json", str(tmp_path))
     assert caught.value.exit_code is ExitCode.USAGE
     message = caught.value.findings[0].message
-    assert message.startswith("b.json is no baseline: ")
+    assert message.startswith("b.json is not a valid baseline: ")
     assert why.lower() in message.lower()
 
 
@@ -152,10 +152,10 @@ def test_an_updated_one_is_written_to_the_working_tree(repository: Path) -> None
     [
         ("git:nobranch:bench/baseline.json", "cannot read git:nobranch:bench/baseline.json: "),
         ("git:main:bench/none.json", "cannot read git:main:bench/none.json: "),
-        ("git:--output=x:bench/baseline.json", "is not of the form git:REF:PATH"),
-        ("git:main:../outside.json", "is not of the form git:REF:PATH"),
-        ("git:main", "is not of the form git:REF:PATH"),
-        ("git::x", "is not of the form git:REF:PATH"),
+        ("git:--output=x:bench/baseline.json", "is not in the form git:REF:PATH"),
+        ("git:main:../outside.json", "is not in the form git:REF:PATH"),
+        ("git:main", "is not in the form git:REF:PATH"),
+        ("git::x", "is not in the form git:REF:PATH"),
     ],
 )
 def test_what_git_does_not_have(repository: Path, place: str, message: str) -> None:

@@ -50,8 +50,8 @@ def test_what_is_not_there(bucket: str) -> None:
     with pytest.raises(RsctlError) as caught:
         read_baseline(f"{bucket}/none.json")
     [finding] = caught.value.findings
-    assert finding.message == f"there is no {bucket}/none.json"
-    with pytest.raises(RsctlError, match="names no object"):
+    assert finding.message == f" does not exist{bucket}/none.json"
+    with pytest.raises(RsctlError, match="does not name an object"):
         read_baseline(bucket)
 
 

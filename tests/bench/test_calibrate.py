@@ -76,5 +76,5 @@ def test_large_noise_gets_no_floor() -> None:
 
 def test_two_runs_a_side_can_pass_at_no_floor() -> None:
     assert calibrated([100.0, 101.0, 99.0], repeat=2).reason == (
-        "no floor passes with 2 runs a side: repeat more often"
+        "no limit passes with 2 runs per side: increase the number of runs"
     )

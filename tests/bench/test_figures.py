@@ -64,7 +64,7 @@ def test_the_warmup_is_cut_off(
     spec = MetricSpec(warmup=warmup)
     figure = figures(store, make_run(values("m", range(10), steps), {"m": spec}))["m"]
     assert (figure.n, figure.total) == (kept, 10)
-    assert figure.reason == (None if kept else "all values belong to the warm-up")
+    assert figure.reason == (None if kept else "all values are in the warm-up")
 
 
 def test_steps_that_are_told_now_and_then_count_as_steps(store: Store, make_run: MakeRun) -> None:
@@ -143,8 +143,8 @@ def test_phases_of_a_run(store: Store, make_run: MakeRun) -> None:
         "run.gradient_bytes": None,
     }
     assert {f.goal for n, f in found.items() if n.startswith("run.")} == {"min"}
-    assert found["run.cost"].reason == "machines of one's own have no price"
-    assert found["run.gradient_bytes"].reason == "no gradients went over reducers"
+    assert found["run.cost"].reason == "your own machines have no price"
+    assert found["run.gradient_bytes"].reason == "no gradients were exchanged through reducers"
 
 
 def test_the_cost_of_a_run_in_a_cloud(store: Store, make_run: MakeRun) -> None:

@@ -93,14 +93,16 @@ def test_an_effect_within_the_noise_is_inconclusive() -> None:
     noisy = [80.0, 120.0, 95.0, 105.0, 100.0]
     gate = evaluate(results(noisy), results(scaled(0.93, noisy)), FIVE_PERCENT)
     assert (gate.verdict.value, gate.exit_code) == ("inconclusive", 8)
-    assert gate.checks[0].reason == "beyond the floor, but 5+5 runs may differ as much by chance"
+    assert gate.checks[0].reason == (
+        "exceeds the allowed regression, but 5+5 runs may differ this much by chance"
+    )
 
 
 def test_no_change_in_the_noise_is_not_passed() -> None:
     noisy = [80.0, 120.0, 95.0, 105.0, 100.0]
     check = evaluate(results(noisy), results(noisy), FIVE_PERCENT).checks[0]
     assert check.verdict.value == "inconclusive"
-    assert check.reason == "5+5 runs do not exclude a regression beyond 5 %"
+    assert check.reason == "5+5 runs do not exclude a regression of more than 5 %"
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -108,7 +110,7 @@ def test_too_few_runs_show_nothing(runs: int) -> None:
     check = evaluate(results(STEADY[:runs]), results(scaled(0.5)[:runs]), FIVE_PERCENT).checks[0]
     assert check.verdict.value == "inconclusive"
     assert check.reason is not None
-    assert "repeat more often" in check.reason
+    assert "increase the number of runs" in check.reason
 
 
 def test_another_machine_is_refused_with_the_difference() -> None:
@@ -120,7 +122,7 @@ def test_another_machine_is_refused_with_the_difference() -> None:
     assert (gate.verdict.value, gate.exit_code) == ("no-data", 8)
     assert [str(d) for d in gate.refused] == ["machine: EPYC, 2 cores -> Xeon, 8 cores"]
     assert gate.checks[0].reason == (
-        "the baseline was measured otherwise: machine: EPYC, 2 cores -> Xeon, 8 cores"
+        "the baseline was measured under other conditions: machine: EPYC, 2 cores -> Xeon, 8 cores"
     )
 
 
@@ -173,7 +175,7 @@ def test_a_metric_that_vanished() -> None:
     candidate = results(STEADY)
     candidate.series = []
     check = evaluate(results(STEADY), candidate, FIVE_PERCENT).checks[0]
-    assert (check.verdict.value, check.reason) == ("no-data", "no data: no run has it")
+    assert (check.verdict.value, check.reason) == ("no-data", "no data: there is no run of it")
 
 
 def test_a_metric_that_nobody_knows() -> None:
@@ -195,7 +197,7 @@ def test_cells_that_came_and_went() -> None:
         (
             {"workers.count": 4},
             "no-data",
-            "the baseline has this cell, and the candidate has not",
+            "the baseline has this cell, but the candidate does not",
         ),
     ]
 
@@ -281,7 +283,7 @@ def test_zero_baseline() -> None:
     check = evaluate(results([0.0] * 5), results(STEADY), FIVE_PERCENT).checks[0]
     assert (check.verdict.value, check.effect) == ("inconclusive", None)
     assert check.reason == (
-        "the baseline is zero, of which there is no percentage: allow an amount instead"
+        "the baseline is zero, of which  does not existpercentage: allow an amount instead"
     )
 
 
@@ -298,7 +300,7 @@ def test_an_amount_that_cannot_be_measured() -> None:
     check = evaluate(results(STEADY), results(STEADY), floors).checks[0]
     assert (check.verdict.value, check.reason) == (
         "inconclusive",
-        "a floor of 1e-09 is too small to be measured beside values of this size",
+        "an allowed regression of 1e-09 is too small to be measured relative to these values",
     )
 
 
@@ -324,9 +326,7 @@ def test_without_a_goal_nothing_is_decided() -> None:
     with pytest.raises(RsctlError) as caught:
         evaluate(results(STEADY, goal=None), results(STEADY, goal=None), FIVE_PERCENT)
     assert caught.value.exit_code is ExitCode.USAGE
-    assert caught.value.findings[0].message == (
-        "nobody says whether more or less of throughput is better"
-    )
+    assert caught.value.findings[0].message == ("the goal of throughput is unknown")
 
 
 def test_goals_that_disagree() -> None:
@@ -335,7 +335,7 @@ def test_goals_that_disagree() -> None:
     ]
     assert (check.verdict.value, check.reason) == (
         "no-data",
-        "its goal is max, and the baseline's min",
+        "its goal is max, but the baseline's is min",
     )
 
 
@@ -352,7 +352,7 @@ def test_a_suspicion_that_fresh_machines_do_not_confirm() -> None:
     first = evaluate(baseline, candidate, FIVE_PERCENT)
     gate = confirm(first, baseline, candidate, results(STEADY), FIVE_PERCENT)
     assert (gate.verdict.value, gate.exit_code) == ("inconclusive", 8)
-    assert gate.checks[0].reason == "suspected, and not confirmed by fresh runs"
+    assert gate.checks[0].reason == "suspected, and fresh runs did not confirm it"
 
 
 def test_a_confirmation_that_crashes() -> None:

@@ -100,7 +100,7 @@ def test_benches_are_found_by_id_prefix_and_last(store: Store) -> None:
     assert benches.find("abc").bench == first.bench
     assert benches.find(second.bench).bench == second.bench
     assert benches.find("@last").bench == second.bench
-    with pytest.raises(RsctlError, match="fits several benches"):
+    with pytest.raises(RsctlError, match="matches several benches"):
         benches.find("ab")
     with pytest.raises(RsctlError, match="no bench 'zzz'") as caught:
         benches.find("zzz")

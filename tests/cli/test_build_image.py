@@ -62,17 +62,23 @@ def test_the_plan_has_the_tag_that_is_built(rsctl: Cli, job: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "image", "message"),
     [
-        ([], "uri: there", "image.uri: image.uri is used as it is, so there is nothing to build"),
+        (
+            [],
+            "uri: there",
+            "image.uri: image.uri is used without changes, so there is nothing to build",
+        ),
         ([], "apt: [git]", "image: target process needs an image"),
         (
             ["--push", "-t", "vertex"],
             "base: x",
-            "image: image.repository: there is no repository to push the image of target vertex to",
+            "image: image.repository:  does not existrepository to push the image of "
+            "target vertex to",
         ),
         (
             ["--builder", "cloud", "-t", "vertex"],
             "base: x",
-            "image: image.repository: there is no repository to push the image of target vertex to",
+            "image: image.repository:  does not existrepository to push the image of "
+            "target vertex to",
         ),
         (
             ["-t", "vertex"],
@@ -112,4 +118,4 @@ def test_the_cloud_builds_for_clouds_only(rsctl: Cli, job: str) -> None:
         "image.repository=a.example/b",
     )
     assert done.code == 2
-    assert "target compose has no cloud that could build its image" in done.err
+    assert "target compose has no cloud service that builds images" in done.err

@@ -173,8 +173,8 @@ def test_what_a_person_sees(rsctl: Cli, baseline: str) -> None:
     assert row.endswith("  5 %      0.00397")
     assert last == "now against baseline.json: regressed"
     assert done.err.splitlines() == [
-        "throughput: 5+5 runs a cell, noise 0.79 %: they find a regression of 5.4 % in 80 % of "
-        "cases",
+        "throughput: 5+5 runs per cell, noise 0.79 %: they detect a regression of 5.4 % in 80 % "
+        "of cases",
         "differs: definition: steady -> now",
     ]
 
@@ -202,12 +202,12 @@ def test_a_bench_as_baseline(rsctl: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "there is no baseline to compare with"),
+        ([], " does not existbaseline to compare with"),
         (["--baseline", "steady"], "no metric has an allowed regression"),
         (["--baseline", "none.json", *LIMIT], "cannot read the baseline none.json: "),
         (["--baseline", "steady", "--max-regression", "throughput=5"], ""),
         (["--baseline", "steady", "--max-regression", "throughput"], "expected a part of the"),
-        (["--baseline", "steady", "--max-regression", "=5%"], "names no metric"),
+        (["--baseline", "steady", "--max-regression", "=5%"], "does not name a metric"),
         (["--report", "xml=x"], "'xml=x' is not one of junit=FILE"),
         (["--set", "a=b"], "a bench has already run with its settings"),
         (["--update-baseline"], "--update-baseline has no location to write to"),
@@ -284,7 +284,7 @@ def test_one_run_a_side_concludes_nothing(rsctl: Cli) -> None:
     assert done.out == (
         "METRIC      1        2        EFFECT\nthroughput  100 x/s  101 x/s  +1 %\n"
     )
-    assert done.err.splitlines()[-1] == "with one run a side nothing can be concluded"
+    assert done.err.splitlines()[-1] == "one run per side allows no conclusion"
 
 
 @pytest.mark.parametrize("output", ["markdown", "csv"])
@@ -331,8 +331,7 @@ def test_a_job_file_is_run_and_decided_and_a_suspicion_confirmed(rsctl: Cli, her
     (here / "code" / "train.py").write_text(TRAIN.replace("speed * (", "0.8 * speed * ("))
     done = rsctl.process("gate", "job.yaml", "--report", "junit=j.xml", "-o", "json")
     assert (
-        "speed: 3+3 runs a cell and 3 to confirm can show no regression, however large: "
-        "--repeat 4 could"
+        "speed: 3+3 runs per cell and 3 to confirm cannot show any regression: --repeat 4 could"
     ) in done.err
     gate = json.loads(done.out)
     [check] = gate["checks"]

@@ -150,7 +150,7 @@ def test_a_bench_that_goes_on_or_may_go_on_stays(rsctl: Cli, make_run: Make) -> 
     done = rsctl("prune", "--keep", "0")
     assert (done.code, done.out) == (0, "")
     assert done.err == (
-        "left-bench-x stays: it is incomplete; end it: rsctl bench cancel left-bench-x\n"
+        "left-bench-x stays: it is incomplete; cancel it: rsctl bench cancel left-bench-x\n"
         "nothing to remove\n"
     )
     os.close(lock)
@@ -170,7 +170,7 @@ def test_the_baseline_of_a_bench_that_stays_stays(rsctl: Cli, make_run: Make) ->
     assert done.json["removed"] == []
     assert sorted((kept["name"], kept["reason"]) for kept in done.json["kept"])[:3] == [
         ("first-bench-x", "it is the baseline of second-bench-x"),
-        ("fourth-bench-x", "it is incomplete; end it: rsctl bench cancel fourth-bench-x"),
+        ("fourth-bench-x", "it is incomplete; cancel it: rsctl bench cancel fourth-bench-x"),
         ("job-cccccc", "it is the baseline of fourth-bench-x"),
     ]
     assert rsctl("bench", "cancel", "fourth").code == 0
@@ -182,7 +182,7 @@ def test_a_run_that_somebody_reads_stays(rsctl: Cli, make_run: Make) -> None:
     lock = made.folder.lock()
     done = rsctl("prune", "--keep", "0")
     assert done.err == (
-        "job-aaaaaa stays: it is in use: its log is read, or its emulator answers\n"
+        "job-aaaaaa stays: it is in use: a process reads its log, or its emulator is running\n"
         "nothing to remove\n"
     )
     os.close(lock)
@@ -234,7 +234,7 @@ def test_buckets_stay_while_a_rehearsal_goes_on(rsctl: Cli, make_run: Make) -> N
         done = rsctl("prune", "--buckets", "--keep", "0", "-o", "json")
         holder.kill()
     assert done.json["kept"] == [
-        {"name": "s3://data", "reason": "the rehearsal job-aaaaaa goes on"}
+        {"name": "s3://data", "reason": "the rehearsal job-aaaaaa is still running"}
     ]
     assert bucket.exists()
 
@@ -375,4 +375,4 @@ def test_a_database_in_use_shrinks_another_time(
     monkeypatch.setattr(Store, "shrink", locked)
     done = rsctl("prune", "--keep", "0")
     assert done.code == 0
-    assert "the database stays: it is in use; the next prune makes it smaller" in done.err
+    assert "the database stays: it is in use; the next prune shrinks it" in done.err

@@ -114,10 +114,10 @@ def test_a_dockerignore_that_docker_refuses(rsctl: Cli) -> None:
     done = rsctl("validate", "job.yaml", "-t", "compose")
     assert done.code == 2
     assert done.err == (
-        f"{rsctl.folder}/src/.dockerignore:2:1: error: docker does not take the pattern 'a['\n"
+        f"{rsctl.folder}/src/.dockerignore:2:1: error: docker does not accept the pattern 'a['\n"
         "    a[\n"
         "    ^\n"
-        "    -> correct it, or put a backslash before a character that is meant literally\n"
+        "    -> correct it, or put a backslash before a literal special character\n"
     )
 
 

@@ -9,9 +9,9 @@ from rsctl.clients.errors import AWS_LOGIN
 from rsctl.findings import ExitCode, error
 from rsctl.known_errors import KnownError
 
-CLOCK = "set this machine's clock: AWS takes only signatures of now"
-DENIED = "ask for the permission that the message names, or take another profile with AWS_PROFILE"
-UNKNOWN = "AWS does not know these credentials"
+CLOCK = "set this machine's clock: AWS accepts only current signatures"
+DENIED = "ask for the permission that the message names, or use another profile with AWS_PROFILE"
+UNKNOWN = "AWS does not recognize these credentials"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ UNKNOWN = "AWS does not know these credentials"
             "REFUSED",
             "bucket",
             None,
-            "create it: `aws s3 mb s3://NAME`, or name another",
+            "create it: `aws s3 mb s3://NAME`, or use another bucket",
         ),
         ("SomethingElse", "odd", "REFUSED", "cloud", None, None),
     ],

@@ -168,7 +168,8 @@ def test_amazons_registries_go_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch)
     for name in ("123456789012.dkr.ecr.us-east-1.amazonaws.com/a", "public.ecr.aws/a/b"):
         place = parse_repository(name)
         assert refused(lambda place=place: log_in(place, Endpoints.of_environment())) == (
-            f"the endpoint is {ELSEWHERE!r}, which would send credentials in clear over the network"
+            f"the endpoint is {ELSEWHERE!r}, which would send credentials unencrypted "
+            "over the network"
         )
 
 
@@ -178,7 +179,7 @@ def test_googles_registry_goes_nowhere_in_clear(monkeypatch: pytest.MonkeyPatch)
     host = "europe-west4-docker.pkg.dev"
     login = Login(host, "oauth2accesstoken", "ya29.secret")
     assert refused(lambda: ensure_repository(f"{host}/project/train/bert", login)) == (
-        f"{variable} is {ELSEWHERE!r}, which would send credentials in clear over the network"
+        f"{variable} is {ELSEWHERE!r}, which would send credentials unencrypted over the network"
     )
 
 

@@ -105,7 +105,9 @@ def test_a_dockerfile_of_the_users_is_built_first(name: str, install: Install) -
     builder = named(name)
     start = " ".join(builder.command[1:])
     folder = install(**{builder.program: [NO_IMAGE, LOCAL_BUILDX, (start, "", "", 0)]})
-    with pytest.raises(RsctlError, match="/job/Dockerfile has built nothing, and linux/arm64 is"):
+    with pytest.raises(
+        RsctlError, match="/job/Dockerfile did not build an image, and linux/arm64 is"
+    ):
         builder.build(OF_DOCKERFILE, lambda _event: None)
     inspect = f"{builder.program} image inspect rsctl/dockerfile:9876"
     assert [call for call in calls(folder) if "buildx inspect" not in call] == [
@@ -147,7 +149,7 @@ def test_a_dockerfile_that_fails_is_what_the_error_is_about(install: Install) ->
         named("classic").build(OF_DOCKERFILE, lambda _event: None)
     assert {finding.path for finding in caught.value.findings} == {"image.dockerfile"}
     assert [finding.code for finding in caught.value.findings] == ["base", "build", "dockerfile"]
-    assert caught.value.findings[0].message == "there is no image x"
+    assert caught.value.findings[0].message == " does not existimage x"
     assert "/job/Dockerfile" in caught.value.findings[-1].message
 
 
@@ -185,7 +187,7 @@ def test_a_base_that_names_no_user_gets_no_argument(install: Install) -> None:
 def test_a_base_that_is_not_here_is_pulled(platform: str | None, install: Install) -> None:
     folder = install(docker=[NO_IMAGE, ("pull", "base: Pulling from x\n", "", 0)])
     shown: list[BuildEvent] = []
-    with pytest.raises(RsctlError, match="base:1 was pulled and is gone"):
+    with pytest.raises(RsctlError, match="base:1 was pulled but no longer exists"):
         named("classic").base_user(Recipe(platform=platform), shown.append)
     [finding] = [event for event in shown if isinstance(event, Finding)]
     assert (finding.severity, finding.code, finding.path) == ("note", "pull", "image.base")
@@ -208,7 +210,7 @@ def test_a_base_for_another_platform_is_pulled_and_then_refused(install: Install
         error(
             "platform",
             "base:1 is for linux/arm64, not for linux/amd64",
-            "take a base for linux/amd64",
+            "use a base image for linux/amd64",
             "image.base",
         ),
     )
@@ -223,8 +225,13 @@ def test_a_variant_of_a_platform_is_that_platform(install: Install) -> None:
 @pytest.mark.parametrize(
     ("said", "code", "exit_code", "words"),
     [
-        ("manifest for base:1 not found: manifest unknown", "base", 2, "there is no image base:1"),
-        ("pull access denied for base", "base", 3, "not logged in there"),
+        (
+            "manifest for base:1 not found: manifest unknown",
+            "base",
+            2,
+            " does not existimage base:1",
+        ),
+        ("pull access denied for base", "base", 3, "not logged in"),
         ("lookup registry.example: no such host", "network", 3, "check the network"),
         ("something else", "base", 3, "check its name"),
     ],
@@ -242,8 +249,8 @@ def test_a_base_that_cannot_be_pulled(
     assert finding.message == f"docker cannot pull base:1: Error: {said}"
     assert words in str(finding.remedy)
     assert short(events)[:2] == [
-        "docker pulls the base base:1, which this machine does not have; images with PyTorch and "
-        "CUDA have several GB",
+        "docker is pulling the base image base:1, which is not on this machine; images with "
+        "PyTorch and CUDA take several GB",
         "0: base: Pulling",
     ]
 

@@ -47,21 +47,21 @@ def test_auto_takes_the_first_that_works(
 @pytest.mark.parametrize(
     ("programs", "wanted", "message", "remedy"),
     [
-        ({}, "auto", "no docker command here", "install Docker or Podman"),
-        ({}, "podman", "no podman command here", "install Podman or Docker"),
-        ({}, "buildx", "no docker command here", "install Docker or Podman"),
+        ({}, "auto", "the docker command is not installed", "install Docker or Podman"),
+        ({}, "podman", "the podman command is not installed", "install Podman or Docker"),
+        ({}, "buildx", "the docker command is not installed", "install Docker or Podman"),
         (
             {"docker": [versions(engine=None)]},
             "auto",
             "no Docker engine answers: Cannot connect to the Docker daemon at "
             "unix:///run/docker.sock.",
-            "start it, and see that `docker info` answers you",
+            "start it, and check that `docker info` works for your user",
         ),
         (
             {"docker": [("version", "what?", "", 0)]},
             "classic",
-            "no Docker engine answers: its answer is not docker's",
-            "start it, and see that `docker info` answers you",
+            "no Docker engine answers: its answer is not from docker",
+            "start it, and check that `docker info` works for your user",
         ),
         (
             {"docker": [versions(), NO_BUILDX]},
@@ -72,7 +72,7 @@ def test_auto_takes_the_first_that_works(
         (
             {"docker": [versions(), NO_BUILDX]},
             "buildkit",
-            "docker 28.2.2 has BuildKit only in its buildx plugin, which is not here",
+            "docker 28.2.2 has BuildKit only in its buildx plugin, which is not installed",
             "install Docker's buildx plugin",
         ),
         (
@@ -91,7 +91,7 @@ def test_auto_takes_the_first_that_works(
             {"podman": [("info", "", "Error: cannot set up namespace\n", 125)]},
             "podman",
             "podman does not work here: Error: cannot set up namespace",
-            "see that `podman info` answers you",
+            "check that `podman info` works for your user",
         ),
     ],
 )
@@ -115,7 +115,7 @@ def test_buildkit_that_the_environment_wants_and_docker_has_not(
         select_builder()
     [finding] = caught.value.findings
     assert finding.message == (
-        "DOCKER_BUILDKIT=1 asks for BuildKit: "
-        "docker 28.2.2 has BuildKit only in its buildx plugin, which is not here"
+        "DOCKER_BUILDKIT=1 requires BuildKit: docker 28.2.2 has BuildKit only in its buildx "
+        "plugin, which is not installed"
     )
     assert finding.remedy == "install Docker's buildx plugin, or unset DOCKER_BUILDKIT"

@@ -47,8 +47,8 @@ def assert_changed(error: RsctlError, names: str = "train.py") -> None:
         "changed",
         "image.source",
     )
-    assert finding.message == f"files were changed while the image was built: {names}"
-    assert finding.remedy == "run it again"
+    assert finding.message == f"files changed while the image was being built: {names}"
+    assert finding.remedy == "run the command again"
 
 
 @pytest.mark.parametrize("name", ["buildx", "buildkit", "classic", "podman"])

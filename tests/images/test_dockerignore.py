@@ -150,4 +150,4 @@ def test_a_pattern_that_docker_refuses_is_refused_with_its_place(
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.USAGE
     assert (finding.file, finding.line) == (str(tmp_path / ".dockerignore"), 2)
-    assert f"docker does not take the pattern {pattern!r}" in finding.message
+    assert f"docker does not accept the pattern {pattern!r}" in finding.message

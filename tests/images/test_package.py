@@ -117,8 +117,8 @@ def test_links_that_lead_out_are_left_out_and_reported(tmp_path: Path) -> None:
     assert source_of(package) == ["source", "source/in", "source/lib", "source/train.py"]
     [reported] = package_notes(package)
     assert (reported.message, reported.remedy, reported.path) == (
-        "not in the package: absolute, lib/out, over (a link that leads out of the folder)",
-        "copy what it leads to into the folder",
+        "not in the package: absolute, lib/out, over (a link that points outside the folder)",
+        "copy the file that it points to into the folder",
         "image.source",
     )
 
@@ -127,8 +127,8 @@ def test_what_is_left_out_of_images_is_left_out_here(tmp_path: Path) -> None:
     job = make_job(tmp_path)
     (tmp_path / "src" / ".env").touch()
     [reported] = package_notes(make_package(job))
-    assert reported.message == "not in the package: .env (may hold credentials)"
-    assert reported.remedy == "to have it there after all, write !PATH into .dockerignore"
+    assert reported.message == "not in the package: .env (may contain credentials)"
+    assert reported.remedy == "to include it, write !PATH in .dockerignore"
 
 
 def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def test_what_is_wrong_inside_is_reported_in_one_line(tmp_path: Path) -> None:
     done = load(*staged(tmp_path, tar_of(("boot.py", boot), ("/etc/x", b""))))
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
-        "rsctl cannot start the source: the package has a file that is not in it: '/etc/x'\n",
+        "rsctl cannot start the source: the package lists a file that it does not "
+        "contain: '/etc/x'\n",
         "",
     )
 

@@ -12,16 +12,16 @@ from .conftest import ReadJob
 GPU = "workers.accelerator=l4:1"
 TWO = "workers.count=2"
 REDUCERS = "reducers.count=2"
-OPEN = "the open transport, which uses reducers anywhere"
+OPEN = "the open transport, which supports reducers on all targets"
 
 
 @pytest.mark.parametrize(
     ("target", "settings", "transport", "why"),
     [
-        ("compose", [TWO], "none", "gradients travel as the base image has it"),
-        ("compose", [], "none", "one node exchanges no gradients"),
-        ("process", [TWO, GPU], "none", "gradients travel as the base image has it"),
-        ("vertex", [TWO, GPU], "none", "gradients travel as the base image has it"),
+        ("compose", [TWO], "none", "the base image determines how gradients are exchanged"),
+        ("compose", [], "none", "a single node exchanges no gradients"),
+        ("process", [TWO, GPU], "none", "the base image determines how gradients are exchanged"),
+        ("vertex", [TWO, GPU], "none", "the base image determines how gradients are exchanged"),
         (
             "vertex",
             [TWO, GPU, REDUCERS],
@@ -34,22 +34,22 @@ OPEN = "the open transport, which uses reducers anywhere"
             "sagemaker",
             [TWO, GPU, REDUCERS],
             "rsctl",
-            "the open transport, which uses reducers anywhere",
+            "the open transport, which supports reducers on all targets",
         ),
-        ("vertex", [TWO, GPU, REDUCERS, "comm.backend=rsctl"], "rsctl", "comm.backend asks for it"),
-        ("compose", [REDUCERS], "none", "one node exchanges no gradients"),
+        ("vertex", [TWO, GPU, REDUCERS, "comm.backend=rsctl"], "rsctl", "comm.backend requires it"),
+        ("compose", [REDUCERS], "none", "a single node exchanges no gradients"),
         (
             "sagemaker",
             [TWO, GPU],
             "efa",
             "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets",
         ),
-        ("sagemaker", [GPU], "none", "one node exchanges no gradients"),
+        ("sagemaker", [GPU], "none", "a single node exchanges no gradients"),
         (
             "vertex",
             [TWO, GPU, REDUCERS, "run.launcher=none", "run.command=[x]", "run.script=null"],
             "none",
-            "launcher none leaves the image as it is",
+            "launcher none leaves the image unchanged",
         ),
     ],
 )
@@ -71,7 +71,7 @@ def test_auto_chooses_by_target_and_says_what(
             "efa",
             "compose",
             "note",
-            "target compose builds without efa, which works on sagemaker only",
+            "target compose builds without efa, which works only on sagemaker",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_a_transport_that_could_not_be_proven_is_refused(job: ReadJob) -> None:
     ).findings
     assert finding.severity == "error"
     assert finding.message == (
-        "launcher none leaves rsctl out of the image, so efa could not be proven"
+        "launcher none leaves rsctl out of the image, so efa cannot be verified"
     )
 
 

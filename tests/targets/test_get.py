@@ -105,7 +105,7 @@ def test_a_choice_of_it(rsctl: Rsctl) -> None:
     assert done.exit_code == 2
     inside = rsctl("get", "@last", run["results"]["outputs"] + "/home")
     assert inside.exit_code == 2
-    assert "which is to be copied there" in inside.stderr
+    assert "which would be copied into it" in inside.stderr
 
 
 @pytest.fixture

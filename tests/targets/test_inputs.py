@@ -130,7 +130,7 @@ REFUSED = {
     ),
     "another cloud's bucket": (
         *({"uri": "s3://bucket/x", "mode": "copy"}, "vertex", "inputs.train.uri"),
-        "target vertex cannot reach s3://bucket/x; it takes gs://",
+        "target vertex cannot reach s3://bucket/x; it supports gs://",
         "for this target: --set inputs.train.uri=gs://BUCKET/PATH",
     ),
     "a stream without shards": (

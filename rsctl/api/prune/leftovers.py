@@ -53,7 +53,7 @@ def bucket_items(store: Store, limits: Limits) -> tuple[list[Item], list[Kept]]:
     old = [(name, path) for name, path in folders if limits.is_past(last_change(path))]
     active = next((run for run in sorted(store.ids()) if emulator.is_alive(run)), None)
     if active is not None:
-        return [], [Kept(name, f"the rehearsal {active} goes on") for name, _ in old]
+        return [], [Kept(name, f"the rehearsal {active} is still running") for name, _ in old]
     items = [
         Item(kind="bucket", name=name, size=disk_use(path), ended=last_change(path))
         for name, path in old

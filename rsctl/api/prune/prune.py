@@ -66,7 +66,7 @@ class Prune:
             self.shrunk = self._store.shrink()
         except StoreError as problem:
             why = "it is in use" if "locked" in str(problem) else str(problem)
-            self.kept.append(Kept("the database", f"{why}; the next prune makes it smaller"))
+            self.kept.append(Kept("the database", f"{why}; the next prune shrinks it"))
         self.database_bytes = self._store.disk_use()
 
     def _remove(self, item: Item, program: str | None) -> Kept | None:

@@ -95,11 +95,11 @@ def _remove_bench(store: Store, item: Item, limits: Limits) -> Kept | None:
         message = f"cannot write {folder.path}: {problem.strerror}"
         raise RsctlError(ExitCode.ENVIRONMENT, error("run-folder", message)) from None
     if lock is None:
-        return Kept(item.name, "somebody goes on with it")
+        return Kept(item.name, "another process has continued it")
     try:
         bench = benches.get(item.name)
         if bench is not None and not bench.state.is_final:
-            return Kept(item.name, "somebody goes on with it")
+            return Kept(item.name, "another process has continued it")
         if not all(has_ended(store, run) for run in item.runs):
             return Kept(item.name, "one of its runs is in use")
         benches.forget(item.name)

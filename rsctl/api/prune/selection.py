@@ -15,7 +15,7 @@ from rsctl.runs.folder import RunFolder
 from rsctl.runs.forget import RESULTS
 from rsctl.runs.store import RunRecord, Store
 
-_BUSY = "it is in use: its log is read, or its emulator answers"
+_BUSY = "it is in use: a process reads its log, or its emulator is running"
 
 
 class Selection:
@@ -75,7 +75,7 @@ class Selection:
         if BenchFolder(bench.bench).is_driven():
             return False
         if not bench.state.is_final:
-            remedy = f"end it: rsctl bench cancel {bench.bench}"
+            remedy = f"cancel it: rsctl bench cancel {bench.bench}"
             self.kept.append(Kept(bench.bench, f"it is incomplete; {remedy}"))
             return False
         busy = [run.run for run in runs if _is_busy(run.run)]

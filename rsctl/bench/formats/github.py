@@ -29,7 +29,7 @@ def annotation_lines(gate: Gate, file: str | None = None) -> list[str]:
     lines = [_of_check(check, file) for check in shown]
     left = len(bad) - len(shown)
     if left:
-        more = f"{left} more checks did not pass; the step's summary has all of them"
+        more = f"{left} more checks did not pass; the summary of the step lists all of them"
         lines.append(_command("warning", "rsctl gate", more, file))
     return lines
 

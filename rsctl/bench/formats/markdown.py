@@ -30,12 +30,12 @@ def gate_markdown(gate: Gate, most: int | None = None) -> str:
     shown = checks if most is None else checks[:most]
     parts = [f"### {_SIGNS[gate.verdict]}: {_safe(gate.headline)}\n"]
     if gate.refused:
-        parts.append(_differences("The baseline was measured otherwise", gate.refused))
+        parts.append(_differences("The baseline was measured under other conditions", gate.refused))
     parts.append(_table(_GATE_HEAD, [_gate_row(check) for check in shown]))
     if len(shown) < len(checks):
         parts.append(f"\n{len(checks) - len(shown)} more checks are not shown.\n")
     if gate.differences:
-        parts.append(_differences("What differs between them", gate.differences))
+        parts.append(_differences("Differences between them", gate.differences))
     return "\n".join(parts)
 
 
@@ -44,7 +44,7 @@ def comparison_markdown(comparison: Comparison) -> str:
     labels = [_safe(side.label) for side in comparison.sides]
     parts = []
     if comparison.differences:
-        parts.append(_differences("What differs", comparison.differences))
+        parts.append(_differences("Differences", comparison.differences))
     head = ["metric", "cell", *labels, *(["effect", "90 % interval", "p"] if labels[1:] else [])]
     parts.append(_table(head, [_row(metric, len(labels)) for metric in comparison.metrics]))
     remarks = [f"- {_safe(_name(m))}: {_safe(m.remark)}" for m in comparison.metrics if m.remark]

@@ -51,7 +51,7 @@ class ObjectChanged(RsctlError):
 
     def __init__(self, name: str) -> None:
         message = f"{name[:200]!r} was replaced or removed while it was read"
-        remedy = "run the command again once nobody writes there"
+        remedy = "run the command again after all other writers have finished"
         super().__init__(ExitCode.ENVIRONMENT, error("changed", message, remedy))
 
 

@@ -147,7 +147,7 @@ class GoogleBucket:
             if generation := self._generation(name):
                 return generation
             self._retries.before_retry(attempt)
-        raise no_answer(urlsplit(self._base).netloc, "the upload is interrupted again and again")
+        raise no_answer(urlsplit(self._base).netloc, "the upload was interrupted repeatedly")
 
     def _open_upload(self, name: str, upload: Upload) -> str | None:
         """The address that the blocks go to, or None if the object has come to be."""
@@ -169,7 +169,7 @@ class GoogleBucket:
             return None
         session = str(answer.headers.get("Location", ""))
         if urlsplit(session)[:2] != urlsplit(self._base)[:2]:
-            message = f"Cloud Storage sends the upload to another host: {session[:200]!r}"
+            message = f"Cloud Storage redirects the upload to another host: {session[:200]!r}"
             finding = error("cloud", message, "check the network and its proxy")
             raise RsctlError(ExitCode.REFUSED, finding)
         return session
@@ -214,8 +214,10 @@ class GoogleBucket:
             return None
 
     def _no_bucket(self) -> RsctlError:
-        message = f"there is no bucket {self._bucket}"
-        remedy = f"create it: `gcloud storage buckets create gs://{self._bucket}`, or name another"
+        message = f"bucket {self._bucket} does not exist"
+        remedy = (
+            f"create it: `gcloud storage buckets create gs://{self._bucket}`, or use another bucket"
+        )
         return RsctlError(ExitCode.REFUSED, error("bucket", message, remedy, self._path))
 
 

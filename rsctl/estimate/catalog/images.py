@@ -45,10 +45,10 @@ def check_python(job: Job) -> Iterator[Finding]:
     if found := too_old_python(str(image)):
         yield warning(
             "python",
-            f"{image} has Python {found.python} by its name, and rsctl's runtime needs "
+            f"{image} has Python {found.python} according to its name, but rsctl's runtime needs "
             f"{found.needed} or newer",
-            "take an image with a newer Python, such as "
-            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/clouds.md names others), or use "
+            "use an image with a newer Python, such as "
+            "pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime (docs/clouds.md lists others), or use "
             "launcher none",
             "image.uri" if job.image.uri else "image.base",
         )

@@ -25,7 +25,7 @@ def read_own_prices(path: str) -> OwnPrices:
     except YamlError as problem:
         raise RsctlError(ExitCode.USAGE, *findings, *problem.findings) from None
     if not isinstance(root, Mapping):
-        example = "begin with vertex: or sagemaker:, see docs/costs.md"
+        example = "start with vertex: or sagemaker:, see docs/costs.md"
         empty = error("prices", "it has no tables", example)
         raise RsctlError(ExitCode.USAGE, *findings, replace(empty, file=path, line=1, column=1))
     decoder = Decoder(OwnPrices, {}, Path(path).parent)
@@ -50,5 +50,5 @@ def _findings(own: OwnPrices) -> Iterator[Finding]:
         try:
             datetime.date.fromisoformat(table.as_of)
         except (ValueError, TypeError):
-            message = f"{table.as_of!r} is no date"
-            yield error("prices", message, "write it as 2026-11-01", f"{target}.as_of")
+            message = f"{table.as_of!r} is not a valid date"
+            yield error("prices", message, "write it in the form 2026-11-01", f"{target}.as_of")

@@ -19,10 +19,10 @@ _Dollars = Annotated[float, Meta(ge=0)]
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """US dollars an hour, on demand and as spot; None where it is not known."""
 
-    on_demand: Annotated[Optional[_Dollars], Meta(description="US dollars an hour on demand.")] = (
+    on_demand: Annotated[Optional[_Dollars], Meta(description="US dollars per hour on demand.")] = (
         None
     )
-    spot: Annotated[Optional[_Dollars], Meta(description="US dollars an hour as spot.")] = None
+    spot: Annotated[Optional[_Dollars], Meta(description="US dollars per hour as spot.")] = None
 
 
 class PriceTable(
@@ -34,18 +34,20 @@ class PriceTable(
     then each costs what `accelerators` says.
     """
 
-    source: Annotated[str, Meta(description="Where the prices are from.")]
-    as_of: Annotated[str, Meta(description="The date on which they were so.")]
-    estimate: Annotated[Optional[str], Meta(description="Why they are estimates, if they are.")] = (
-        None
-    )
+    source: Annotated[str, Meta(description="The source of the prices.")]
+    as_of: Annotated[str, Meta(description="The date of the prices.")]
+    estimate: Annotated[
+        Optional[str], Meta(description="The reason why they are estimates, if they are.")
+    ] = None
     fee: Annotated[
         _Dollars,
-        Meta(description="A part of the on-demand price that each price here is to be raised by."),
+        Meta(description="A fraction of the on-demand price to add to each price."),
     ] = 0.0
     elsewhere: Annotated[
         Optional[str],
-        Meta(description="The region whose prices are estimates for regions that have none."),
+        Meta(
+            description="The region whose prices are used as estimates for regions without prices."
+        ),
     ] = None
     machines: Annotated[
         dict[str, dict[str, Rates]],
@@ -53,7 +55,10 @@ class PriceTable(
     ] = {}
     accelerators: Annotated[
         dict[str, dict[str, Rates]],
-        Meta(description="Prices of one accelerator that is attached to a machine, likewise."),
+        Meta(
+            description="Prices of one accelerator that is attached to a machine, by name, "
+            "then by region."
+        ),
     ] = {}
 
 

@@ -84,7 +84,7 @@ def _read_refreshed(path: Path, version: tuple[int, int]) -> dict[str, list[Pric
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, list[PriceTable]])
     except (OSError, msgspec.DecodeError) as problem:
-        message = f"the prices that were fetched cannot be read: {path}: {problem}"
+        message = f"cannot read the fetched prices: {path}: {problem}"
         remedy = "fetch them again: rsctl catalog --refresh   or remove the file"
         raise RsctlError(ExitCode.ENVIRONMENT, error("prices", message, remedy)) from None
 

@@ -70,7 +70,9 @@ def price_of(
     each = _find([(t, t.accelerators.get(attached.type, {})) for t in chosen], region, spot)
     if each is None:
         where = f" in {region}" if region else ""
-        return NoPrice(f"no {_market(spot)} price of {attached.type} for {machine}{where} is known")
+        return NoPrice(
+            f"the {_market(spot)} price of {attached.type} for {machine}{where} is unknown"
+        )
     dollars = found.dollars + attached.per_node * each.dollars
     return _price([found, each], dollars, region, spot)
 
@@ -82,7 +84,7 @@ def _machine_part(
     if found is not None:
         return found
     where = f" in {region}" if region else ""
-    return NoPrice(f"no {_market(spot)} price of {machine}{where} is known")
+    return NoPrice(f"the {_market(spot)} price of {machine}{where} is unknown")
 
 
 def _attached(target: str, machine: str, accelerator: Accelerator | None) -> Accelerator | None:
@@ -121,7 +123,7 @@ def _dollars(rates: Rates, fee: float, spot: bool) -> float | None:
 def _price(parts: list[_Part], dollars: float, region: str | None, spot: bool) -> Price:
     estimates = [part.table.estimate for part in parts if part.table.estimate]
     estimates += [
-        f"the price of {part.region}, for none of {region} is known"
+        f"the price in {part.region}, because the price in {region} is unknown"
         for part in parts
         if part.is_elsewhere
     ]

@@ -33,5 +33,5 @@ def unknown_region(target: str, region: str) -> Finding | None:
 
     close = get_close_matches(region, known, n=2, cutoff=0.85)
     remedy = f"did you mean {' or '.join(close)}?" if close else "check its spelling"
-    message = f"{region!r} is no region that was known on {regions().as_of}"
+    message = f"{region!r} was not a known region on {regions().as_of}"
     return warning("region", message, remedy, f"targets.{target}.region")

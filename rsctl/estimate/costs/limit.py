@@ -13,7 +13,7 @@ from rsctl.job.job import Job
 from rsctl.job.units import Duration
 
 _KEY = "limits.cost"
-_CHEAPER = "take fewer or smaller machines, or raise limits.cost"
+_CHEAPER = "use fewer or smaller machines, or raise limits.cost"
 _LEAST_SECONDS = 60
 """A job that cannot run for a minute is not sent."""
 
@@ -42,22 +42,26 @@ def cost_findings(cost: PlanCost) -> Iterator[Finding]:
     if cost.unknown is not None or cost.per_hour is None or cost.most is None:
         yield error(
             "cost",
-            f"whether it stays below {dollars(cost.limit)} cannot be told: {cost.unknown}",
-            "fetch the clouds' prices: rsctl catalog --refresh; or write yours down, see "
+            "the cost is unknown, so rsctl cannot tell whether it stays below "
+            f"{dollars(cost.limit)}: {cost.unknown}",
+            "fetch the clouds' prices: rsctl catalog --refresh; or add your own, see "
             "docs/costs.md; or remove limits.cost",
             _KEY,
         )
     elif cost.limit < cost.starts * cost.per_hour * _LEAST_SECONDS / HOUR:
         message = (
-            f"{dollars(cost.limit)} do not pay for a minute: its machines are "
-            f"{dollars(cost.per_hour)} an hour"
+            f"{dollars(cost.limit)} is less than one minute costs: its machines cost "
+            f"{dollars(cost.per_hour)} per hour"
         )
         yield error("cost", message, _CHEAPER, _KEY)
     elif cost.most > cost.limit:
         yield error("cost", _too_dear(cost, cost.limit), _remedy(cost, cost.limit), _KEY)
     else:
         each = f"each of {cost.starts} starts" if cost.starts > 1 else "the job"
-        message = f"{each} is ended after {Duration(cost.seconds)}: {dollars(cost.most)} at most"
+        message = (
+            f"{each} is ended after {Duration(cost.seconds)}, at a cost of at most "
+            f"{dollars(cost.most)}"
+        )
         yield note("cost", message, None, _KEY)
 
 
@@ -65,7 +69,7 @@ def _too_dear(cost: PlanCost, limit: float) -> str:
     times = f"{cost.starts} starts of " if cost.starts > 1 else ""
     return (
         f"the job can cost {dollars(cost.most or 0)}, more than {dollars(limit)}: "
-        f"{times}{Duration(cost.seconds)} at {dollars(cost.per_hour or 0)} an hour"
+        f"{times}{Duration(cost.seconds)} at {dollars(cost.per_hour or 0)} per hour"
     )
 
 

@@ -59,4 +59,6 @@ def _write(path: Path, tables: dict[str, PriceTable]) -> None:
     except (OSError, msgspec.DecodeError):
         kept = {}
     kept |= {target: [table] for target, table in tables.items()}
-    write_file(path, msgspec.json.encode(kept), "set RSCTL_CONFIG to a folder of yours")
+    write_file(
+        path, msgspec.json.encode(kept), "set RSCTL_CONFIG to a folder that you can write to"
+    )

@@ -63,18 +63,18 @@ def _computed_digest(repository: Repository, url: str, auth: Any, login: Login |
 def _refused(repository: Repository, status: int, auth: Any, login: Login | None) -> RsctlError:
     remedies = remedies_for(repository)
     if status == 401 and login is None:
-        message = f"{repository.host} asks for a log-in, and there is none"
+        message = f"{repository.host} requires credentials, and there are none"
         return _problem(ExitCode.ENVIRONMENT, "login-missing", message, remedies.log_in)
     # A token was given for this log-in, so that what is missing is a right.
     is_known = isinstance(auth, http.BearerAuth)
     if login and status == 401 and not is_known:
-        message = f"{repository.host} does not accept the log-in of {login.user!r}"
+        message = f"{repository.host} does not accept the credentials of {login.user!r}"
         return _problem(ExitCode.REFUSED, "login-refused", message, remedies.log_in)
     if status in (401, 403):
-        message = f"{repository.host} does not let us read {repository.path}"
+        message = f"{repository.host} gives no read permission for {repository.path}"
         return _problem(ExitCode.REFUSED, "denied", message, remedies.ask_to_read)
     message = (
-        f"{repository.host} answers with HTTP status {status} to a question about {repository.path}"
+        f"{repository.host} answers with HTTP status {status} to a request for {repository.path}"
     )
     remedy = "try again later, and check the host of image.repository"
     return _problem(ExitCode.ENVIRONMENT, "registry-answer", message, remedy)

@@ -37,8 +37,10 @@ def _token(repository: Repository, challenged: dict[str, str], login: Login | No
     """A token of the kind that docker asks for before a push (distribution, token spec)."""
     realm = challenged.get("realm", "")
     if not _is_trusted(repository, realm):
-        message = f"{repository.host} asks for a log-in at {realm!r}, which is not private"
-        remedy = "check the host of image.repository; a registry's log-in must use https"
+        message = (
+            f"{repository.host} asks for credentials at {realm!r}, which is not a secure address"
+        )
+        remedy = "check the host of image.repository; a registry's login must use https"
         raise RsctlError(ExitCode.REFUSED, error("registry-token", message, remedy, FIELD))
     query = {"scope": f"repository:{_path(repository, challenged)}:pull,push"}
     if "service" in challenged:
@@ -72,12 +74,12 @@ def _token_of(repository: Repository, answer: http.Answer, login: Login | None) 
     if answer.status == 200 and isinstance(token, str) and token.isascii() and token.isprintable():
         return token
     if answer.status in (401, 403):
-        who = f"the log-in of {login.user!r}" if login else "anonymous requests"
+        who = f"the credentials of {login.user!r}" if login else "anonymous requests"
         message = f"{repository.host} gives {who} no access to {repository.path}"
         remedy = remedies_for(repository).ask_to_push if login else remedies_for(repository).log_in
         exit_code = ExitCode.REFUSED if login else ExitCode.ENVIRONMENT
         code = "denied" if login else "login-missing"
         raise RsctlError(exit_code, error(code, message, remedy, FIELD))
-    message = f"the log-in server of {repository.host} answers with HTTP status {answer.status}"
+    message = f"the login server of {repository.host} answers with HTTP status {answer.status}"
     remedy = "try again later"
     raise RsctlError(ExitCode.ENVIRONMENT, error("registry-answer", message, remedy, FIELD))

@@ -133,13 +133,13 @@ def _read(response: requests.Response, host: str) -> bytes:
     for block in response.iter_content(1 << 16):
         body += block
         if len(body) > LARGEST or time.monotonic() > end:
-            message = f"{host} sends an answer without end"
+            message = f"{host} sends an answer that does not end"
             raise _environment("registry-answer", message, "check the host of image.repository")
     return body
 
 
 def _certificate(host: str, problem: Exception) -> RsctlError:
-    message = f"the certificate of {host} is not accepted: {connection_problem(problem)}"
+    message = f"the certificate of {host} is not trusted: {connection_problem(problem)}"
     remedy = (
         "add the authority that signed it to this machine's certificates, to docker's "
         f"(/etc/docker/certs.d/{host}/ca.crt) and to REQUESTS_CA_BUNDLE"

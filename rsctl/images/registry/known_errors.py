@@ -48,7 +48,7 @@ def _known(
 _LOGIN_REFUSED = _known(
     "login-refused",
     r"unauthorized|incorrect username or password|invalid username/password|failed auth",
-    "the registry does not accept the log-in",
+    "the registry does not accept the credentials",
     "{log_in}",
 )
 # The first that matches counts, so the more exact ones come first. The patterns match messages of
@@ -59,22 +59,19 @@ KNOWN_ERRORS = (
         "image-missing",
         r"image does not exist locally|no such image|image not known",
         "the engine has no such image",
-        "build it first, with the engine that is to push it",
+        "build it first, with the same engine that pushes it",
         ExitCode.ENVIRONMENT,
     ),
     _known(
         TAG_IMMUTABLE,
         r"immutab|cannot be overwritten|tag invalid",
-        "the registry holds another image by this tag and lets no tag be moved",
-        (
-            "run the command again: it takes the image that is there, which "
-            "was made from the same files"
-        ),
+        "the registry already has a different image with this tag, and its tags cannot be changed",
+        ("run the command again: it uses the existing image, which was built from the same files"),
     ),
     _known(
         "registry-busy",
         r"toomanyrequests|too many requests|statuscode: 429|status: 429",
-        "the registry has had too many requests",
+        "the registry received too many requests",
         "try again later",
         ExitCode.ENVIRONMENT,
         is_transient=True,
@@ -82,13 +79,13 @@ KNOWN_ERRORS = (
     _known(
         "quota",
         r"quota|storage limit|limit ?exceeded|insufficient storage",
-        "the registry has no room for it",
-        "delete images from {host} that nobody needs, or ask for more",
+        "the registry has no storage left",
+        "delete unused images from {host}, or ask for more storage",
     ),
     _known(
         "repository-missing",
         r"name unknown|name_unknown|repository \S+ not found|repository with name .* not exist",
-        "the registry has no such repository",
+        "the repository does not exist in the registry",
         "{create}",
     ),
     _known(
@@ -103,14 +100,14 @@ KNOWN_ERRORS = (
         "login-missing",
         r"no basic auth credentials|authentication required|unauthenticated|not authenticated"
         r"|no credentials|anonymous token",
-        "the registry asks for a log-in, and has got none that it accepts",
+        "the registry requires credentials, and accepts none of those that it received",
         "{log_in}",
         ExitCode.ENVIRONMENT,
     ),
     _known(
         "credentials-expired",
         r"token has expired|token is expired|expired token",
-        "the log-in has expired",
+        "the credentials have expired",
         "{log_in}",
         ExitCode.ENVIRONMENT,
     ),
@@ -124,7 +121,7 @@ KNOWN_ERRORS = (
     _known(
         "certificate",
         r"x509|certificate",
-        "the engine does not accept the registry's certificate",
+        "the engine does not trust the registry's certificate",
         (
             "put the certificate of the authority that signed it into "
             "/etc/docker/certs.d/{host}/ca.crt on the engine's machine"
@@ -134,7 +131,7 @@ KNOWN_ERRORS = (
     _known(
         "registry-plain",
         r"http response to https client",
-        "the registry speaks no TLS",
+        "the registry does not support TLS",
         ('give it a certificate, or add {host} to "insecure-registries" of the Docker engine'),
         ExitCode.ENVIRONMENT,
     ),
@@ -150,7 +147,7 @@ KNOWN_ERRORS = (
         r"status:? 5\d\d|statuscode: 5\d\d|\b50[0234] |\beof\b|connection reset|broken pipe"
         r"|timeout|timed out|deadline exceeded|temporary failure|server misbehaving"
         r"|closed network connection|http2: |blob upload (?:unknown|invalid)|unexpected eof",
-        "the registry broke off again and again",
+        "the registry closed the connection repeatedly",
         "try again later; check the network to {host} and its proxies",
         ExitCode.ENVIRONMENT,
         is_transient=True,

@@ -110,10 +110,12 @@ def parse_repository(text: str) -> Repository:
     has_host = bool(slash) and (any(c in first for c in ".:") or first == "localhost")
     host, path = (first, rest) if has_host else (DOCKER_HUB, text)
     if not re.fullmatch(_HOST, host):
-        raise _invalid(text, f"{host!r} is not the name of a registry")
+        raise _invalid(text, f"{host!r} is not a valid name of a registry")
     if len(text) > _LONGEST or not re.fullmatch(_PATH, path):
         raise _invalid(
-            text, "a path is lower-case letters, digits and single . _ - between them, without tag"
+            text,
+            "a path consists of lower-case letters, digits and single . _ - between "
+            "them, without a tag",
         )
     repository = Repository(host.lower(), path)
     _check_google(repository)
@@ -139,10 +141,11 @@ def _check_google(repository: Repository) -> None:
     if found and len(repository.path.split("/")) < needed:
         raise _invalid(
             str(repository),
-            "Artifact Registry's names are LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE",
+            "Artifact Registry's names have the form "
+            "LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE",
         )
 
 
 def _invalid(text: str, why: str) -> RsctlError:
-    finding = error("repository", f"{text!r} names no repository: {why}", "correct it", FIELD)
+    finding = error("repository", f"{text!r} is not a valid repository: {why}", "correct it", FIELD)
     return RsctlError(ExitCode.USAGE, finding)

@@ -71,7 +71,7 @@ def _push_with_retries(
             if not problem.is_transient:
                 raise
             seconds = pause * random.uniform(0.5, 1.5)  # noqa: S311 - not a secret
-            on_line(f"the push failed; another attempt in {seconds:.0f} s")
+            on_line(f"the push failed; trying again in {seconds:.0f} s")
             time.sleep(seconds)
     return _push_once(command, reference, repository, login, on_line)
 
@@ -88,8 +88,8 @@ def _push_once(
     try:
         returned = _run(command, last, login, on_line)
     except OSError as problem:
-        message = f"{command.argv[0]} cannot be run: {problem.strerror}"
-        remedy = "install it, or choose another builder"
+        message = f"cannot run {command.argv[0]}: {problem.strerror}"
+        remedy = "install it, or use another builder"
         raise RsctlError(ExitCode.ENVIRONMENT, error("builder", message, remedy)) from None
     if returned:
         raise push_error(list(last), reference, repository, login)
@@ -148,7 +148,7 @@ def _confirmed(
         message = f"{reference} was pushed, but the registry does not show it"
         raise RsctlError(ExitCode.REFUSED, error("push", message, "try again later", FIELD))
     if digest and found != digest:
-        message = f"{reference} was pushed as {digest}, but the registry shows {found} by that tag"
-        remedy = "somebody pushed at the same time: run the command again"
+        message = f"{reference} was pushed as {digest}, but the registry shows {found} for that tag"
+        remedy = "another process pushed at the same time: run the command again"
         raise RsctlError(ExitCode.REFUSED, error("push-overtaken", message, remedy, FIELD))
     return found

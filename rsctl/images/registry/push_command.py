@@ -71,8 +71,8 @@ def _write_helper(folder: Path) -> None:
     helper.write_text(_SCRIPT)
     helper.chmod(0o700)
     if not os.access(helper, os.X_OK):
-        message = f"no program may run in {folder.parent}, where the log-in's helper must"
-        remedy = "set TMPDIR to a folder of a file system that is not mounted noexec"
+        message = f"programs cannot run in {folder.parent}, which must hold the credential helper"
+        remedy = "set TMPDIR to a folder on a file system that is not mounted noexec"
         raise RsctlError(ExitCode.ENVIRONMENT, error("noexec", message, remedy))
 
 

@@ -29,10 +29,10 @@ def remedies_for(repository: Repository) -> Remedies:
     host = repository.host
     return Remedies(
         log_in=f"run `docker login {host}`",
-        ask_to_push=f"ask for the right to push to {repository}, or log in as another user: "
+        ask_to_push=f"ask for permission to push to {repository}, or log in as another user: "
         f"`docker login {host}`",
-        ask_to_read=f"ask for the right to pull from {repository}: rsctl looks there for an image "
-        "that need not be built again",
+        ask_to_read=f"ask for permission to pull from {repository}: rsctl looks there for an "
+        "existing image",
         create=f"create {repository.path} on {host}, or correct image.repository",
     )
 
@@ -42,10 +42,10 @@ def _google(repository: Repository) -> Remedies:
     name = f"{named.name} in project {named.project}" if named else str(repository)
     return Remedies(
         log_in=GOOGLE_LOGIN,
-        ask_to_push=f"ask for roles/artifactregistry.writer on repository {name}; check that "
-        "it exists and that image.repository is spelt as it is",
-        ask_to_read=f"ask for roles/artifactregistry.reader on repository {name}; check that "
-        "it exists and that image.repository is spelt as it is",
+        ask_to_push=f"ask for roles/artifactregistry.writer on repository {name}; check that it "
+        "exists and that image.repository is spelled correctly",
+        ask_to_read=f"ask for roles/artifactregistry.reader on repository {name}; check that it "
+        "exists and that image.repository is spelled correctly",
         create=f"run `{_create_google(repository)}`, or correct image.repository",
     )
 

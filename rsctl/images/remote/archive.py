@@ -38,7 +38,7 @@ def pack_context(recipe: Recipe) -> Iterator[Upload]:
             _write_zip(recipe, out)
         except OSError as problem:
             message = f"cannot pack the build's files in {tempfile.gettempdir()}: {problem}"
-            remedy = "free space there"
+            remedy = "free disk space there"
             raise RsctlError(ExitCode.ENVIRONMENT, error("context", message, remedy)) from None
         size = out.tell()
         yield Upload(out, size, _digest(out))

@@ -32,14 +32,14 @@ def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder
     """The service that belongs to a target. Raises RsctlError naming every field it lacks."""
     remote_build = target_info(target).remote_build
     if remote_build is None:
-        message = f"target {target} has no cloud that could build its image"
-        remedy = "build with Docker or Podman: leave out --builder cloud"
+        message = f"target {target} has no cloud service that builds images"
+        remedy = "build with Docker or Podman: omit --builder cloud"
         raise RsctlError(ExitCode.USAGE, error("builder", message, remedy, "target"))
     missing = _missing(job, target, remote_build.needs)
     platform = job.image.platform
     if platform and platform not in remote_build.platforms:
         message = f"the cloud of target {target} builds for {' and '.join(remote_build.platforms)}"
-        remedy = f"build on a machine for {platform}: leave out --builder cloud"
+        remedy = f"build on a machine for {platform}: omit --builder cloud"
         missing.append(error("unsupported", message, remedy, "image.platform"))
     if missing:
         raise RsctlError(ExitCode.USAGE, *missing)
@@ -48,10 +48,10 @@ def remote_builder(job: Job, target: str, endpoints: Endpoints) -> RemoteBuilder
 
 
 _EXAMPLES = {
-    "project": "your Google Cloud project's id",
-    "region": "where it is built, such as us-central1 or us-east-1",
-    "staging": "a folder in a bucket of yours, such as gs://bucket/staging or s3://bucket/staging",
-    "build_role": "the ARN of an IAM role that CodeBuild may take",
+    "project": "your Google Cloud project ID",
+    "region": "the region of the build, such as us-central1 or us-east-1",
+    "staging": "a folder in your bucket, such as gs://bucket/staging or s3://bucket/staging",
+    "build_role": "the ARN of an IAM role that CodeBuild can assume",
 }
 
 
@@ -68,7 +68,9 @@ def _missing(job: Job, target: str, needs: tuple[tuple[str, ...], ...]) -> list[
         for name in names
     ]
     if not repository_of(job, target):
-        message = "building in the cloud needs image.repository, since it pushes what it builds"
-        remedy = "give the registry's path, without a tag"
+        message = (
+            "building in the cloud needs image.repository, because the service pushes the image"
+        )
+        remedy = "set the registry's path, without a tag"
         found.append(error("cloud-build", message, remedy, "image.repository"))
     return found

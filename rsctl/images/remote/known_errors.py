@@ -31,7 +31,8 @@ _KNOWN = (
     ),
     _known(
         "build-timeout",
-        "build on a machine with Docker, or take a base that has more of it installed",
+        "build on a machine with Docker, or use a base image that has more of the "
+        "packages installed",
         *("TIMEOUT", "EXPIRED", "TIMED_OUT"),
         exit_code=ExitCode.TIMED_OUT,
         summary="the build took too long",
@@ -70,7 +71,7 @@ _KNOWN = (
     ),
     _known(
         "denied",
-        "give the build role ecr:GetAuthorizationToken, and the right to push",
+        "give the build role ecr:GetAuthorizationToken and permission to push",
         "PRE_BUILD",
         path=_BUILD_ROLE,
     ),

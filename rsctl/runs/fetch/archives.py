@@ -108,8 +108,8 @@ def _require_space(
     needed = sum(content.sizes[_target(content, name)] for name in paths)
     free = context.directory.free()
     if needed > free:
-        message = f"{unpacking.name} unpacks to {needed:,} bytes, and there is space for {free:,}"
-        remedy = "make space, choose less with --include, or name another folder"
+        message = f"{unpacking.name} unpacks to {needed:,} bytes, but only {free:,} are free"
+        remedy = "free disk space, select less with --include, or use another folder"
         raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
@@ -122,7 +122,7 @@ def _read_content(archive: _Archive) -> Content:
     size = 0
     for count, (_, member) in enumerate(_members(archive), start=1):
         if count > _MOST_MEMBERS:
-            raise _too_big(archive.name, f"more than {_MOST_MEMBERS:,} members", None)
+            raise _too_big(archive.name, f"it has more than {_MOST_MEMBERS:,} members", None)
         size += max(member.size, 0)
         _require_size(archive, size)
         if not names.take(member):
@@ -132,7 +132,7 @@ def _read_content(archive: _Archive) -> Content:
     left_out += _settle_links(content)
     _require_size(archive, size + sum(content.sizes[_target(content, n)] for n in content.links))
     if left_out:
-        what = "neither files nor links to what the archive has"
+        what = "neither files nor links within the archive"
         content.findings.append(_left_out(archive.name, left_out, what))
     if too_long:
         what = f"longer than {_LONGEST_NAME:,} bytes, or deeper than {_DEEPEST} folders"
@@ -255,7 +255,7 @@ class _Names:
             self._paths += len(folder)
             folder = folder.rpartition("/")[0]
         if self._names > _MOST_NAMES or self._paths > _MOST_FOLDERS:
-            raise _too_big(self._archive, "too many long names of members", None)
+            raise _too_big(self._archive, "it has too many long names of members", None)
         return True
 
 
@@ -282,7 +282,7 @@ class _Metered:
         block = self._source.read(size)
         self._left -= len(block)
         if self._left < 0:
-            raise _too_big(self._name, "a description of a member that cannot be read", None)
+            raise _too_big(self._name, "it has a member description that cannot be read", None)
         return block
 
     def grant(self, content: int) -> None:
@@ -301,7 +301,7 @@ def _members(archive: _Archive) -> Iterator[tuple[tarfile.TarFile, tarfile.TarIn
                     raise Stopped
                 packed.members.clear()
                 if member.size < 0 or member.size > archive.most:
-                    raise _too_big(archive.name, f"a member of {member.size:,} bytes")
+                    raise _too_big(archive.name, f"it has a member of {member.size:,} bytes")
                 metered.grant(member.size)
                 yield packed, member
         metered.grant(0)
@@ -328,7 +328,7 @@ def _explained(name: str) -> Iterator[None]:
         yield
     except _CORRUPT as problem:
         message = f"{name} cannot be unpacked: {str(problem)[:200] or 'it ends early'}"
-        remedy = "if the job has ended well, it has written a damaged archive"
+        remedy = "if the job succeeded, it has written a damaged archive"
         raise RsctlError(ExitCode.ENVIRONMENT, error("archive", message, remedy)) from None
     except OSError as problem:
         raise disk_error(name, problem) from None
@@ -345,5 +345,5 @@ def _too_big(name: str, what: str, remedy: str | None = _MORE) -> RsctlError:
 def _left_out(name: str, members: list[str], what: str) -> Finding:
     shown = ", ".join(repr(member[:100]) for member in members[:3])
     more = f" and {len(members) - 3} more" if len(members) > 3 else ""
-    message = f"{name}: {shown}{more} left out: {what}"
+    message = f"{name}: {shown}{more} skipped: {what}"
     return warning("left-out", message)

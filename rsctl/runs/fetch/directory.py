@@ -157,8 +157,8 @@ class Directory:
         return current
 
     def _no_folder(self, path: str) -> RsctlError:
-        message = f"{path} has to be a folder, and is a file or a link"
-        remedy = f"remove {self.path / path}, or name another folder"
+        message = f"{path} must be a folder, but is a file or a link"
+        remedy = f"remove {self.path / path}, or use another folder"
         return RsctlError(ExitCode.USAGE, error("destination", message, remedy))
 
 
@@ -187,10 +187,10 @@ def disk_error(path: str, problem: OSError) -> RsctlError:
     """The error for a file that cannot be written."""
     message = f"cannot write {path[:300]}: {problem.strerror}"
     if problem.errno in FULL:
-        remedy = "make space and run the command again: it goes on where it was"
+        remedy = "free disk space and run the command again: it continues where it stopped"
         return DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
     is_taken = problem.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)
-    remedy = "remove what is there, or name another folder"
+    remedy = "remove the existing file, or use another folder"
     return RsctlError(
         ExitCode.USAGE if is_taken else ExitCode.ENVIRONMENT,
         error("destination", message, remedy),

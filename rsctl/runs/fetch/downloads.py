@@ -160,7 +160,10 @@ def _receive_rest(task: Task, file: int, position: int, digest: Digest, context:
                 failures = 0
                 context.advance(len(block))
             if position < size:
-                raise no_answer(task.source.location, f"{task.found.name[:200]!r} breaks off")
+                raise no_answer(
+                    task.source.location,
+                    f"the download of {task.found.name[:200]!r} was interrupted",
+                )
         except NoAnswer:
             failures += 1
             if failures >= context.retries.tries:
@@ -186,6 +189,9 @@ def _check(context: Context) -> None:
 
 def _wrong_checksum(task: Task, digest: Digest) -> RsctlError:
     name = task.found.name[:200]
-    message = f"{name!r} arrives with another {digest.algorithm} than {task.source.location} has"
-    remedy = "run the command again; if it stays so, check the network and its proxy"
+    message = (
+        f"the downloaded {name!r} has a different {digest.algorithm} checksum than "
+        f"{task.source.location}"
+    )
+    remedy = "run the command again; if the error persists, check the network and its proxy"
     return RsctlError(ExitCode.ENVIRONMENT, error("checksum", message, remedy))

@@ -133,8 +133,8 @@ def _require_outside(path: Path, locations: Iterable[Location]) -> None:
             os.path.realpath(source.folder)
         ):
             where = printable(str(path))
-            message = f"{where} is inside {source.location}, which is to be copied there"
-            finding = error("destination", message, "name a folder elsewhere")
+            message = f"{where} is inside {source.location}, which would be copied into it"
+            finding = error("destination", message, "use a folder outside it")
             raise RsctlError(ExitCode.USAGE, finding)
 
 
@@ -175,8 +175,8 @@ def _has_size(task: Task, context: Context) -> bool:
 def _require_space(missing: int, context: Context) -> None:
     free = context.directory.free()
     if missing > free:
-        message = f"{missing:,} bytes are to come, and there is space for {free:,}"
-        remedy = "make space, choose less with --only or --include, or name another folder"
+        message = f"{missing:,} bytes remain to be downloaded, but only {free:,} are free"
+        remedy = "free disk space, select less with --only or --include, or use another folder"
         raise DiskFull(ExitCode.ENVIRONMENT, error("disk", message, remedy))
 
 
@@ -332,12 +332,12 @@ def _shown(entry: Entry, state: State, location: str) -> FetchedFile:
 def _links_to_nothing(location: str, links: list[str]) -> Finding:
     shown = ", ".join(repr(link[:80]) for link in links[:3])
     more = f" and {len(links) - 3} more" if len(links) > 3 else ""
-    message = f"{location}: {shown}{more} left out: links to folders without files"
+    message = f"{location}: {shown}{more} skipped: links to folders without files"
     return warning("left-out", message)
 
 
 def _renamed(location: str, names: list[str], paths: dict[str, str]) -> Finding:
     examples = ", ".join(f"{name[:80]!r} as {paths[name][:80]!r}" for name in sorted(names)[:3])
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    message = f"{location} has names that a file here cannot have: {examples}{more}"
+    message = f"{location} has names that are not possible for files here: {examples}{more}"
     return warning("renamed", message)

@@ -117,7 +117,7 @@ class Index:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             message = f"another rsctl get is writing to {self._directory.path}"
-            finding = error("destination", message, "wait for it, or name another folder")
+            finding = error("destination", message, "wait until it ends, or use another folder")
             raise RsctlError(ExitCode.USAGE, finding) from None
         with explained(INDEX), open(os.dup(self._file), "rb") as file:
             file.seek(0)
@@ -126,8 +126,8 @@ class Index:
         for line in lines:
             owner = self._read(line) or owner
         if owner not in (None, run):
-            message = f"{self._directory.path} has the results of {owner}"
-            finding = error("destination", message, "name another folder")
+            message = f"{self._directory.path} already has the results of {owner}"
+            finding = error("destination", message, "use another folder")
             raise RsctlError(ExitCode.USAGE, finding)
         if lines and not lines[-1].endswith(b"\n"):  # it was killed while it wrote
             os.write(self._file, b"\n")

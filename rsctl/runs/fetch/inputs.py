@@ -47,7 +47,7 @@ def _whole(location: str, endpoints: Endpoints) -> tuple[Source, str]:
         single = ShardSource(_folder(parent, endpoints), [last])
         if single.find(last) is not None:
             return single, ""
-    finding = error("input", f"nothing is at {location}", "correct inputs")
+    finding = error("input", f"{location} does not exist", "correct inputs")
     raise RsctlError(ExitCode.REFUSED, finding)
 
 
@@ -74,7 +74,7 @@ class ShardSource:
         missing = [name for name in self._names if name not in found]
         if missing:
             shown = ", ".join(repr(name[:80]) for name in missing[:3])
-            message = f"{len(missing):,} of {len(self._names):,} files are not there: {shown}"
+            message = f"{len(missing):,} of {len(self._names):,} files do not exist: {shown}"
             finding = error("input", f"{self.location}: {message}", "correct the range of inputs")
             raise RsctlError(ExitCode.REFUSED, finding)
         yield from found.values()

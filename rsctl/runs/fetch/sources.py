@@ -166,7 +166,9 @@ class FolderSource:
         return path if path.is_relative_to(os.path.realpath(self.folder)) else None
 
     def _leave_out(self, name: str) -> None:
-        message = f"{name[:200]!r} is left out: it is not a file, nor a link to something in here"
+        message = (
+            f"{name[:200]!r} is skipped: it is neither a file nor a link to a file in this folder"
+        )
         self.findings.append(warning("left-out", message, f"see {self.location}"))
 
     def _unreadable(self, problem: OSError) -> None:
@@ -219,5 +221,5 @@ def printable(text: str) -> str:
 
 def _unreadable(path: str, problem: OSError) -> RsctlError:
     message = f"cannot read {printable(path[:300])}: {problem.strerror}"
-    remedy = "run the command as a user that may read it"
+    remedy = "run the command as a user with read permission"
     return RsctlError(ExitCode.ENVIRONMENT, error("source", message, remedy))

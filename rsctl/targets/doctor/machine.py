@@ -32,7 +32,7 @@ def machine_checks(target: str | None) -> Iterator[Check]:
     required: Verdict = "error" if "docker" in needs else "warning"
     yield run_check("docker", _engine, required)
     yield run_check("compose", _compose, required)
-    yield run_check("builder", lambda: f"images are built with {detect_builder('auto')}", required)
+    yield run_check("builder", lambda: f"{detect_builder('auto')} builds images", required)
 
 
 def _store() -> str:
@@ -66,5 +66,7 @@ def _compose() -> str:
     command = docker.compose_command()
     if command is None:
         remedy = "install the Docker compose plugin"
-        raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here", remedy))
+        raise RsctlError(
+            ExitCode.ENVIRONMENT, error("compose", "docker compose is not installed", remedy)
+        )
     return docker.run([*command, "version", "--short"]).stdout.strip()

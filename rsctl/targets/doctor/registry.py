@@ -19,7 +19,7 @@ def registry_checks(job: Job, plan: Plan) -> Iterator[Check]:
 
 def _registry_check(job: Job, target: str) -> Check:
     if job.image.uri:
-        return skipped("registry", f"{job.image.uri} is used as it is")
+        return skipped("registry", f"{job.image.uri} is used without changes")
     repository = repository_of(job, target)
     if repository is None:
         return skipped("registry", "the image is not pushed")

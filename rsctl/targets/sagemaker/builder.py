@@ -30,7 +30,7 @@ _ROLE = "targets.sagemaker.build_role"
 _KNOWN = (
     KnownError(
         "build-role",
-        "let codebuild.amazonaws.com assume the role (its trust policy), or name another in "
+        "let codebuild.amazonaws.com assume the role (its trust policy), or set another role in "
         "targets.sagemaker.build_role",
         path=_ROLE,
         codes=frozenset({"InvalidInputException"}),

@@ -59,7 +59,7 @@ def project_request(options: SageMakerOptions) -> dict[str, Any]:
     kind, image, size = _MACHINES["linux/amd64"]
     return {
         "name": PROJECT,
-        "description": "Builds training images for rsctl; every build brings its own steps.",
+        "description": "Builds training images for rsctl; every build supplies its own steps.",
         "source": {"type": "NO_SOURCE", "buildspec": BUILDSPEC},
         "artifacts": {"type": "NO_ARTIFACTS"},
         "environment": {

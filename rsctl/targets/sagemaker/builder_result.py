@@ -19,7 +19,7 @@ def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
     }
     digest = exported.get(DIGEST_NAME) or ""
     if not DIGEST.fullmatch(digest):
-        message = f"CodeBuild names no digest for {recipe.reference}"
+        message = f"CodeBuild returned no digest for {recipe.reference}"
         raise RsctlError(ExitCode.REFUSED, error("push", message, "run the command again"))
     return str(digest)
 

@@ -58,8 +58,8 @@ def _role(arn: str) -> str:
     if isinstance(policy, str):
         policy = json.loads(unquote(policy))
     if _TRUSTED not in json.dumps(policy):
-        message = f"{name} does not trust {_TRUSTED}, so no job can take it"
-        remedy = f"let {_TRUSTED} assume it in its trust policy"
+        message = f"{name} does not trust {_TRUSTED}, so jobs cannot use it"
+        remedy = f"allow {_TRUSTED} to assume the role in its trust policy"
         raise RsctlError(ExitCode.REFUSED, error("role", message, remedy, "targets.sagemaker.role"))
     return f"{name} trusts {_TRUSTED}"
 
@@ -77,10 +77,10 @@ def _quota(region: str | None, machine: str, needed: int) -> str:
     quotas = _quotas(_aws(region, "targets.sagemaker.region"))
     value = next((q["Value"] for q in quotas if q["QuotaName"] == wanted), None)
     if value is None:
-        return f"{needed} needed; the quota is not known"
+        return f"{needed} needed; the quota is unknown"
     if value < needed:
-        message = f"{needed} needed, and the quota '{wanted}' is {value:g}"
-        remedy = "ask for more in Service Quotas (Amazon SageMaker), or take another machine"
+        message = f"{needed} needed, but the quota '{wanted}' is {value:g}"
+        remedy = "ask for more in Service Quotas (Amazon SageMaker), or use another machine"
         raise RsctlError(
             ExitCode.REFUSED, error("quota", message, remedy, "targets.sagemaker.region")
         )
@@ -111,14 +111,14 @@ def _bucket(region: str | None, bucket: str) -> str:
         if problem.code != "404":
             raise
         remedy = f"create it: `aws s3 mb s3://{bucket}`"
-        finding = error("bucket", "there is no such bucket", remedy)
+        finding = error("bucket", "the bucket does not exist", remedy)
         raise RsctlError(ExitCode.REFUSED, finding) from None
     found_region = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amz-bucket-region", region)
     if region and found_region != region:
-        message = f"it is in {found_region}, and the job in {region}"
-        remedy = f"use a bucket in {region}: SageMaker asks for one in the job's own region"
+        message = f"the bucket is in {found_region}, but the job is in {region}"
+        remedy = f"use a bucket in {region}: SageMaker requires one in the job's own region"
         raise RsctlError(ExitCode.REFUSED, error("bucket", message, remedy))
-    return f"it is there, in {found_region}"
+    return f"it exists, in {found_region}"
 
 
 def signed_in(severity: Verdict) -> Check:

@@ -41,7 +41,9 @@ def sagemaker_prices(endpoints: Endpoints) -> PriceTable:
             machines.setdefault(machine, {})[region] = Rates(on_demand=dollars)
     if not machines:
         message = "AWS's price list has no prices of SageMaker training"
-        raise RsctlError(ExitCode.REFUSED, error("prices", message, "write them down yourself"))
+        raise RsctlError(
+            ExitCode.REFUSED, error("prices", message, "add the prices to your price tables")
+        )
     return PriceTable(
         source="AWS Price List, AmazonSageMaker",
         as_of=published or now()[:10],

@@ -85,7 +85,7 @@ def _registry(repository: Repository, endpoints: Endpoints) -> Aws:
             return None
         push = remedies_for(repository).ask_to_push
         remedy = f"ask for the action that it names on {repository.path}; {push}"
-        return KnownError("denied", remedy, summary=f"AWS permits no call about {repository}")
+        return KnownError("denied", remedy, summary=f"AWS denies all calls for {repository}")
 
     return Aws(
         endpoints,

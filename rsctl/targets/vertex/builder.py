@@ -90,7 +90,7 @@ class CloudBuild:
             self._retries.before_retry(attempt)
             if build := next((b for b in self._find(recipe) if _id(b) not in before), None):
                 return build
-        raise no_answer(urlsplit(self._builds).netloc, "no build could be started")
+        raise no_answer(urlsplit(self._builds).netloc, "the build could not be started")
 
     def _create(self, request: dict[str, Any]) -> Build | None:
         """The build, or None if there is no telling whether it was created."""
@@ -136,6 +136,6 @@ class CloudBuild:
 def _id(build: Build) -> str:
     identity = str(build.get("id", ""))
     if not _ID.fullmatch(identity):
-        message = f"Cloud Build gives a build without a usable id: {identity[:100]!r}"
+        message = f"Cloud Build returned a build without a usable ID: {identity[:100]!r}"
         raise RsctlError(ExitCode.REFUSED, error("cloud", message, "try again later"))
     return identity

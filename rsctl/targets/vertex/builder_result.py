@@ -16,7 +16,7 @@ def digest_of(build: dict[str, Any], recipe: Recipe) -> str:
     for image in build.get("results", {}).get("images", ()):
         if image.get("name") == recipe.reference and DIGEST.fullmatch(image.get("digest", "")):
             return str(image["digest"])
-    message = f"Cloud Build names no digest for {recipe.reference}"
+    message = f"Cloud Build returned no digest for {recipe.reference}"
     raise RsctlError(ExitCode.REFUSED, error("push", message, "run the command again"))
 
 

@@ -77,7 +77,7 @@ def _apis(google: Google, project: str) -> str:
         answer = google.request("GET", url, path="targets.vertex.project")
     except RsctlError as problem:
         if "authentication scopes" in str(problem):
-            raise missing_scope("the credentials' scopes are not enough") from None
+            raise missing_scope("the credentials' scopes are not sufficient") from None
         raise
     services = answer.json().get("services", [])
     enabled = {s["name"].rpartition("/")[2] for s in services if s.get("state") == "ENABLED"}
@@ -96,7 +96,7 @@ def _permissions(google: Google, project: str) -> str:
     if missing:
         roles = ", ".join(sorted({_PERMISSIONS[name] for name in missing}))
         raise _lacking("denied", f"missing: {', '.join(missing)}", f"ask for {roles}")
-    return f"all {len(_PERMISSIONS)} that a submission asks for"
+    return f"all {len(_PERMISSIONS)} that a submission needs"
 
 
 def _act_as(google: Google, project: str, account: str) -> str:
@@ -104,10 +104,10 @@ def _act_as(google: Google, project: str, account: str) -> str:
     url = f"{base}/v1/projects/{project}/serviceAccounts/{account}:testIamPermissions"
     path = "targets.vertex.service_account"
     if _ACT_AS not in _granted(google, url, path, [_ACT_AS]):
-        message = f"jobs may not be given {account}: {_ACT_AS} is missing"
+        message = f"you cannot run jobs as {account}: {_ACT_AS} is missing"
         remedy = f"ask for roles/iam.serviceAccountUser on {account}"
         raise RsctlError(ExitCode.REFUSED, error("denied", message, remedy, path))
-    return f"jobs may be given {account}"
+    return f"you can run jobs as {account}"
 
 
 def _granted(google: Google, url: str, path: str, wanted: list[str]) -> set[str]:
@@ -145,10 +145,10 @@ def _quota(google: Google, project: str, region: str, quota: str, needed: int) -
     answer = google.request("GET", url, ok=(200, 404), path="targets.vertex.region")
     limit = _limit(answer.json(), region) if answer.status_code == 200 else None
     if limit is None:
-        return f"{needed} needed; the quota in {region} is not known"
+        return f"{needed} needed; the quota in {region} is unknown"
     if 0 <= limit < needed:
-        message = f"{needed} needed in {region}, and the quota is {limit}"
-        remedy = "ask for more on the console's page Quotas (Vertex AI API), or take another region"
+        message = f"{needed} needed in {region}, but the quota is {limit}"
+        remedy = "ask for more on the console's page Quotas (Vertex AI API), or use another region"
         raise RsctlError(ExitCode.REFUSED, error("quota", message, remedy, "targets.vertex.region"))
     return f"{needed} of {'any number' if limit < 0 else limit} in {region}"
 
@@ -187,13 +187,13 @@ def _bucket(google: Google, bucket: str, needs: set[str]) -> str:
     answer = google.request("GET", url, ok=(200, 404))
     if answer.status_code == 404:
         raise _lacking(
-            "bucket", "there is no such bucket", f"`gcloud storage buckets create gs://{bucket}`"
+            "bucket", "the bucket does not exist", f"`gcloud storage buckets create gs://{bucket}`"
         )
     missing = sorted(needs - set(answer.json().get("permissions", [])))
     if missing:
         remedy = f"ask for roles/storage.objectUser on gs://{bucket}"
         raise _lacking("denied", f"missing: {', '.join(missing)}", remedy)
-    return "it may be " + " and ".join(
+    return "it can be " + " and ".join(
         verb for name, verb in ((_READ, "read"), (_WRITE, "written")) if name in needs
     )
 

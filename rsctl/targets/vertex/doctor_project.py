@@ -35,7 +35,7 @@ def scopes_of(credentials: Any) -> str:
 
 def missing_scope(message: str) -> RsctlError:
     """The error for credentials whose tokens are for too few scopes."""
-    remedy = f"log in by `gcloud auth application-default login --scopes={CLOUD_PLATFORM}`; a "
+    remedy = f"log in with `gcloud auth application-default login --scopes={CLOUD_PLATFORM}`; a "
     remedy += "virtual machine or a node pool gets the scope cloud-platform when it is created"
     return RsctlError(
         ExitCode.REFUSED, error("denied", f"{message}, without cloud-platform", remedy)
@@ -47,7 +47,7 @@ def log_writer(google: Google, project: str, account: str) -> str:
     base = google.endpoints.google_url("cloudresourcemanager")
     answer = google.request("POST", f"{base}/v1/projects/{project}:getIamPolicy", ok=(200, 403))
     if answer.status_code == 403:
-        return "unknown: you lack resourcemanager.projects.getIamPolicy"
+        return "unknown: you do not have resourcemanager.projects.getIamPolicy"
     bindings = [each for each in answer.json().get("bindings", []) if isinstance(each, dict)]
     member = f"serviceAccount:{account}"
     roles = {str(b.get("role")) for b in bindings if member in b.get("members", [])}
@@ -60,8 +60,11 @@ def log_writer(google: Google, project: str, account: str) -> str:
         for each in binding.get("members", [])
     }
     if shared - {"serviceAccount", "user"} or any(not r.startswith("roles/") for r in roles):
-        return f"unknown: {account} may have it by a group or a role of your own"
-    message = f"{account} may not write logs in {project}: the job would run with an empty log"
+        return f"unknown: {account} may have it through a group or a custom role"
+    message = (
+        f"{account} has no permission to write logs in {project}: the job would run with an empty "
+        "log"
+    )
     remedy = (
         f"`gcloud projects add-iam-policy-binding {project} --member={member} "
         "--role=roles/logging.logWriter`, unless a folder or the organization grants it"
@@ -79,11 +82,11 @@ def bucket_region(google: Google, bucket: str, region: str) -> str:
     found = answer.json() if answer.status_code == 200 else {}
     location = str(found.get("location") or "").upper()
     if not location:
-        return "unknown: you lack storage.buckets.get"
+        return "unknown: you do not have storage.buckets.get"
     if _contains(location, found.get("customPlacementConfig"), region):
-        return f"in {location}, with the job"
-    message = f"the bucket is in {location}, and the job in {region}: its data crosses regions, "
-    message += "slower and billed, and Vertex AI refuses some buckets of other regions"
+        return f"in {location}, like the job"
+    message = f"the bucket is in {location}, but the job is in {region}: its data crosses regions, "
+    message += "which is slower and billed, and Vertex AI refuses some buckets in other regions"
     remedy = f"use a bucket in {region}: `gcloud storage buckets create gs://NAME "
     remedy += f"--location={region}`; or set targets.vertex.region"
     raise RsctlError(ExitCode.REFUSED, error("region", message, remedy, "targets.vertex.region"))

@@ -46,7 +46,9 @@ def vertex_prices(endpoints: Endpoints) -> PriceTable:
     table = _table(prices)
     if not table.machines:
         message = "Google's price list has no prices of Vertex AI training that rsctl knows"
-        raise RsctlError(ExitCode.REFUSED, error("prices", message, "write them down yourself"))
+        raise RsctlError(
+            ExitCode.REFUSED, error("prices", message, "add the prices to your price tables")
+        )
     return table
 
 

@@ -48,7 +48,7 @@ def require_repository(repository: Repository, login: Login, endpoints: Endpoint
         message = (
             f"repository {wanted.name!r} in {_location(wanted)} is for {found}, not for images"
         )
-        remedy = "name a repository of the format docker"
+        remedy = "use a repository of the format docker"
         raise RsctlError(ExitCode.REFUSED, error("repository-format", message, remedy, FIELD))
 
 

@@ -130,7 +130,7 @@ def test_without_an_engine_nothing_goes(
     assert rsctl(["prune", "--keep", "0", "--images"]) == 3
     assert capsys.readouterr().err == (
         "error: no container engine answers here\n"
-        "    -> start Docker or Podman, or leave the images alone\n"
+        "    -> start Docker or Podman, or run the command without --images\n"
     )
     assert Store().ids() == {"old-aaaaaa"}
 

@@ -41,7 +41,7 @@ def test_ones_own_prices_come_first_and_changes_are_seen(own: Path) -> None:
         ("- a\n", ["1:1 it has no tables"]),
         ("azure: {}\n", ["1:1 unknown key 'azure'"]),
         ("vertex: {as_of: 2026-11-01}\n", ["1:9 the key 'source' is missing in vertex"]),
-        (HEAD.replace("2026-11-01", "last week"), ["3:10 'last week' is no date"]),
+        (HEAD.replace("2026-11-01", "last week"), ["3:10 'last week' is not a valid date"]),
         (
             HEAD + "  machines:\n    n1-standard-4: {any: {on_demand: -1}}\n",
             ["5:38 expected a number of at least 0, got the number -1"],
@@ -63,7 +63,7 @@ def test_every_mistake_has_its_place(own: Path, text: str, expected: list[str]) 
 
 def test_fetched_prices_that_cannot_be_read(own: Path) -> None:
     (own.parent / "prices.refreshed.json").write_text("{")
-    with pytest.raises(RsctlError, match="the prices that were fetched cannot be read"):
+    with pytest.raises(RsctlError, match="cannot read the fetched prices"):
         price_of("vertex", "n1-standard-4")
 
 

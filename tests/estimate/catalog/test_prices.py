@@ -47,7 +47,7 @@ def test_a_price_of_the_region_comes_before_one_that_stands_for_it() -> None:
         region="us-central1",
         source="the list",
         as_of="2026-10-01",
-        estimate="the price of us-central1, for none of europe-west4 is known",
+        estimate="the price in us-central1, because the price in europe-west4 is unknown",
     )
 
 

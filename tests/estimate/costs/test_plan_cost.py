@@ -105,7 +105,7 @@ def test_without_a_timeout_the_cloud_ends_the_job_when_it_has_cost_its_limit(
     plan = vertex.render(tmp_path, {**TWO, "limits": {"cost": "50 USD"}})
     assert plan["request"]["body"]["jobSpec"]["scheduling"]["timeout"] == "9000s"
     assert (plan["cost"]["most"], plan["cost"]["limit"]) == (50.0, 50.0)
-    assert "the job is ended after 2h30m: 50.00 USD at most" in [
+    assert "the job is ended after 2h30m, at a cost of at most 50.00 USD" in [
         finding["message"] for finding in plan["findings"]
     ]
 
@@ -130,7 +130,7 @@ def test_a_limit_beyond_the_clouds_own_time_changes_nothing(tmp_path: Path) -> N
     assert plan["cost"]["most"] == 3360.0
 
 
-REMEDY = "take fewer or smaller machines, or raise limits.cost"
+REMEDY = "use fewer or smaller machines, or raise limits.cost"
 
 
 @pytest.mark.parametrize(
@@ -139,17 +139,17 @@ REMEDY = "take fewer or smaller machines, or raise limits.cost"
         (
             {"cost": "30 USD", "timeout": "2h"},
             "error limits.cost: the job can cost 40.00 USD, more than 30.00 USD: 2h at 20.00 USD "
-            f"an hour -> set limits.timeout: 1h30m or less, {REMEDY}",
+            f"per hour -> set limits.timeout: 1h30m or less, {REMEDY}",
         ),
         (
             {"cost": "30 USD", "timeout": "1h", "retries": 1},
-            "error limits.cost: the job can cost 40.00 USD, more than 30.00 USD: 2 starts of 1h at "
-            f"20.00 USD an hour -> set limits.timeout: 45m or less, {REMEDY}",
+            "error limits.cost: the job can cost 40.00 USD, more than 30.00 USD: 2 starts of 1h "
+            f"at 20.00 USD per hour -> set limits.timeout: 45m or less, {REMEDY}",
         ),
         (
             {"cost": "0.2 USD"},
-            "error limits.cost: 0.20 USD do not pay for a minute: its machines are 20.00 USD an "
-            f"hour -> {REMEDY}",
+            "error limits.cost: 0.20 USD is less than one minute costs: its machines cost 20.00 "
+            f"USD per hour -> {REMEDY}",
         ),
     ],
 )
@@ -163,9 +163,10 @@ def test_a_limit_needs_a_price(tmp_path: Path) -> None:
         "limits": {"cost": "50 USD"},
     }
     assert about_cost(vertex.findings_of(tmp_path, changes)) == [
-        "error limits.cost: whether it stays below 50.00 USD cannot be told: no on-demand price of "
-        "a3-ultragpu-8g in us-central1 is known -> fetch the clouds' prices: rsctl catalog "
-        "--refresh; or write yours down, see docs/costs.md; or remove limits.cost"
+        "error limits.cost: the cost is unknown, so rsctl cannot tell whether it stays below "
+        "50.00 USD: no on-demand price of a3-ultragpu-8g in us-central1 is known -> fetch the "
+        "clouds' prices: rsctl catalog --refresh; or add your own, see docs/costs.md; or remove "
+        "limits.cost"
     ]
 
 

@@ -76,7 +76,7 @@ def test_what_is_not_billed_has_no_cost() -> None:
     rehearsed = RunFolder("job-aaaaaa").path
     rehearsed.mkdir(parents=True)
     (rehearsed / "rehearsal.json").touch()
-    assert cost_of(record(cost=COST)) == (None, "machines of one's own have no price")
+    assert cost_of(record(cost=COST)) == (None, "your own machines have no price")
 
 
 def test_a_price_that_nobody_knows() -> None:
@@ -86,5 +86,5 @@ def test_a_price_that_nobody_knows() -> None:
 
 def test_a_run_that_ended_without_a_start() -> None:
     ended = msgspec.structs.replace(record(cost=COST), started=None)
-    assert cost_of(ended) == (None, "it did not run, by what is known of it")
+    assert cost_of(ended) == (None, "it did not run, as far as rsctl knows")
     assert cost_of(msgspec.structs.replace(ended, ended=None)) == (None, "it has not started")

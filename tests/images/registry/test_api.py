@@ -107,9 +107,8 @@ def test_a_right_that_is_missing(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "x"))
     assert refusal(denied.value) == (
         *("REFUSED", "denied"),
-        f"{script.host} does not let us read a",
-        f"ask for the right to pull from {script.host}/a: rsctl looks there for an image that "
-        "need not be built again",
+        f"{script.host} gives no read permission for a",
+        f"ask for permission to pull from {script.host}/a: rsctl looks there for an existing image",
     )
 
 
@@ -124,7 +123,7 @@ def test_a_log_in_server_that_refuses(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", Login(script.host, "alice", "x"))
     assert refusal(denied.value)[:3] == (
         *("REFUSED", "denied"),
-        f"{script.host} gives the log-in of 'alice' no access to a",
+        f"{script.host} gives the credentials of 'alice' no access to a",
     )
     with pytest.raises(RsctlError) as anonymous:
         find_pushed(f"{script.host}/a:v1", None)
@@ -152,7 +151,7 @@ def test_a_password_goes_to_no_server_without_tls(host: str, realm: str) -> None
         authorization(place, f'Bearer realm="{realm}"', Login(host, "alice", "secret"))
     assert refusal(refused.value)[:3] == (
         *("REFUSED", "registry-token"),
-        f"{host} asks for a log-in at {realm!r}, which is not private",
+        f"{host} asks for credentials at {realm!r}, which is not a secure address",
     )
 
 
@@ -163,7 +162,7 @@ def test_no_redirect_is_followed(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
         *("ENVIRONMENT", "registry-answer"),
-        f"{script.host} answers with HTTP status 307 to a question about a",
+        f"{script.host} answers with HTTP status 307 to a request for a",
     )
     assert elsewhere.requests == []
 
@@ -193,7 +192,7 @@ def test_a_broken_registry_is_said(serve: StartScript) -> None:
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
         *("ENVIRONMENT", "registry-answer"),
-        f"{script.host} answers with HTTP status 500 to a question about a",
+        f"{script.host} answers with HTTP status 500 to a request for a",
     )
 
 
@@ -204,7 +203,7 @@ def test_an_answer_without_end(serve: StartScript, monkeypatch: pytest.MonkeyPat
         find_pushed(f"{script.host}/a:v1", None)
     assert refusal(refused.value)[:3] == (
         *("ENVIRONMENT", "registry-answer"),
-        f"{script.host} sends an answer without end",
+        f"{script.host} sends an answer that does not end",
     )
 
 

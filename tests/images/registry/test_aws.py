@@ -186,7 +186,7 @@ def test_a_repository_that_may_not_be_created(ecr: FakeEcr) -> None:
         ensure_repository(REPOSITORY, LOGIN)
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("REFUSED", "denied")
-    assert message == f"AWS permits no call about {REPOSITORY}: {said} (AccessDeniedException)"
+    assert message == f"AWS denies all calls for {REPOSITORY}: {said} (AccessDeniedException)"
     assert remedy.startswith("ask for the action that it names on team/bert; ask for the managed ")
 
 
@@ -219,7 +219,7 @@ def test_what_is_pushed_is_found_by_its_tag(ecr: FakeEcr) -> None:
         (
             ("UnrecognizedClientException", "The security token is invalid"),
             "credentials",
-            "AWS does not know these credentials: The security token is invalid "
+            "AWS does not recognize these credentials: The security token is invalid "
             "(UnrecognizedClientException)",
         ),
     ],
@@ -238,7 +238,7 @@ def test_no_credentials() -> None:
         login_for(REPOSITORY)
     assert refusal(refused.value) == (
         *("ENVIRONMENT", "credentials-missing"),
-        "no AWS credentials here: Unable to locate credentials",
+        "there are no AWS credentials: Unable to locate credentials",
         AWS_LOGIN,
     )
 
@@ -249,7 +249,7 @@ def test_a_profile_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
         login_for(REPOSITORY)
     assert refusal(refused.value)[1:3] == (
         "credentials-missing",
-        "no AWS credentials here: The config profile (nobody) could not be found",
+        "there are no AWS credentials: The config profile (nobody) could not be found",
     )
 
 

@@ -76,8 +76,8 @@ def test_credentials_that_are_not_renewed(
         login_for(REPOSITORY)
     assert refusal(refused.value) == (
         *("ENVIRONMENT", "credentials-expired"),
-        "the Google Cloud credentials are not accepted: "
-        "invalid_grant: Token has been expired or revoked.",
+        "Google Cloud does not accept the credentials: invalid_grant: Token has been expired or "
+        "revoked.",
         "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to the "
         "file of a service account",
     )
@@ -99,7 +99,7 @@ def test_no_credentials(bare_home: Path) -> None:
         login_for(REPOSITORY)
     exit_code, code, message, remedy = refusal(refused.value)
     assert (exit_code, code) == ("ENVIRONMENT", "credentials-missing")
-    assert message.startswith("no Google Cloud credentials here: ")
+    assert message.startswith("there are no Google Cloud credentials: ")
     assert remedy.startswith("run `gcloud auth application-default login`")
 
 

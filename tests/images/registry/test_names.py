@@ -63,7 +63,7 @@ def test_what_is_no_repository_is_said(text: str) -> None:
         parse_repository(text)
     exit_code, code, message, _ = refusal(refused.value)
     assert (exit_code, code) == ("USAGE", "repository")
-    assert message.startswith(f"{text!r} names no repository: ")
+    assert message.startswith(f"{text!r} is not a valid repository: ")
 
 
 @pytest.mark.parametrize("text", ["us-docker.pkg.dev/p/r", "us-docker.pkg.dev/example.com/p/r"])
@@ -71,7 +71,7 @@ def test_artifact_registry_needs_the_name_of_an_image(text: str) -> None:
     with pytest.raises(RsctlError) as refused:
         parse_repository(text)
     assert refusal(refused.value)[2] == (
-        f"{text!r} names no repository: Artifact Registry's names are "
+        f"{text!r} is not a valid repository: Artifact Registry's names have the form "
         "LOCATION-docker.pkg.dev/PROJECT/REPOSITORY/IMAGE"
     )
 

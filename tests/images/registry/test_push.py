@@ -104,7 +104,7 @@ def test_a_wrong_password(start_registry: StartRegistry, make_image: MakeImage) 
         find_pushed(reference, login)
     assert refusal(looked.value) == (
         *("REFUSED", "login-refused"),
-        f"{registry.host} does not accept the log-in of 'alice'",
+        f"{registry.host} does not accept the credentials of 'alice'",
         f"run `docker login {registry.host}`",
     )
 
@@ -119,15 +119,15 @@ def test_no_log_in_where_one_is_asked_for(
         push("docker", reference, None, silent, NO_PAUSES)
     assert refusal(pushed.value) == (
         *("ENVIRONMENT", "login-missing"),
-        f"cannot push {reference}: the registry asks for a log-in, and has got none that it "
-        "accepts; the last line: no basic auth credentials",
+        f"cannot push {reference}: the registry requires credentials, and accepts none of those "
+        "that it received; the last line: no basic auth credentials",
         f"run `docker login {registry.host}`",
     )
     with pytest.raises(RsctlError) as looked:
         find_pushed(reference, None)
     assert refusal(looked.value) == (
         *("ENVIRONMENT", "login-missing"),
-        f"{registry.host} asks for a log-in, and there is none",
+        f"{registry.host} requires credentials, and there are none",
         f"run `docker login {registry.host}`",
     )
 
@@ -164,7 +164,7 @@ def test_a_connection_that_breaks_once(
     said: list[str] = []
     digest = push("docker", reference, None, said.append, NO_PAUSES)
     assert proxy.broken == 1
-    assert "the push failed; another attempt in 0 s" in said
+    assert "the push failed; trying again in 0 s" in said
     assert find_pushed(reference, None) == digest
 
 
@@ -201,7 +201,9 @@ def test_a_connection_that_always_breaks(
         push("docker", reference, None, said.append, NO_PAUSES)
     exit_code, code, message, remedy = refusal(broken.value)
     assert (exit_code, code) == ("ENVIRONMENT", "registry-unstable")
-    assert message.startswith(f"cannot push {reference}: the registry broke off again and again; ")
+    assert message.startswith(
+        f"cannot push {reference}: the registry closed the connection repeatedly; "
+    )
     assert remedy == f"try again later; check the network to {proxy.host} and its proxies"
     assert said.count(f"The push refers to repository [{proxy.host}/rsctl-r/tiny]") == 3
 
@@ -231,8 +233,8 @@ def test_a_program_that_is_not_there() -> None:
         push("no-docker", "127.0.0.1:1/rsctl-r/none:v1", None, silent)
     assert refusal(pushed.value) == (
         *("ENVIRONMENT", "builder"),
-        "no-docker cannot be run: No such file or directory",
-        "install it, or choose another builder",
+        "cannot run no-docker: No such file or directory",
+        "install it, or use another builder",
     )
 
 

@@ -103,10 +103,9 @@ def test_an_immutable_tag_that_has_another_image(
         push(docker, reference, None, silent)
     assert refusal(refused.value) == (
         *("REFUSED", "tag-immutable"),
-        f"cannot push {reference}: the registry holds another image by this tag and lets no tag "
-        f"be moved; the last line: {IMMUTABLE}",
-        "run the command again: it takes the image that is there, which was made from the same "
-        "files",
+        f"cannot push {reference}: the registry already has a different image with this tag, and "
+        f"its tags cannot be changed; the last line: {IMMUTABLE}",
+        "run the command again: it uses the existing image, which was built from the same files",
     )
 
 
@@ -117,8 +116,8 @@ def test_somebody_else_pushed_at_the_same_time(registry: Script, tmp_path: Path)
         push(docker, reference, None, silent)
     assert refusal(refused.value) == (
         *("REFUSED", "push-overtaken"),
-        f"{reference} was pushed as {OTHER}, but the registry shows {DIGEST} by that tag",
-        "somebody pushed at the same time: run the command again",
+        f"{reference} was pushed as {OTHER}, but the registry shows {DIGEST} for that tag",
+        "another process pushed at the same time: run the command again",
     )
 
 

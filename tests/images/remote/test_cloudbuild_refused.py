@@ -41,7 +41,7 @@ REFUSED = {
         "REFUSED",
         "quota",
         "Google Cloud refuses: due to quota restrictions, cannot run builds in this region",
-        "choose another region: new projects may build only in some, such as us-central1 or "
+        "choose another region: new projects can build only in some, such as us-central1 or "
         "europe-west1 (Cloud Build, locations)",
         "targets.vertex.region",
     ),
@@ -73,8 +73,8 @@ def test_a_bucket_that_is_not_there(google: CloudBuildEmulator, screen: Screen) 
     assert refusal(caught.value) == (
         "REFUSED",
         "bucket",
-        "there is no bucket nobody",
-        "create it: `gcloud storage buckets create gs://nobody`, or name another",
+        " does not existbucket nobody",
+        "create it: `gcloud storage buckets create gs://nobody`, or use another bucket",
         "targets.vertex.staging",
     )
 
@@ -129,6 +129,6 @@ def test_an_upload_is_not_sent_elsewhere(
     code, name, message, _, _ = refusal(caught.value)
     assert (code, name) == ("REFUSED", "cloud")
     assert message.startswith(
-        "Cloud Storage sends the upload to another host: 'http://127.0.0.2:1/"
+        "Cloud Storage redirects the upload to another host: 'http://127.0.0.2:1/"
     )
     assert google.count(SEND) == 0

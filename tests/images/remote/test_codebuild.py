@@ -114,7 +114,7 @@ REFUSED = {
         "REFUSED",
         "denied",
         "AWS refuses: no codebuild:StartBuild (AccessDeniedException)",
-        "ask for the permission that the message names, or take another profile with AWS_PROFILE",
+        "ask for the permission that the message names, or use another profile with AWS_PROFILE",
         BUILD_ROLE,
     ),
     "quota": (
@@ -145,7 +145,7 @@ REFUSED = {
         "REFUSED",
         "denied",
         "AWS refuses: Access Denied (AccessDenied)",
-        "ask for the permission that the message names, or take another profile with AWS_PROFILE",
+        "ask for the permission that the message names, or use another profile with AWS_PROFILE",
         STAGING,
     ),
 }
@@ -171,7 +171,7 @@ def test_a_role_that_codebuild_may_not_take(aws: CodeBuildEmulator, screen: Scre
         "build-role",
         f"AWS refuses: CodeBuild is not authorized to perform: sts:AssumeRole on {role} "
         "(InvalidInputException)",
-        "let codebuild.amazonaws.com assume the role (its trust policy), or name another in "
+        "let codebuild.amazonaws.com assume the role (its trust policy), or set another role in "
         "targets.sagemaker.build_role",
         BUILD_ROLE,
     )
@@ -184,7 +184,7 @@ def test_a_bucket_that_is_not_there(aws: CodeBuildEmulator, screen: Screen) -> N
         "REFUSED",
         "bucket",
         "AWS refuses: The specified bucket does not exist (NoSuchBucket)",
-        "create it: `aws s3 mb s3://NAME`, or name another",
+        "create it: `aws s3 mb s3://NAME`, or use another bucket",
         STAGING,
     )
 
@@ -228,7 +228,7 @@ def test_a_log_in_that_fails(aws: CodeBuildEmulator, docker: FakeDocker, screen:
         "REFUSED",
         "denied",
         "CodeBuild failed in phase PRE_BUILD: Error while executing command. Reason: exit status 1",
-        "give the build role ecr:GetAuthorizationToken, and the right to push",
+        "give the build role ecr:GetAuthorizationToken and permission to push",
         BUILD_ROLE,
     )
 

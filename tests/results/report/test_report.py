@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_written(rsctl: Cli, make_run: Make) -> None:
 def test_what_is_not_there(rsctl: Cli) -> None:
     done = rsctl("report", "job-zzzzzz")
     assert done.code == 2
-    assert "no run or bench 'job-zzzzzz', and no file" in done.err
+    assert "'job-zzzzzz' is not a run, a bench or a file" in done.err
 
 
 def test_without_matplotlib(rsctl: Cli, make_run: Make, monkeypatch: pytest.MonkeyPatch) -> None:

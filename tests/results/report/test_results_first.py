@@ -58,7 +58,7 @@ def test_a_run_opens_with_its_results(rsctl: Cli, make_run: Make) -> None:
     assert cards(page) == {
         "state": ["succeeded", "exit code 0"],
         "time": ["0:30", "from the submission to the end"],
-        "cost": ["unknown", "machines of one's own have no price"],
+        "cost": ["unknown", "your own machines have no price"],
         "loss": ["1 nats", "last value, at step 2; best 0.5 at step 1"],
     }
     headings = re.findall(r"<h3>([^<]*)", page)

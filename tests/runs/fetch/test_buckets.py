@@ -290,7 +290,9 @@ def test_a_part_of_an_older_version_is_not_continued(cloud: Cloud, tmp_path: Pat
 def test_a_full_disk(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud.put("out/a", bytes(1000))
     monkeypatch.setattr(Directory, "free", lambda _: 999)
-    with pytest.raises(RsctlError, match="1,000 bytes are to come, and there is space for 999"):
+    with pytest.raises(
+        RsctlError, match="1,000 bytes remain to be downloaded, but only  are free999"
+    ):
         cloud.outputs(tmp_path / "home")
     assert content_of(tmp_path / "home") == {}
 

@@ -119,7 +119,7 @@ def test_links_that_lead_out_or_to_nothing_are_left_out(source: Path, tmp_path: 
                 f"'{name}' is left out: it is not a regular file, nor a link to something in here"
                 for name in ("loop", "out", "through")
             ),
-            f"{source}: 'checkpoints/to-empty' left out: links to folders without files",
+            f"{source}: 'checkpoints/to-empty' skipped: links to folders without files",
         ]
     )
 
@@ -150,5 +150,5 @@ def test_what_is_in_the_place_of_a_link_stays(source: Path, tmp_path: Path) -> N
 
 
 def test_a_folder_that_is_its_own_destination(source: Path) -> None:
-    with pytest.raises(RsctlError, match="which is to be copied there"):
+    with pytest.raises(RsctlError, match="which would be copied into it"):
         get(source, source / "latest" / "home")

@@ -30,7 +30,9 @@ def assert_full(caught: pytest.ExceptionInfo[RsctlError], path: str) -> None:
     [finding] = caught.value.findings
     assert caught.value.exit_code == ExitCode.ENVIRONMENT
     assert finding.message == f"cannot write {path}: No space left on device"
-    assert finding.remedy == "make space and run the command again: it goes on where it was"
+    assert finding.remedy == (
+        "free disk space and run the command again: it continues where it stopped"
+    )
 
 
 def test_what_came_is_kept_and_the_next_call_goes_on(cloud: Cloud, small_disk: Path) -> None:

@@ -53,7 +53,7 @@ def test_shards_alone_are_fetched_and_all_of_them(cloud: Cloud, tmp_path: Path) 
         assert content_of(tmp_path / str(count)) == files
     [missing] = bring(f"{cloud.url}/d/t-{{18..22}}.tar", tmp_path / "missing").findings
     assert missing.is_error
-    assert "3 of 5 files are not there: 't-20.tar', 't-21.tar', 't-22.tar'" in missing.message
+    assert "3 of 5 files do not exist: 't-20.tar', 't-21.tar', 't-22.tar'" in missing.message
     assert content_of(tmp_path / "missing") == {}
 
 
@@ -68,7 +68,7 @@ def test_names_of_anybody_stay_inside(cloud: Cloud, tmp_path: Path) -> None:
 
 def test_nothing_there_is_said(cloud: Cloud, tmp_path: Path) -> None:
     cloud.put("data-other", b"x")
-    with pytest.raises(RsctlError, match=f"nothing is at {cloud.url}/data") as caught:
+    with pytest.raises(RsctlError, match=f" does not exist{cloud.url}/data") as caught:
         bring(f"{cloud.url}/data", tmp_path)
     assert caught.value.exit_code is ExitCode.REFUSED
 

@@ -78,8 +78,8 @@ def test_all_is_well(stub: Stub, job_of: JobOf) -> None:
         ("credentials", "ok", "arn:aws:sts::123456789012:assumed-role/dev/me"),
         ("role", "ok", "train trusts sagemaker.amazonaws.com"),
         ("quota ml.g5.12xlarge", "ok", "4 of 4"),
-        ("quota ml.c5n.9xlarge", "ok", "2 needed; the quota is not known"),
-        ("s3://mine", "ok", "it is there, in us-east-1"),
+        ("quota ml.c5n.9xlarge", "ok", "2 needed; the quota is unknown"),
+        ("s3://mine", "ok", "it exists, in us-east-1"),
     ]
 
 
@@ -90,14 +90,14 @@ def test_much_is_missing(stub: Stub, job_of: JobOf) -> None:
         (
             "role",
             "warning",
-            "train does not trust sagemaker.amazonaws.com, so no job can take it",
+            "train does not trust sagemaker.amazonaws.com, so jobs cannot use it",
         ),
         (
             "quota ml.g5.12xlarge",
             "warning",
-            "4 needed, and the quota 'ml.g5.12xlarge for training job usage' is 0",
+            "4 needed, but the quota 'ml.g5.12xlarge for training job usage' is 0",
         ),
-        ("s3://mine", "error", "it is in eu-west-1, and the job in us-east-1"),
+        ("s3://mine", "error", "the bucket is in eu-west-1, but the job is in us-east-1"),
     ]
 
 
@@ -107,7 +107,7 @@ def test_a_bucket_that_is_not_there(stub: Stub, job_of: JobOf) -> None:
     last = list(aws.aws_checks(job_of(JOB), PLAN))[-1]
     assert (last.verdict, last.message, last.remedy) == (
         "error",
-        "there is no such bucket",
+        " does not existsuch bucket",
         "create it: `aws s3 mb s3://mine`",
     )
 

@@ -35,7 +35,7 @@ def test_this_machine_without_docker(tmp_path: Path, nothing: str) -> None:
     assert checks["docker"] == {
         "name": "docker",
         "verdict": "warning",
-        "message": "no docker command here",
+        "message": "the docker command is not installed",
         "remedy": "install Docker, or use --target process",
         "path": None,
     }
@@ -46,7 +46,9 @@ def test_this_machine_without_docker(tmp_path: Path, nothing: str) -> None:
 def test_what_a_target_needs_is_an_error(tmp_path: Path, nothing: str) -> None:
     done = doctor(tmp_path, "-t", "compose", "--no-color", PATH=nothing)
     assert done.returncode == 3
-    assert "error   docker: no docker command here\n    -> install Docker" in done.stdout
+    assert (
+        "error   docker: the docker command is not installed\n    -> install Docker"
+    ) in done.stdout
 
 
 def test_a_job_that_is_wrong_is_told_first(tmp_path: Path) -> None:

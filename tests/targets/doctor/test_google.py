@@ -131,15 +131,15 @@ def test_all_is_well(cloud: Cloud, job_of: JobOf) -> None:
         ("credentials", "ok", "emulator@p.iam.gserviceaccount.com"),
         ("scopes", "ok", "unknown; no call was refused for them so far"),
         ("apis", "ok", "3 enabled in p"),
-        ("permissions", "ok", "all 6 that a submission asks for"),
-        ("service account", "ok", "jobs may be given a@b"),
+        ("permissions", "ok", "all 6 that a submission needs"),
+        ("service account", "ok", "you can run jobs as a@b"),
         ("log", "ok", "a@b has roles/logging.logWriter"),
         ("quota custom_model_training_cpus", "ok", "96 of 2200 in us-central1"),
         ("quota custom_model_training_nvidia_v100_gpus", "ok", "16 of 2200 in us-central1"),
         ("gs://data", "ok", "it may be read"),
-        ("gs://data region", "ok", "in US, with the job"),
+        ("gs://data region", "ok", "in US, like the job"),
         ("gs://mine", "ok", "it may be written"),
-        ("gs://mine region", "ok", "in US-CENTRAL1, with the job"),
+        ("gs://mine region", "ok", "in US-CENTRAL1, like the job"),
     ]
 
 
@@ -166,25 +166,25 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
         (
             "service account",
             "warning",
-            "jobs may not be given a@b: iam.serviceAccounts.actAs is missing",
+            "you cannot run jobs as a@b: iam.serviceAccounts.actAs is missing",
             "ask for roles/iam.serviceAccountUser on a@b",
         ),
         (
             "quota custom_model_training_cpus",
             "error",
-            "96 needed in us-central1, and the quota is 0",
-            "ask for more on the console's page Quotas (Vertex AI API), or take another region",
+            "96 needed in us-central1, but the quota is 0",
+            "ask for more on the console's page Quotas (Vertex AI API), or use another region",
         ),
         (
             "quota custom_model_training_nvidia_v100_gpus",
             "error",
-            "16 needed in us-central1, and the quota is 0",
-            "ask for more on the console's page Quotas (Vertex AI API), or take another region",
+            "16 needed in us-central1, but the quota is 0",
+            "ask for more on the console's page Quotas (Vertex AI API), or use another region",
         ),
         (
             "gs://data",
             "error",
-            "there is no such bucket",
+            " does not existsuch bucket",
             "`gcloud storage buckets create gs://data`",
         ),
         (
@@ -199,7 +199,7 @@ def test_all_is_missing(cloud: Cloud, job_of: JobOf) -> None:
 def test_without_credentials_nothing_else_is_asked(job_of: JobOf) -> None:
     (check,) = google_checks(job_of(JOB), PLAN)
     assert (check.name, check.verdict) == ("credentials", "error")
-    assert "no Google Cloud credentials here" in check.message
+    assert "there are no Google Cloud credentials" in check.message
     assert [signed_in(v).verdict for v in ("skipped", "error")] == ["skipped", "error"]
 
 
@@ -227,7 +227,7 @@ def one_check(name: str, job_of: JobOf) -> tuple[str, str, str]:
     [
         ({"location": "EUROPE-WEST4"}, "warning", "the bucket is in EUROPE-WEST4, and the job in"),
         ({"location": "EU"}, "warning", "the bucket is in EU, and the job in us-central1"),
-        ({"location": "NAM4"}, "ok", "in NAM4, with the job"),
+        ({"location": "NAM4"}, "ok", "in NAM4, like the job"),
         ({"location": "EUR4"}, "warning", "the bucket is in EUR4"),
         (
             {
@@ -237,7 +237,7 @@ def one_check(name: str, job_of: JobOf) -> tuple[str, str, str]:
             "warning",
             "the bucket is in US, and the job in us-central1",
         ),
-        (None, "ok", "unknown: you lack storage.buckets.get"),
+        (None, "ok", "unknown: you do not have storage.buckets.get"),
     ],
 )
 def test_where_a_bucket_is(
@@ -251,7 +251,11 @@ def test_where_a_bucket_is(
 @pytest.mark.parametrize(
     ("policy", "verdict", "message"),
     [
-        ([], "warning", "a@b may not write logs in p: the job would run with an empty log"),
+        (
+            [],
+            "warning",
+            "a@b has no permission to write logs in p: the job would run with an empty log",
+        ),
         (
             [{"role": "roles/logging.viewer", "members": ["serviceAccount:a@b"]}],
             "warning",
@@ -262,9 +266,9 @@ def test_where_a_bucket_is(
         (
             [{"role": "projects/p/roles/mine", "members": ["serviceAccount:a@b"]}],
             "ok",
-            "unknown: a@b may have it by a group or a role of your own",
+            "unknown: a@b may have it through a group or a custom role",
         ),
-        (None, "ok", "unknown: you lack resourcemanager.projects.getIamPolicy"),
+        (None, "ok", "unknown: you do not have resourcemanager.projects.getIamPolicy"),
     ],
 )
 def test_whether_the_log_can_be_written(
@@ -279,7 +283,7 @@ def test_credentials_for_too_few_scopes(cloud: Cloud, job_of: JobOf) -> None:
     cloud.has_scopes = False
     verdict, message, remedy = one_check("apis", job_of)
     assert verdict == "error"
-    assert message == "the credentials' scopes are not enough, without cloud-platform"
+    assert message == "the credentials' scopes are not sufficient, without cloud-platform"
     assert "--scopes=https://www.googleapis.com/auth/cloud-platform" in remedy
 
 

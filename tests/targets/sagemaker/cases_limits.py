@@ -53,7 +53,7 @@ LIMITS = [
         ),
     ),
     Case(
-        "other machines where there is no capacity",
+        "other machines where  does not existcapacity",
         sagemaker(instance_preferences=["ml.m5.2xlarge"]),
         create(
             resource_config={

@@ -85,8 +85,8 @@ def test_long_arguments_travel_as_ever(tmp_path: Path) -> None:
 
 def test_it_needs_a_bucket(tmp_path: Path) -> None:
     assert reported(tmp_path, {"image": {"source": "src"}}) == [
-        "error targets.sagemaker.staging: image.source reaches an image that is used as it is by "
-        "way of a bucket -> set targets.sagemaker.staging: s3://BUCKET/FOLDER"
+        "error targets.sagemaker.staging: rsctl delivers image.source through a bucket if the "
+        "image is used without changes -> set targets.sagemaker.staging: s3://BUCKET/FOLDER"
     ]
 
 
@@ -123,7 +123,7 @@ def test_requirements_that_no_step_installs(tmp_path: Path) -> None:
     (found,) = reported(tmp_path, STAGED)
     path = tmp_path / "src" / "requirements.txt"
     assert found == (
-        "warning image.source: requirements.txt in image.source is not installed: the image is "
-        f"used as it is -> use image.base in place of image.uri, with image.python: {path}, or "
-        "have the packages in the image"
+        "warning image.source: requirements.txt in image.source is not installed, because the "
+        "image is used without changes -> use image.base instead of image.uri, with "
+        f"image.python: {path}, or install the packages in the image"
     )

@@ -139,8 +139,8 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {"package": "gs://bucket/a.tar.gz"},
             False,
-            "error run.package: target sagemaker cannot reach gs://bucket/a.tar.gz; it takes s3:// "
-            "-> for this target: --set run.package=s3://BUCKET/PATH.tar.gz",
+            "error run.package: target sagemaker cannot reach gs://bucket/a.tar.gz; it supports "
+            "s3:// -> for this target: --set run.package=s3://BUCKET/PATH.tar.gz",
         ),
     ],
 )

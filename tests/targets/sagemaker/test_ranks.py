@@ -89,8 +89,8 @@ def test_the_image_of_a_neuron_job_gets_no_plugin_of_nccl(tmp_path: Path) -> Non
     job = {"image": {"uri": None, "base": NEURON}, "workers": workers}
     (note,) = [f for f in findings_of(tmp_path, job) if f.code == "transport"]
     assert note.message == (
-        "transport none: Trainium exchanges gradients by Neuron's own library, which AWS's Neuron "
-        "images have"
+        "transport none: Trainium exchanges gradients with Neuron's own library, which AWS's "
+        "Neuron images have"
     )
 
 
@@ -106,8 +106,8 @@ def test_neither_nccl_nor_reducers_work_with_neuron_cores(
         ),
         "reducers": (
             "reducers.count",
-            "Trainium exchanges gradients by Neuron's own library, which does not use reducers -> "
-            "set reducers.count: 0",
+            "Trainium exchanges gradients with Neuron's own library, which does not use reducers "
+            "-> set reducers.count: 0",
         ),
     }[next(iter(changes))]
     severity = "error" if key == "comm.backend" else "warning"

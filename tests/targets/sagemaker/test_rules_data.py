@@ -20,13 +20,16 @@ DATA = {
     "inputs of another cloud": (
         {"inputs": {"train": "gs://bucket/a"}},
         [
-            "error inputs.train: target sagemaker cannot reach gs://bucket/a; it takes s3:// -> "
-            "for this target: --set inputs.train=s3://BUCKET/PATH"
+            "error inputs.train: target sagemaker cannot reach gs://bucket/a; it supports s3:// "
+            "-> for this target: --set inputs.train=s3://BUCKET/PATH"
         ],
     ),
     "options of no input": (
         sagemaker(channels={"train": {"mode": "File"}}),
-        ["error targets.sagemaker.channels.train: there is no input 'train' -> correct the name"],
+        [
+            "error targets.sagemaker.channels.train:  does not existinput 'train' -> correct "
+            "the name"
+        ],
     ),
     "gzip without a pipe": (
         {

@@ -257,8 +257,9 @@ ARM = {
             },
         },
         [
-            "warning image.transport: the installation of EFA's software is not tried for "
-            "linux/arm64 -> see how the build's last check ends, or set image.transport: none"
+            "warning image.transport: the installation of EFA's software has not been tested for "
+            "linux/arm64 -> check the output of the build's last check, or set image.transport: "
+            "none"
         ],
     ),
     "an image that is built for Arm, and other machines": (

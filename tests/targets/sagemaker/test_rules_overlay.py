@@ -104,8 +104,8 @@ PATCHES = {
             ),
         ),
         [
-            f"error {OVERLAY}: with this patch, InputDataConfig[0]: there is no instance group "
-            "'gpus' -> correct the patch"
+            f"error {OVERLAY}: with this patch, InputDataConfig[0]:  does not existinstance "
+            "group 'gpus' -> correct the patch"
         ],
     ),
     "channels of which one names groups": (

@@ -118,7 +118,7 @@ def test_wrong_arguments(rsctl: Rsctl) -> None:
     program = [sys.executable, rsctl.folder / "allreduce" / "bench.py", "--sizes", "1M,25X"]
     done = subprocess.run(program, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "argument --sizes: '25X' is no size such as 64K, 25M or 25Mi" in done.stderr
+    assert "argument --sizes: '25X' is not a valid size such as 64K, 25M or 25Mi" in done.stderr
 
 
 def test_wrong_results_of_the_ring_alone_fail_the_job(rsctl: Rsctl) -> None:

@@ -75,20 +75,20 @@ def test_what_it_says(tmp_path: Path) -> None:
     found = [f for f in findings_of(tmp_path, STAGED) if f.code != "timeout"]
     notes = [reported(finding) for finding in found]
     assert notes[:1] == [
-        "note image.uri: the image is used as it is: it must have Python 3.10 or newer, as python3 "
-        "-> None"
+        "note image.uri: the image is used without changes: it must have Python 3.10 or newer, "
+        "as python3 -> None"
     ]
     assert notes[-1] == (
-        "note image.source: not in the package: data (a link that leads out of the folder) -> "
-        "copy what it leads to into the folder"
+        "note image.source: not in the package: data (a link that points outside the folder) -> "
+        "copy the file that it points to into the folder"
     )
 
 
 def test_it_needs_a_bucket(tmp_path: Path) -> None:
     found = findings_of(tmp_path, {"image": {"source": "src"}})
     assert [reported(finding) for finding in found if finding.is_error] == [
-        "error targets.vertex.staging: image.source reaches an image that is used as it is by way "
-        "of a bucket -> set targets.vertex.staging: gs://BUCKET/FOLDER"
+        "error targets.vertex.staging: rsctl delivers image.source through a bucket if the image "
+        "is used without changes -> set targets.vertex.staging: gs://BUCKET/FOLDER"
     ]
 
 

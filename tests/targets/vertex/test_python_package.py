@@ -75,13 +75,13 @@ def test_a_folder_goes_to_staging_by_the_hash_of_its_files(tmp_path: Path, packa
         ),
         (
             {"run": {"package": "s3://bucket/a.tar.gz"}},
-            "error run.package: target vertex cannot reach s3://bucket/a.tar.gz; it takes gs:// -> "
-            "for this target: --set run.package=gs://BUCKET/PATH.tar.gz",
+            "error run.package: target vertex cannot reach s3://bucket/a.tar.gz; it supports "
+            "gs:// -> for this target: --set run.package=gs://BUCKET/PATH.tar.gz",
         ),
         (
             {"targets": {"vertex": {"staging": None}}},
-            "error targets.vertex.staging: run.package reaches the container by way of a bucket -> "
-            "set targets.vertex.staging: gs://BUCKET/FOLDER",
+            "error targets.vertex.staging: rsctl delivers run.package to the container through a "
+            "bucket -> set targets.vertex.staging: gs://BUCKET/FOLDER",
         ),
         (
             {"comm": {"bucket_mb": 64}},
@@ -103,9 +103,9 @@ def test_a_version_that_comes_from_git_is_warned_of(tmp_path: Path, package: Pat
     )
     (warned,) = [f for f in findings_of(tmp_path, JOB, TARGET) if f.code == "package"]
     assert reported(warned) == (
-        "warning run.package: setup.py takes the version from git by setuptools_scm, and git's "
-        "folder is not in the package -> write the version down, or name a source distribution in "
-        "a bucket"
+        "warning run.package: setup.py gets its version from git through setuptools_scm, and "
+        "git's folder is not in the package -> write the version as a literal, or use a source "
+        "distribution in a bucket"
     )
 
 

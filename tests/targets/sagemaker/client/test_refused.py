@@ -90,7 +90,7 @@ LIMIT = (
             "sagemaker:CreateTrainingJob",
             "denied",
             "targets.sagemaker",
-            "ask for the permission that the message names, or take another profile with "
+            "ask for the permission that the message names, or use another profile with "
             "AWS_PROFILE",
         ),
         (
@@ -137,7 +137,7 @@ LIMIT = (
             "Signature expired: 20260101T000000Z is now earlier than 20260101T010000Z",
             "clock",
             "targets.sagemaker",
-            "set this machine's clock: AWS takes only signatures of now",
+            "set this machine's clock: AWS accepts only current signatures",
         ),
     ],
 )
@@ -162,7 +162,7 @@ def test_throttling_that_does_not_end(sagemaker: FakeSageMaker) -> None:
     assert (code, finding.code) == (ExitCode.REFUSED, "busy")
     assert sagemaker.count("sagemaker.CreateTrainingJob") == RetryPolicy().tries
     assert finding.message == (
-        "sagemaker asks to be called later: made to fail (ThrottlingException)"
+        "sagemaker asks to reduce the request rate: made to fail (ThrottlingException)"
     )
 
 
@@ -187,8 +187,8 @@ def test_secrets_go_nowhere_in_clear(
     code, finding = refused()
     assert (code, finding.code) == (ExitCode.ENVIRONMENT, "endpoint")
     assert finding.message == (
-        "the endpoint is 'http://192.0.2.1:80', "
-        "which would send credentials in clear over the network"
+        "the endpoint is 'http://192.0.2.1:80', which would send credentials unencrypted over "
+        "the network"
     )
 
 

@@ -76,7 +76,7 @@ def test_without_docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert make_runner("auto").kind == "process"
     with pytest.raises(RsctlError) as refused:
         make_runner("docker")
-    assert refused.value.findings[0].message == "no docker command here"
+    assert refused.value.findings[0].message == "the docker command is not installed"
 
 
 TALK = """
