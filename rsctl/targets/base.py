@@ -34,8 +34,8 @@ class Unanswered(RsctlError):
     """
 
     def __init__(self, run: str, problem: RsctlError) -> None:
-        message = f"whether there is a job {run} now is not known"
-        remedy = f"see what became of it: rsctl status {run}   end it: rsctl cancel {run}"
+        message = f"it is unknown whether the job of {run} exists"
+        remedy = f"check its state: rsctl status {run}   cancel it: rsctl cancel {run}"
         unknown = warning("unanswered", message, remedy)
         # Their remedy is to submit again, which would be another job.
         lost = [replace(finding, remedy=None) for finding in problem.findings]

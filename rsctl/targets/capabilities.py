@@ -25,8 +25,8 @@ def capability_findings(job: Job, info: TargetInfo) -> Iterator[Finding]:
     for path, reason in OPTIONAL_KEYS.items():
         value, default = _value_and_default(job, path)
         if value != default and path not in info.honoured:
-            message = f"target {info.name} does not know the key: {reason}"
-            yield error("unsupported", message, f"remove {path}, or take another target", path)
+            message = f"target {info.name} does not support the key: {reason}"
+            yield error("unsupported", message, f"remove {path}, or use another target", path)
     for path, reason in _each_role(job, info.unused):
         value, default = _value_and_default(job, path)
         if value != default:

@@ -89,10 +89,10 @@ def rank_findings(job: Job, chief: int, others: int, has_reducers: bool) -> Iter
     own = [name for name in ("accelerator", "machine") if getattr(job.chief, name) is not None]
     key = f"chief.{[*own, 'accelerator'][0]}"
     if has_reducers:
-        message = f"{differ}: reducers are started for nodes with equally many"
+        message = f"{differ}: reducers require the same number on all nodes"
         yield error("chief", message, f"{same}, or reducers.count: 0", key)
     if job.run.launcher == "mpi":
-        message = f"{differ}: launcher mpi starts equally many on all nodes"
+        message = f"{differ}: launcher mpi starts the same number on all nodes"
         yield error("mpi", message, f"{same}, or use launcher torchrun", key)
 
 

@@ -86,7 +86,7 @@ def out_of_reach(
     """The error for a location that a target cannot read or write."""
     reach = "a local path" if schemes == {"file"} else f"{' or '.join(sorted(schemes))}://"
     example = "./PATH" if "file" in schemes else f"{min(schemes)}://BUCKET/PATH"
-    message = f"target {target} cannot reach {location}; it takes {reach}"
+    message = f"target {target} cannot reach {location}; it supports {reach}"
     return error("unsupported", message, f"for this target: --set {path}={example}{remedy}", path)
 
 
@@ -113,8 +113,8 @@ def _mode_findings(given: GivenInput, info: TargetInfo) -> Iterator[Finding]:
         message = f"target {info.name} cannot stream {given.location}"
         remedy = "set mode: mount"
         if "shards" in info.input_modes:
-            message += ": there the script opens the URLs of shards, and this names none"
-            remedy += ", or name shards by a range such as train-{000..127}.tar"
+            message += ": there the script opens the URLs of shards, and this location has none"
+            remedy += ", or name the shards with a range such as train-{000..127}.tar"
         yield error("unsupported", message, remedy, key)
     elif mode == "copy" and mode not in info.input_modes:
         message = f"target {info.name} does not copy data to its nodes"
@@ -124,7 +124,7 @@ def _mode_findings(given: GivenInput, info: TargetInfo) -> Iterator[Finding]:
     if given.location.scheme not in schemes:
         other = ""
         if given.location.scheme in info.fetched_schemes:
-            other = f", or have it copied here: --set {key}=copy"
+            other = f", or copy it to this machine: --set {key}=copy"
         yield out_of_reach(given.key, given.location, info.name, schemes, other)
 
 
@@ -138,29 +138,36 @@ def planned_input_findings(job: Job, plan: Plan) -> Iterator[Finding]:
         if each.shards is not None:
             yield from _share_findings(each, plan.world_size, path)
         for name in (name for name, role in job.roles.items() if role.image and each.source):
-            message = f"rsctl-launch copies {each.name}, and roles.{name}.image leaves it out there"
+            message = (
+                f"rsctl-launch copies {each.name}, and roles.{name}.image does not have "
+                "rsctl-launch"
+            )
             yield warning("inputs", message, "set mode: mount if the role reads it", f"{path}.mode")
 
 
 def _unlaunched(job: Job, planned: InputPlan, path: str) -> Iterator[Finding]:
     what, remedy = unlaunched(job)
     if planned.source is not None:
-        message = f"rsctl-launch copies {planned.name} to the nodes, and {what} leaves it out"
+        message = (
+            f"rsctl-launch copies {planned.name} to the nodes, and {what} does not use rsctl-launch"
+        )
         yield error("unsupported", message, f"{remedy}, or set mode: mount", f"{path}.mode")
     elif planned.shards is not None:
         variable = variable_of(planned.name)
-        message = f"{variable}_SHARDS comes from rsctl-launch, which {what} leaves out"
-        remedy = f"the script finds all shards, as a range, in {variable}"
+        message = f"{variable}_SHARDS comes from rsctl-launch, which {what} does not use"
+        remedy = f"the script gets all shards, as a range, in {variable}"
         yield note("inputs", message, remedy, path)
 
 
 def _share_findings(planned: InputPlan, ranks: int, path: str) -> Iterator[Finding]:
     count = planned.shards or 0
     if count < ranks:
-        message = f"{count:,} shards for {ranks:,} ranks: {ranks - count:,} without data"
-        yield warning("inputs", message, "make more shards, smaller ones, or use fewer ranks", path)
+        message = f"{count:,} shards for {ranks:,} ranks: {ranks - count:,} ranks have no data"
+        yield warning(
+            "inputs", message, "split the data into more shards, or use fewer ranks", path
+        )
     elif count % ranks:
         less = count // ranks
         message = f"{count:,} shards for {ranks:,} ranks: some have {less:,}, others {less + 1:,}"
-        remedy = "limit the steps where all ranks must take equally many"
+        remedy = "if all ranks must run the same number of steps, limit the steps"
         yield note("inputs", message, remedy, path)

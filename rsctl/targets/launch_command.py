@@ -43,7 +43,7 @@ def launch_arguments(
 def unlaunched(job: Job) -> tuple[str, str]:
     """What leaves rsctl-launch out of a job's containers, and the remedy for what needs it."""
     if job.run.package is not None:
-        return "a package", "remove it, or use image.source in place of run.package"
+        return "a package", "remove it, or use image.source instead of run.package"
     return "launcher none", "use launcher torchrun or once"
 
 

@@ -93,8 +93,8 @@ def _differences(placed: PlacedJob, submission: Submission, first: Submission) -
     """A run is of as many ranks wherever it is."""
     here, there = submission.plan.world_size, first.plan.world_size
     if here != there:
-        message = f"the job would have {here} ranks in {placed.place}, and {there} in {first.place}"
-        remedy = "take machines with as many accelerators, or set workers.processes"
+        message = f"the job would have {here} ranks in {placed.place}, but {there} in {first.place}"
+        remedy = "use machines with the same number of accelerators, or set workers.processes"
         yield error("places", message, remedy, placed.keys.get("workers.machine"))
 
 
@@ -116,9 +116,9 @@ def _of_options(
         value = getattr(options, name)
         is_set = bool(value) and (name != "reservation" or isinstance(value, list))
         if is_set:
-            message = f"{path} has several values, and what this names is there for one of them"
+            message = f"{path} has several values, but this resource exists for only one of them"
             if name in info.tries_machines:
-                message = f"{path} has several values, and this is a list of machines too"
+                message = f"{path} has several values, and this is also a list of machines"
             yield error("places", message, remedy, f"targets.{info.name}.{name}")
 
 
@@ -140,9 +140,9 @@ def _data(placed: list[PlacedJob], info: TargetInfo) -> Iterator[Finding]:
     if fixed:
         yield warning(
             "places",
-            f"one location for all regions: {', '.join(fixed)}. From another region it is slower "
-            "to reach and billed, if the service takes a bucket of another region at all",
-            "write {region} into the bucket's name where each region has its own; checkpoints in "
-            "one of a region's own are not found from the next region",
+            f"all regions share one location: {', '.join(fixed)}. From another region, access is "
+            "slower and billed, if the service accepts a bucket in another region at all",
+            "if each region has its own bucket, write {region} in the bucket's name; the next "
+            "region does not find checkpoints in a regional bucket",
             fixed[0],
         )

@@ -53,7 +53,7 @@ def secret_findings(job: Job, remedy: str) -> Iterator[Finding]:
     """That a cloud shows a job's variables to whoever may describe it, where some are secret."""
     hidden = [name for name, value in user_env(job).items() if value is None]
     if hidden:
-        message = f"whoever may describe the job can read {', '.join(hidden)}"
+        message = f"anyone with permission to describe the job can read {', '.join(hidden)}"
         yield warning(SECRET, message, remedy, f"run.env.{hidden[0]}")
 
 
@@ -92,7 +92,7 @@ def tls_findings(job: Job, has_reducers: bool) -> Iterator[Finding]:
     except ValueError as unclear:
         yield error("env", str(unclear), "write 1 or 0", path)
     if _asks_for_tls(job) and not has_reducers:
-        reason = "there are no reducers, and workers do not use it by themselves"
+        reason = "there are no reducers, and workers do not use it without them"
         text = f"{TLS_VARIABLE} is not used: {reason}"
         yield note("unused", text, None, path)
 

@@ -153,7 +153,7 @@ class MadeRun:
         return self
 
     def fail(self, second: float, failure: Failure) -> MadeRun:
-        wake = f"in the wake of {failure.replica}"
+        wake = f"as a result of the failure of {failure.replica}"
         for replica in self.replicas:
             first = replica == failure.replica
             code = failure.exit_code if first else 1

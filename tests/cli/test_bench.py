@@ -103,7 +103,7 @@ def test_a_terminal_has_one_live_table_that_goes_away(rsctl: Cli, job: str) -> N
     text = shown.decode()
     assert watcher.returncode == 1
     assert text.count("CELL") > 1
-    assert "1 going on" in text
+    assert "1 in progress" in text
     assert "no such cell" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
     assert "run.args.cell=2  1/1            200 items/s" in text[text.rindex("CELL") :]
@@ -250,7 +250,7 @@ def test_ctrl_c_leaves_runs_and_a_second_call_watches_on(rsctl: Cli, job: str) -
     assert done.code == 0
     assert Store().find(run).state is JobState.CANCELLED
     assert the_bench().state is JobState.CANCELLED
-    assert rsctl("bench", "cancel", "@last").err.endswith("has ended already: cancelled\n")
+    assert rsctl("bench", "cancel", "@last").err.endswith("has already ended: cancelled\n")
 
 
 def test_an_ended_pipeline_cancels_its_runs(
@@ -324,7 +324,7 @@ def test_every_cell_is_in_the_file_before_it_runs(rsctl: Cli, job: str) -> None:
     [
         (["--report", "junit=j.xml", "--detach"], "--detach does not wait for"),
         (["--report", "markdown=m.md"], "use rsctl gate"),
-        (["--report", "x"], "'x' is none of"),
+        (["--report", "x"], "'x' is not one of"),
     ],
 )
 def test_a_report_that_cannot_be_written(rsctl: Cli, job: str, words: list[str], why: str) -> None:

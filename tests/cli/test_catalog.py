@@ -90,7 +90,11 @@ def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("--gpu", "x:y"), 2, "'x:y' is no accelerator such as l4 or a100-40gb:8"),
+        (
+            ("--gpu", "x:y"),
+            2,
+            "'x:y' is not a valid accelerator; use a name such as l4 or a100-40gb:8",
+        ),
         (("-t", "process"), 2, "target process has no machines in the catalogue"),
         (
             ("--gpu", "t9000"),
@@ -105,8 +109,16 @@ def test_the_price_tables_in_their_order(rsctl: Cli, own: None) -> None:
             "'p100' is not an accelerator in the catalogue of sagemaker",
         ),
         (("-t", "vertex", "--gpu", "a100-40gb:3"), 0, "no machine matches"),
-        (("prices", "--gpu", "t4"), 2, "--gpu is about machines, and not about price tables"),
-        (("prices", "--sort", "gbps"), 2, "--sort is about machines, and not about price tables"),
+        (
+            ("prices", "--gpu", "t4"),
+            2,
+            "--gpu is for machines and cannot be used with price tables",
+        ),
+        (
+            ("prices", "--sort", "gbps"),
+            2,
+            "--sort is for machines and cannot be used with price tables",
+        ),
         (("prices", "--region", "us-east-1", "--max-price", "3"), 2, "--region, --max-price are"),
         (("--region", "us-centra1"), 2, "did you mean us-central1"),
         (("--sort", "colour"), 2, "colour"),

@@ -136,8 +136,8 @@ def test_a_submission_without_an_answer_is_looked_for_later(rsctl: Cli, seen: Se
     assert seen.plan
     assert done.err.endswith(
         "error: the cloud gives no answer\n"
-        "warning: whether there is a job RUN now is not known\n"
-        "    -> see what became of it: rsctl status RUN   end it: rsctl cancel RUN\n"
+        "warning: it is unknown whether the job of RUN exists\n"
+        "    -> check its state: rsctl status RUN   cancel it: rsctl cancel RUN\n"
     )
     assert (done.events[-1]["type"], done.events[-1]["state"]) == ("result", "queued")
     assert [run.run for run in Store().unfinished()] == [seen.plan.run]

@@ -139,7 +139,7 @@ def test_the_status_of_a_run_that_failed(rsctl: Cli, three: None) -> None:
         == """\
 process://longer-name-bbbbbb  failed: worker-1 failed with exit code 1
 0:11 since 2026-01-31T12:00:01.000000Z
-  worker-0    failed      exit code 1, in the wake of worker-1
+  worker-0    failed      exit code 1, as a result of the failure of worker-1
   worker-1    failed      exit code 1
 worker-1 (rank 3) failed first: exit code 1 at 12:00:07 UTC, 5.0 s after the start
   Traceback (most recent call last):
@@ -209,7 +209,7 @@ def test_a_run_whose_supervisor_was_killed_is_cleared_away(rsctl: Cli, make_run:
         assert (done.code, done.err) == (0, "")
         assert "failed" in done.out
     assert rsctl("status", "@last", "-o", "json").json["reason"] == (
-        "its supervisor was killed; what was left of it has been cleared away"
+        "its supervisor was killed; what was left of it has been removed"
     )
 
 

@@ -42,7 +42,7 @@ OPEN = "the open transport, which supports reducers on all targets"
             "sagemaker",
             [TWO, GPU],
             "efa",
-            "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets",
+            "nodes with GPUs on SageMaker; on machines without EFA, NCCL uses sockets",
         ),
         ("sagemaker", [GPU], "none", "a single node exchanges no gradients"),
         (

@@ -54,7 +54,7 @@ def test_a_plan_shows_each_input_and_what_brings_it(plan: Any, rsctl: Rsctl, tar
     [given] = shown["inputs"]
     copy = f"{rsctl.home}/runs/{shown['run']}/inputs/train/data"
     here = "rsctl, to this machine's disk, once before the start"
-    mounted = "rsctl-launch, from the bucket that Vertex AI mounts by Cloud Storage FUSE"
+    mounted = "rsctl-launch, from the bucket that Vertex AI mounts with Cloud Storage FUSE"
     expected = {
         "process": (f"{rsctl.folder}/data", copy, here),
         "compose": (f"{rsctl.folder}/data", "/rsctl/inputs/train", here),
@@ -79,7 +79,7 @@ def test_the_text_of_a_plan_shows_them(plan: Any, rsctl: Rsctl) -> None:
     assert (
         f"inputs      train: mount {rsctl.folder}/data/t-{{0..3}}.tar, 4 shards\n"
         f"              at {rsctl.folder}/data/t-{{0..3}}.tar\n"
-        "              by no copy: a path of this machine\n"
+        "              by not copied: a path on this machine\n"
     ) in text
 
 
@@ -124,9 +124,9 @@ REFUSED = {
     ),
     "a bucket is mounted nowhere here": (
         *("gs://bucket/x", "process", "inputs.train"),
-        "target process cannot reach gs://bucket/x; it takes a local path",
-        "for this target: --set inputs.train=./PATH, or have it copied here: "
-        "--set inputs.train.mode=copy",
+        "target process cannot reach gs://bucket/x; it supports a local path",
+        "for this target: --set inputs.train=./PATH, or copy it to this machine: --set "
+        "inputs.train.mode=copy",
     ),
     "another cloud's bucket": (
         *({"uri": "s3://bucket/x", "mode": "copy"}, "vertex", "inputs.train.uri"),
@@ -136,8 +136,8 @@ REFUSED = {
     "a stream without shards": (
         *({"uri": "gs://bucket/x", "mode": "stream"}, "vertex", "inputs.train.mode"),
         "target vertex cannot stream gs://bucket/x: there the script opens the URLs of shards, "
-        "and this names none",
-        "set mode: mount, or name shards by a range such as train-{000..127}.tar",
+        "and this location has none",
+        "set mode: mount, or name the shards with a range such as train-{000..127}.tar",
     ),
 }
 
@@ -164,12 +164,12 @@ LARGE = 1 << 43
         (
             {"train": {"uri": "s3://bucket/{0..3}", "mode": "stream"}},
             {"mode": "Pipe"},
-            "Pipe has no files, so that shards cannot be named by ranges",
+            "mode Pipe provides no files, so ranges of shards are not possible",
         ),
         (
             {"train": "s3://bucket/{0..3}"},
             {"sharded": True},
-            "the nodes' parts of shards are rsctl's to choose, and sharded is too",
+            "rsctl assigns shards to nodes, and so does sharded",
         ),
     ],
 )
@@ -186,15 +186,15 @@ def test_fewer_shards_than_ranks_and_unequal_parts_are_said(plan: Any) -> None:
     assert errors(plan(inputs, "vertex", workers={"count": 4}), "warning") == [
         (
             "inputs.train",
-            "3 shards for 4 ranks: 1 without data",
-            "make more shards, smaller ones, or use fewer ranks",
+            "3 shards for 4 ranks: 1 ranks have no data",
+            "split the data into more shards, or use fewer ranks",
         )
     ]
     assert errors(plan(inputs, "vertex", workers={"count": 2}), "note") == [
         (
             "inputs.train",
             "3 shards for 2 ranks: some have 1, others 2",
-            "limit the steps where all ranks must take equally many",
+            "if all ranks must run the same number of steps, limit the steps",
         )
     ]
     assert errors(plan(inputs, "vertex", workers={"count": 3}), "note") == []
@@ -206,7 +206,7 @@ def test_without_rsctl_launch_nothing_is_copied_or_told(plan: Any) -> None:
     assert errors(plan(copied, "vertex", run=run)) == [
         (
             "inputs.train.mode",
-            "rsctl-launch copies train to the nodes, and launcher none leaves it out",
+            "rsctl-launch copies train to the nodes, and launcher none does not use rsctl-launch",
             "use launcher torchrun or once, or set mode: mount",
         )
     ]
@@ -214,7 +214,7 @@ def test_without_rsctl_launch_nothing_is_copied_or_told(plan: Any) -> None:
     assert errors(plan(copied, "vertex", roles=roles), "warning") == [
         (
             "inputs.train.mode",
-            "rsctl-launch copies train, and roles.other.image leaves it out there",
+            "rsctl-launch copies train, and roles.other.image does not have rsctl-launch",
             "set mode: mount if the role reads it",
         )
     ]
@@ -223,8 +223,8 @@ def test_without_rsctl_launch_nothing_is_copied_or_told(plan: Any) -> None:
     assert errors(shown, "note") == [
         (
             "inputs.train",
-            "RSCTL_INPUT_TRAIN_SHARDS comes from rsctl-launch, which launcher none leaves out",
-            "the script finds all shards, as a range, in RSCTL_INPUT_TRAIN",
+            "RSCTL_INPUT_TRAIN_SHARDS comes from rsctl-launch, which launcher none does not use",
+            "the script gets all shards, as a range, in RSCTL_INPUT_TRAIN",
         )
     ]
     by_platform = {"train": {"uri": "s3://bucket/x/", "mode": "copy"}}

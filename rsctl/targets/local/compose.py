@@ -108,7 +108,7 @@ def _foreign_findings(job: Job) -> list[Finding]:
         return [
             error(
                 "unsupported",
-                "the network is shaped by rsctl-launch, which launcher none leaves out",
+                "rsctl-launch shapes the network, and launcher none does not use it",
                 "use launcher once, or remove targets.compose.network",
                 "targets.compose.network",
             )
@@ -119,8 +119,10 @@ def _foreign_findings(job: Job) -> list[Finding]:
 def _source_findings(job: Job) -> list[Finding]:
     """Clouds bring source by their buckets."""
     if job.image.uri and job.image.source:
-        message = "target compose does not bring image.source into an image that is used as it is"
-        remedy = f"build on it instead: image.base: {job.image.uri}"
+        message = (
+            "target compose cannot deliver image.source into an image that is used without changes"
+        )
+        remedy = f"build an image on it instead: image.base: {job.image.uri}"
         return [error("unsupported", message, remedy, "image.source")]
     return []
 

@@ -71,11 +71,11 @@ class ContainerBackend:
         inspected = docker.run(["docker", "inspect", "--format", fields, name])
         if inspected.returncode:
             command = self._ending_command(name)
-            reason = _through_docker(command) or "its container has disappeared"
+            reason = _through_docker(command) or "its container no longer exists"
             return ReplicaExit(exit_code or 1, reason, Killer(command=command))
         status, code, out_of_memory, problem = (inspected.stdout.strip() + "   ").split(" ", 3)
         if out_of_memory == "true":
-            more = "" if int(code) else ": the kernel ended a process of it"
+            more = "" if int(code) else ": the kernel killed one of its processes"
             return ReplicaExit(int(code), f"out of memory{more}", Killer(out_of_memory=True))
         if problem.strip():
             return ReplicaExit(int(code) or 1, problem.strip())
@@ -110,7 +110,9 @@ class ContainerBackend:
     def _compose(self) -> list[str]:
         command = docker.compose_command()
         if command is None:
-            raise RsctlError(ExitCode.ENVIRONMENT, error("compose", "no docker compose here"))
+            raise RsctlError(
+                ExitCode.ENVIRONMENT, error("compose", "docker compose is not installed")
+            )
         return [*command, "--project-name", project_name(self._run)]
 
 

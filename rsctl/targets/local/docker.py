@@ -29,7 +29,11 @@ def missing() -> list[Finding]:
     """What this machine lacks to run containers."""
     if shutil.which("docker") is None:
         return [
-            error("docker", "no docker command here", "install Docker, or use --target process")
+            error(
+                "docker",
+                "the docker command is not installed",
+                "install Docker, or use --target process",
+            )
         ]
     reached = run(["docker", "version", "--format", "{{.Server.Version}}"])
     if reached.returncode:
@@ -41,7 +45,9 @@ def missing() -> list[Finding]:
             )
         ]
     if compose_command() is None:
-        return [error("compose", "no docker compose here", "install the Docker compose plugin")]
+        return [
+            error("compose", "docker compose is not installed", "install the Docker compose plugin")
+        ]
     return []
 
 

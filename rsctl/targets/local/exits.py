@@ -63,7 +63,7 @@ class ReplicaExits:
         elif code == 0:
             self._recorder.state(JobState.SUCCEEDED, name, code, exited.reason)
         elif self._description.may_lose_reducers and role_of(name) == "reducer":
-            reason = ", ".join(filter(None, [exited.reason, "the workers go on without it"]))
+            reason = ", ".join(filter(None, [exited.reason, "the workers continue without it"]))
             self._recorder.state(JobState.FAILED, name, code, reason)
         else:
             self._reports.append(Failure(replica=name, time=now(), exit_code=code))
@@ -78,7 +78,7 @@ class ReplicaExits:
         judged = self._endings.judged(self._workers_ended(), has_failed, monotonic())
         for name, is_wake in judged.items():
             if is_wake:
-                code, why = self._exits[name].exit_code, "it ended as the workers did"
+                code, why = self._exits[name].exit_code, "it ended at the same time as the workers"
                 self._recorder.state(JobState.SUCCEEDED, name, code, why)
             else:
                 self._add_failure(name)
@@ -105,7 +105,10 @@ class ReplicaExits:
             self._recorder.state(JobState.FAILED, first.replica, first.exit_code)
         for name in self._failed:
             if name != first.replica:
-                code, wake = self._exits[name].exit_code, f"in the wake of {first.replica}"
+                code, wake = (
+                    self._exits[name].exit_code,
+                    (f"as a result of the failure of {first.replica}"),
+                )
                 self._recorder.state(JobState.FAILED, name, code, wake)
         reason = f"{first.replica} failed with exit code {first.exit_code}"
         return Outcome(JobState.FAILED, reason, first)
@@ -140,7 +143,7 @@ class ReplicaExits:
         if self._failed:
             return JobState.CANCELLED, f"stopped after {self._failed[0]} had failed"
         if replica.killed:
-            why = f"killed: it had not ended {GRACE_SECONDS:g} s after the workers"
+            why = f"killed: it was still running {GRACE_SECONDS:g} s after the workers had ended"
             return JobState.CANCELLED, why
         is_fine = code in _ENDED_WHEN_ASKED or self._endings.may_be_in_the_wake(replica.name)
         state = JobState.SUCCEEDED if is_fine else JobState.CANCELLED

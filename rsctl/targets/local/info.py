@@ -8,26 +8,27 @@ _REFUSED = {
     "comm.backend": Unsupported(
         "this machine has no SageMaker library", "set comm.backend: auto", frozenset({"smddp"})
     ),
-    "limits.cost": Unsupported("machines of one's own have no price", "remove limits.cost"),
+    "limits.cost": Unsupported("your own machines have no price", "remove limits.cost"),
     "run.package": Unsupported(
-        "no vendor's container installs a package here, nor does rsctl into your Python",
-        "set image.source: FOLDER in its place, or rehearse the cloud's job: --rehearse",
+        "this target has no vendor's container to install the package, and rsctl does "
+        "not install it into your Python",
+        "set image.source: FOLDER instead, or rehearse the cloud's job: --rehearse",
     ),
 }
 _UNUSED = {
-    "workers.machine": "it runs on this machine",
-    "workers.disk": "it runs on this machine",
-    "chief.machine": "it runs on this machine",
-    "chief.disk": "it runs on this machine",
-    "roles.NAME.machine": "it runs on this machine",
-    "roles.NAME.disk": "it runs on this machine",
-    "reducers.machine": "it runs on this machine",
-    "reducers.disk": "it runs on this machine",
-    "limits.queue": "nothing queues on this machine",
+    "workers.machine": "the job runs on this machine",
+    "workers.disk": "the job runs on this machine",
+    "chief.machine": "the job runs on this machine",
+    "chief.disk": "the job runs on this machine",
+    "roles.NAME.machine": "the job runs on this machine",
+    "roles.NAME.disk": "the job runs on this machine",
+    "reducers.machine": "the job runs on this machine",
+    "reducers.disk": "the job runs on this machine",
+    "limits.queue": "this machine has no queue",
     "limits.spot": "this machine is not preempted",
-    "image.repository": "nothing is pushed",
+    "image.repository": "no image is pushed",
 }
-_NO_IMAGE = "processes run in this Python, with no image"
+_NO_IMAGE = "processes use the Python of this machine, without an image"
 
 COMPOSE = TargetInfo(
     name="compose",
@@ -55,10 +56,10 @@ PROCESS = TargetInfo(
         "image.uri": _NO_IMAGE,
         "image.base": _NO_IMAGE,
         "image.dockerfile": _NO_IMAGE,
-        "image.env": f"{_NO_IMAGE}; give the script's variables as run.env",
-        "image.run": f"{_NO_IMAGE}; run the commands on this machine where it needs them",
+        "image.env": f"{_NO_IMAGE}; set the script's variables in run.env",
+        "image.run": f"{_NO_IMAGE}; run the commands on this machine if the job needs them",
         "image.platform": _NO_IMAGE,
-        "image.python": f"{_NO_IMAGE}; install the requirements into it",
+        "image.python": f"{_NO_IMAGE}; install the requirements into that Python",
         "image.apt": _NO_IMAGE,
         "image.transport": _NO_IMAGE,
     },

@@ -67,8 +67,10 @@ def _copy(
             run, [where], copied_to(run), choice, RetryPolicy.of(endpoints), lambda _: check()
         )
     except DiskFull as problem:
-        remedy = f"make space, set RSCTL_HOME to a larger disk, or inputs.{name}.mode: mount"
-        finding = error("disk", f"the copy of {name}: {problem}", remedy, f"inputs.{name}")
+        remedy = (
+            f"free disk space, set RSCTL_HOME to a larger disk, or set inputs.{name}.mode: mount"
+        )
+        finding = error("disk", f"cannot copy {name}: {problem}", remedy, f"inputs.{name}")
         raise RsctlError(ExitCode.ENVIRONMENT, finding) from None
     if any(finding.is_error for finding in fetched.findings):
         raise RsctlError(fetched.exit_code or ExitCode.ENVIRONMENT, *fetched.findings)

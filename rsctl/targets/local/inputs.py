@@ -19,7 +19,7 @@ from rsctl.targets.inputs import InputPlan, last_part, shard_count
 _INSIDE = "/rsctl/inputs"
 _MOST_FILES = 20_000  # of an input whose size a plan finds out
 
-_MOUNTED = {"process": "no copy: a path of this machine", "compose": "a bind mount"}
+_MOUNTED = {"process": "not copied: a path on this machine", "compose": "a bind mount"}
 _COPIED = "rsctl, to this machine's disk, once before the start"
 _STREAMED = "the script, which opens URLs"
 
@@ -94,8 +94,8 @@ def disk_findings(job: Job, target: str) -> Iterator[Finding]:
     if sum(sizes.values()) > free:
         largest = max(sizes, key=lambda given: sizes[given])
         message = (
-            f"the copies need {sum(sizes.values()):,} bytes, and the disk of {home()} has "
-            f"{free:,} left"
+            f"the copies need {sum(sizes.values()):,} bytes, but the disk of {home()} has only "
+            f"{free:,} free"
         )
         remedy = f"set inputs.{largest.name}.mode: mount, or RSCTL_HOME to a larger disk"
         yield error("disk", message, remedy, f"inputs.{largest.name}.mode")

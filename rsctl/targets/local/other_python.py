@@ -67,9 +67,9 @@ def path_findings(job: Job) -> Iterator[Finding]:
     if python is None or (os.path.isfile(python) and os.access(python, os.X_OK)):
         return
     inside = Path(python) / "bin" / "python"
-    remedy = "name an interpreter, such as .venv/bin/python"
+    remedy = "give an interpreter, such as .venv/bin/python"
     if inside.is_file():
-        remedy = f"name the interpreter in it: {inside}"
+        remedy = f"give the interpreter in it: {inside}"
     yield error("python", f"{python} is not a program", remedy, _KEY)
 
 
@@ -90,14 +90,14 @@ def probe(job: Job) -> list[Finding]:
         ).stdout.split()
         version, has_torch = (int(said[0]), int(said[1])), said[2] == "True"
     except (ValueError, IndexError):
-        message = f"{python} is not an interpreter of Python"
-        return [error("python", message, "name an interpreter, such as .venv/bin/python", _KEY)]
+        message = f"{python} is not a Python interpreter"
+        return [error("python", message, "give an interpreter, such as .venv/bin/python", _KEY)]
     except (OSError, subprocess.SubprocessError) as problem:
-        message = f"{python} does not run as a Python: {str(problem)[:200]}"
-        return [error("python", message, "name an interpreter, such as .venv/bin/python", _KEY)]
+        message = f"cannot run {python} as a Python interpreter: {str(problem)[:200]}"
+        return [error("python", message, "give an interpreter, such as .venv/bin/python", _KEY)]
     if version < _OLDEST:
         message = f"{python} is Python {version[0]}.{version[1]}; the launcher needs 3.10 or newer"
-        return [error("python", message, "name a newer one, or use target compose", _KEY)]
+        return [error("python", message, "use a newer one, or use target compose", _KEY)]
     if job.run.launcher == "torchrun" and not has_torch:
         message = f"launcher torchrun needs torch, which {python} does not have"
         remedy = f"{python} -m pip install torch, or use run.launcher: once"

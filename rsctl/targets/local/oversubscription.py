@@ -27,9 +27,9 @@ def oversubscription(job: Job, pools: list[Pool], world_size: int, cores: int) -
     yield warning(
         "oversubscription",
         f"{', '.join(most)}{' and ' if most else ''}{last} share the {_count(cores, 'core')} of "
-        "this machine: they take turns, so it starts slowly, needs memory for all, and may pass "
-        "its time-outs",
-        f"lower {key}, for this run: --set {key}=1",
+        "this machine: the job starts slowly, needs memory for all of them, and may exceed its "
+        "time-outs",
+        f"for this run, lower {key}: --set {key}=1",
         key,
     )
 

@@ -38,7 +38,9 @@ class ReservedPort:
             return
         raise RsctlError(
             ExitCode.ENVIRONMENT,
-            error("port", f"no free port from {_RANGE.start} to {_RANGE.stop - 1}", "end a run"),
+            error(
+                "port", f"no port from {_RANGE.start} to {_RANGE.stop - 1} is free", "cancel a run"
+            ),
         )
 
     def release(self) -> None:

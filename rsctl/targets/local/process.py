@@ -168,7 +168,7 @@ class ProcessTarget(LocalTarget):
                 error(
                     "torch",
                     f"launcher torchrun needs torch, which {self.host.python} does not have",
-                    f"{install_command('local')}, name another environment's interpreter in "
+                    f"{install_command('local')}, set another environment's interpreter in "
                     "targets.process.python, or use run.launcher: once",
                     "run.launcher",
                 )
@@ -183,7 +183,7 @@ def _script_env(job: Job, run: str, share: rendering.Share) -> dict[str, Optiona
 def _mpi_findings(job: Job) -> Iterator[Finding]:
     """mpirun takes all of these nodes for one: they share this machine's addresses."""
     if job.run.launcher == "mpi" and job.workers.count > 1:
-        message = "mpirun takes the nodes of target process for one, since all are this machine"
+        message = "mpirun treats the nodes of target process as one, because all are this machine"
         remedy = "set workers.count: 1 and workers.processes, or use target compose"
         yield error("mpi", message, remedy, "workers.count")
 
@@ -195,10 +195,17 @@ def _role_findings(job: Job) -> Iterator[Finding]:
             continue
         path = f"roles.{name}"
         if role.command is None:
-            message = "target process runs no images, so it needs a command of this machine"
+            message = (
+                "target process runs no images, so it needs a command that exists on this machine"
+            )
             yield error("unsupported", message, f"set {path}.command", f"{path}.image")
         else:
-            yield note("unused", "processes run here, with no image", None, f"{path}.image")
+            yield note(
+                "unused",
+                "target process runs on this machine, without an image",
+                None,
+                f"{path}.image",
+            )
 
 
 def _locations(job: Job, run: str) -> dict[str, Optional[str]]:

@@ -81,14 +81,14 @@ def _wanted(job: Job) -> int:
 def share_findings(job: Job, share: Share) -> Iterator[Finding]:
     """A note where this machine has fewer GPUs than the spec asks for."""
     nodes = job.workers.count
-    remedy = "set workers.processes for another number of ranks"
+    remedy = "set workers.processes to use another number of ranks"
     if has_own_chief(job):
-        each, ranks = len(share.gpus[0]), f", with {share.ranks[0]} rank(s) a node"
+        each, ranks = len(share.gpus[0]), f", with {share.ranks[0]} rank(s) per node"
         own = chief_job(job)
         yield from _too_few(own, each, "a chief", ranks, remedy, "chief.accelerator")
         nodes -= 1
     if nodes:
-        each, ranks = len(share.gpus[-1]), f", with {share.ranks[-1]} rank(s) a node"
+        each, ranks = len(share.gpus[-1]), f", with {share.ranks[-1]} rank(s) per node"
         yield from _too_few(job, each, f"{nodes} nodes", ranks, remedy, "workers.accelerator")
     for name, gpus in share.role_gpus.items():
         path = f"roles.{name}.accelerator"
@@ -100,7 +100,7 @@ def _too_few(
 ) -> Iterator[Finding]:
     wanted = job.workers.accelerator
     if wanted and each < wanted.per_node:
-        has = f"each node gets {each}" if each else "it runs on the CPU"
+        has = f"each node gets {each}" if each else "the job runs on the CPU"
         message = f"this machine has too few GPUs for {who} of {wanted}: {has}{ranks}"
         yield note("gpus", message, remedy, path)
 
@@ -119,7 +119,7 @@ def reducer_count(job: Job) -> int:
 def restart_findings(job: Job) -> Iterator[Finding]:
     """Findings on restarts that are left to the target."""
     if job.limits.restarts == "platform":
-        message = "nothing but rsctl restarts a job on this machine, so it is not restarted"
+        message = "only rsctl restarts jobs on this machine, so the job is not restarted"
         yield note("restarts", message, None, "limits.restarts")
 
 
@@ -127,14 +127,14 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
     """Findings on how gradients travel."""
     reducers = reducer_count(job)
     if job.reducers.count == "auto":
-        why = "as many as workers, since all links here are equally fast"
+        why = "as many as workers, because all links on this machine have the same speed"
         yield note("reducers", f"{reducers} reducers: {why}", None, "reducers.count")
     yield from tls_findings(job, bool(reducers))
     yield from rank_findings(job, share.ranks[0], share.ranks[-1], bool(reducers))
     if job.run.launcher == "none" and (reducers or comm_env(job, False)):
         yield error(
             "unsupported",
-            "reducers and comm: need rsctl-launch, which launcher none leaves out",
+            "reducers and comm: need rsctl-launch, which launcher none does not use",
             "use launcher torchrun or once",
             "reducers.count" if reducers else "comm",
         )
@@ -142,7 +142,10 @@ def comm_findings(job: Job, share: Share) -> Iterator[Finding]:
         yield error("comm", "backend rsctl needs reducers", "set reducers.count", "comm.backend")
     if job.comm.backend == "nccl" and not all(share.gpus):
         yield error(
-            "comm", "backend nccl needs GPUs, and no node gets one", "set gloo", "comm.backend"
+            "comm",
+            "backend nccl needs GPUs, and no node has one",
+            "set comm.backend: gloo",
+            "comm.backend",
         )
 
 

@@ -100,8 +100,8 @@ def main() -> int:
     except Exception:  # noqa: BLE001 - the run must not be left without an end
         with suppress(OSError):
             traceback.print_exc()
-        message = f"the supervisor broke down; see {folder.supervisor_log}"
-        recorder.finding(error("internal", message, "please report it"))
+        message = f"the supervisor failed unexpectedly; see {folder.supervisor_log}"
+        recorder.finding(error("internal", message, "report it"))
         recorder.state(JobState.FAILED, exit_code=int(ExitCode.JOB_FAILED), reason=message)
         return int(ExitCode.JOB_FAILED)
     finally:

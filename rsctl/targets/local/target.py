@@ -130,7 +130,7 @@ class LocalTarget:
             for event in ended:
                 store.record(known.run, event)
             return
-        reason = "its supervisor was killed; what was left of it has been cleared away"
+        reason = "its supervisor was killed; rsctl has removed its remaining processes"
         try:
             make_backend(folder, folder.description()).clear()
         except (FileNotFoundError, msgspec.DecodeError):
@@ -139,7 +139,7 @@ class LocalTarget:
         recorder = Recorder(folder, store)
         for replica in known.replicas:
             if not replica.state.is_final:
-                recorder.state(JobState.CANCELLED, replica.replica, reason="cleared away")
+                recorder.state(JobState.CANCELLED, replica.replica, reason="removed")
         is_cancelled = known.run in self._cancelled or known.state is JobState.CANCELLING
         state = JobState.CANCELLED if is_cancelled else JobState.FAILED
         recorder.state(state, exit_code=int(state.exit_code), reason=reason)

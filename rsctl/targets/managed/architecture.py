@@ -12,8 +12,8 @@ from rsctl.job.job import Job
 _FOR_ARM = re.compile(r"arm64|aarch64|graviton", re.IGNORECASE)
 _FOR_OTHERS = re.compile(r"amd64|x86[_-]?64", re.IGNORECASE)
 _ARM = "linux/arm64"
-_BUILD = f"set image.platform: {_ARM}, or take another machine"
-_BRING = f"build one for {_ARM} and give it as image.uri, or take another machine"
+_BUILD = f"set image.platform: {_ARM}, or use another machine type"
+_BRING = f"build an image for {_ARM} and set image.uri to it, or use another machine type"
 
 
 def architecture_findings(
@@ -28,21 +28,23 @@ def architecture_findings(
     platform = job.image.platform or usual
     if not worker.arm:
         if platform == _ARM and not job.image.uri:
-            message = f"{worker.name} has no Arm processors, and the image is for {_ARM}"
-            remedy = "remove image.platform, or take a machine with Arm processors"
+            message = f"{worker.name} has no Arm processors, but the image is for {_ARM}"
+            remedy = "remove image.platform, or use a machine type with Arm processors"
             yield error("arm", message, remedy, "image.platform")
         return
     has = f"{worker.name} has Arm processors"
     if own_reducers is not None and not own_reducers.arm:
-        message = f"{has} and {own_reducers.name} has not: reducers run the workers' image"
+        message = f"{has}, but {own_reducers.name} does not: reducers run the workers' image"
         yield error("arm", message, "set reducers.count: 0", "reducers.machine")
     uri = job.image.uri
     if not uri:
         if platform != _ARM:
-            message = f"{has}, and the image is for {platform}"
+            message = f"{has}, but the image is for {platform}"
             yield error("arm", message, _BUILD, "image.platform")
     elif _FOR_OTHERS.search(uri):
-        yield error("arm", f"{has}, and {uri} is not for them by its name", _BRING, "image.uri")
+        yield error(
+            "arm", f"{has}, but {uri} is not for them according to its name", _BRING, "image.uri"
+        )
     elif not _FOR_ARM.search(uri):
-        message = f"{has}: the image must be for linux/arm64, which its name does not show"
+        message = f"{has}: the image must be for linux/arm64, and its name does not show that"
         yield warning("arm", message, _BRING, "image.uri")

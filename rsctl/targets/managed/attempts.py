@@ -21,8 +21,8 @@ from rsctl.targets.managed.service import CloudJob, JobStatus
 
 _BEING_STARTED = (JobState.QUEUED, JobState.STARTING)
 _PREEMPTION_SIGNALS = ("SIGTERM", "SIGKILL")
-_AGAIN = "it was started again; why is not known"
-_AGAIN_ON_SPOT = "nothing in it had failed, as when spot machines are taken away"
+_AGAIN = "it was started again; the reason is unknown"
+_AGAIN_ON_SPOT = "nothing in it had failed; spot machines may have been preempted"
 
 
 class AttemptTracker:
@@ -106,7 +106,7 @@ class AttemptTracker:
         if len(counted) > limit.most:
             self._job.cancel()
             progress.restarted_too_often = True
-            finding = warning("restarts", _too_often(limit), "see why the attempts have failed")
+            finding = warning("restarts", _too_often(limit), "find out why the attempts failed")
             self._recorder.finding(finding)
 
     def _with_limit(self, status: JobStatus) -> JobStatus:
@@ -125,7 +125,9 @@ def _is_preemption(failure: Failure) -> bool:
 
 def _too_often(limit: RestartLimit) -> str:
     times = "restart" if limit.most == 1 else "restarts"
-    return f"it was started again beyond the {limit.most} {times} that limits allow: ended by rsctl"
+    return (
+        f"it was restarted more often than the limit of {limit.most} {times} allows: ended by rsctl"
+    )
 
 
 def _restart_limit(folder: RunFolder) -> RestartLimit | None:

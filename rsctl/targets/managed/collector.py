@@ -170,7 +170,7 @@ class Collector:
         except RsctlError as problem:
             if not self._is_gone(problem):
                 raise
-            self.abandon(f"the cloud has no such job any more: {problem}")
+            self.abandon(f"the job no longer exists in the cloud: {problem}")
             return
         if self._leaves_place(status):
             return
@@ -299,7 +299,7 @@ class Collector:
         self._failed_calls += 1
         self._retry_timer.restart()
         if self._failed_calls == _REPORTED_AFTER:
-            message = f"{problem}; the job goes on, and is asked for again"
+            message = f"{problem}; the job continues, and rsctl tries again"
             self._recorder.finding(warning("network", message, "check the network"))
 
 

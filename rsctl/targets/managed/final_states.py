@@ -22,7 +22,7 @@ from rsctl.targets.managed.status_poller import stamped
 _MOST_LINES = 40
 _REASONS = {
     JobState.FAILED: "the job had failed",
-    JobState.EXPIRED: "the job's time had run out",
+    JobState.EXPIRED: "the job's time limit was reached",
 }
 
 
@@ -98,7 +98,7 @@ def _all_succeeded(
         if name.rpartition("-")[0] in status.ended_roles:
             recorder.state(JobState.SUCCEEDED, name, 0, time=time)
         elif name in lost:
-            why = "the workers went on without it"
+            why = "the workers continued without it"
             recorder.state(JobState.FAILED, name, lost[name], why, time=time)
         else:
             why = "stopped after the workers had ended"
@@ -131,7 +131,7 @@ def _end_replicas(
             reason = f"stopped after {why}"
             recorder.state(JobState.CANCELLED, name, reason=reason, time=status.time)
         else:
-            wake = None if name == first.replica else f"in the wake of {first.replica}"
+            wake = None if name == first.replica else f"as a result of the failure of {first.replica}"
             recorder.state(JobState.FAILED, name, code, wake, time=status.time)
 
 

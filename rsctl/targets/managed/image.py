@@ -22,7 +22,7 @@ def ensure_planned_image(submission: Submission, show: Show) -> str | None:
     except RsctlError:
         if _has_builder() or not submission.is_pushed:
             raise
-    show(note("cloud-build", "no builder on this machine: the image is built in the cloud"))
+    show(note("cloud-build", "this machine has no builder, so the cloud builds the image"))
     return ensure_image_remotely(recipe, job, submission.plan.target, show).reference
 
 

@@ -37,6 +37,6 @@ def _give_up(store: Store, run: str) -> None:
         time=now(),
         state=JobState.FAILED,
         exit_code=int(ExitCode.JOB_FAILED),
-        reason="it was killed before it was sent",
+        reason="it was killed before the job was sent",
     )
     store.record(run, event)

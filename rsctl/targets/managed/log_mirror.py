@@ -51,7 +51,7 @@ class LogMirror:
 
 
 def _disk_error(folder: RunFolder, problem: OSError) -> RsctlError:
-    message = f"cannot keep the log in {folder.path}: {problem.strerror}; the job goes on"
-    remedy = "free some space, then go on: `rsctl logs -f`"
+    message = f"cannot save the log in {folder.path}: {problem.strerror}; the job continues"
+    remedy = "free disk space, then continue with `rsctl logs -f`"
     kind = DiskFull if is_full(problem, folder.path) else RsctlError
     return kind(ExitCode.ENVIRONMENT, error("disk", message, remedy))

@@ -114,7 +114,7 @@ class Mover:
         recorder = Recorder(RunFolder(self._run), store)
         recorder.attempt = before.before + before.attempt
         why = f"no capacity in {present.place}: {end.reason}"
-        recorder.finding(note("moved", f"{why.rstrip('.')}. It goes on to {following}"))
+        recorder.finding(note("moved", f"{why.rstrip('.')}. The job moves to {following}"))
         for replica in before.running:
             recorder.state(JobState.CANCELLED, replica, reason="its job has ended", time=end.time)
         number = before.before

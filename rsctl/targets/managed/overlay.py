@@ -30,7 +30,7 @@ def apply_overlay(
     for index, entry in enumerate(overlay):
         patched = _patched(patched, entry, f"{path}[{index}]")
     if not isinstance(patched, dict):
-        raise _wrong("the request is no mapping any more", path)
+        raise _wrong("the request is no longer a mapping", path)
     return patched
 
 
@@ -67,13 +67,17 @@ def _patched(document: Any, entry: Any, path: str) -> Any:
         reason = re.sub(r" type <class '\w+'>", "", str(problem))
         raise _wrong(shorten(reason, 200), path) from None
     except (TypeError, KeyError, IndexError, ValueError):  # a path through a text or a number
-        raise _wrong("its path leads through what is no mapping and no list", path) from None
+        raise _wrong(
+            "its path leads through a value that is neither a mapping nor a list", path
+        ) from None
 
 
 def _check_entry(entry: Any, path: str) -> None:
     """What the library would meet with a traceback."""
     if not isinstance(entry, dict) or entry.get("op") not in _OPERATIONS:
-        raise _wrong(f"an entry is a mapping whose `op` is one of {', '.join(_OPERATIONS)}", path)
+        raise _wrong(
+            f"an entry must be a mapping whose `op` is one of {', '.join(_OPERATIONS)}", path
+        )
     needed = {"move": "from", "copy": "from", "add": "value", "replace": "value", "test": "value"}
     missing = [key for key in ("path", needed.get(entry["op"], "path")) if key not in entry]
     if missing:
@@ -81,7 +85,7 @@ def _check_entry(entry: Any, path: str) -> None:
     for key in ("path", "from"):
         pointer = entry.get(key, "")
         if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
-            raise _wrong(f"`{key}` is a pointer such as /jobSpec/workerPoolSpecs/0", path)
+            raise _wrong(f"`{key}` must be a pointer such as /jobSpec/workerPoolSpecs/0", path)
 
 
 def _wrong(reason: str, path: str) -> RsctlError:
@@ -89,9 +93,9 @@ def _wrong(reason: str, path: str) -> RsctlError:
         ExitCode.USAGE,
         error(
             "overlay",
-            f"this patch does not apply: {reason}",
-            "see the request without it by `rsctl plan -o json`; a mapping is a JSON Merge Patch "
-            "(RFC 7386), a list a JSON Patch (RFC 6902)",
+            f"cannot apply this patch: {reason}",
+            "to see the request without it: `rsctl plan -o json`; a mapping is a JSON Merge "
+            "Patch (RFC 7386), a list a JSON Patch (RFC 6902)",
             path,
         ),
     )

@@ -41,10 +41,10 @@ def _packed(package: Package) -> Iterator[Upload]:
             written = package.write(out)
         except OSError as problem:
             message = f"cannot pack {package.key} in {tempfile.gettempdir()}: {problem}"
-            remedy = "free space there, and do not change the files while they are copied"
+            remedy = "free disk space there, and do not change the files while they are copied"
             raise RsctlError(ExitCode.ENVIRONMENT, error("package", message, remedy)) from None
         if written != package.digest:
-            message = "files were changed while the job was submitted"
-            finding = error("package", message, "submit it again", package.key)
+            message = "files changed while the job was being submitted"
+            finding = error("package", message, "submit the job again", package.key)
             raise RsctlError(ExitCode.ENVIRONMENT, finding)
         yield Upload(out, out.tell(), package.digest, "application/gzip")

@@ -47,9 +47,9 @@ def secrets_of(run: RunRecord, place: PlannedPlace) -> dict[str, str]:
     if lacking:
         finding = error(
             "places",
-            f"{run.run} is to go on to {place}, and {', '.join(lacking)} cannot be had here: "
-            "secrets are not saved with a run",
-            "ask for its status where the variables are set that they come from",
+            f"{run.run} must move to {place}, but {', '.join(lacking)} are not set here: secrets "
+            "are not saved with a run",
+            "run rsctl status where these variables are set",
         )
         raise RsctlError(ExitCode.ENVIRONMENT, finding)
     return found

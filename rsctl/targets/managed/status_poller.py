@@ -88,9 +88,9 @@ class StatusPoller:
         if cost is None:
             return None
         if self._progress.cost_too_much and is_cancelled:
-            return f"it has cost its limits.cost of {dollars(cost.dollars)}: ended by rsctl"
+            return f"it has reached its limits.cost of {dollars(cost.dollars)}: ended by rsctl"
         if cost.ends_at_limit and state is JobState.EXPIRED:
-            return f"it has run for as long as its limits.cost of {dollars(cost.dollars)} pays"
+            return f"it has run for as long as its limits.cost of {dollars(cost.dollars)} allows"
         return None
 
 

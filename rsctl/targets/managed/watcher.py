@@ -19,7 +19,7 @@ from rsctl.targets.managed.service import CloudJob
 _TRY_SECONDS = 1.0
 _QUIET_SECONDS, _QUIET_SECONDS_AT_END = 3.0, 45.0
 _IDLE_SECONDS = 0.05
-_GONE = "its emulator has ended; what was left of the job has been cleared away"
+_GONE = "its emulator has ended; rsctl has removed the rest of the job"
 
 
 class RunWatcher:

@@ -28,11 +28,11 @@ def account_findings(job: Job) -> Iterator[Finding]:
     """Whether region, role and image go together."""
     options = job.targets.sagemaker
     if options.first_region is None:
-        remedy = "name it, such as us-east-1"
+        remedy = "set it, such as us-east-1"
         yield error("region", "target sagemaker needs a region", remedy, f"{_OPTIONS}.region")
     elif not _REGION.fullmatch(options.first_region):
-        message = f"{options.first_region!r} is no region of AWS"
-        yield error("region", message, "write it as in us-east-1", f"{_OPTIONS}.region")
+        message = f"{options.first_region!r} is not a valid AWS region"
+        yield error("region", message, "write it in the form us-east-1", f"{_OPTIONS}.region")
     elif unknown := unknown_region("sagemaker", options.first_region):
         yield unknown
     elif options.role and options.role.startswith("arn:"):
@@ -49,8 +49,8 @@ def _role_findings(role: str, region: str) -> Iterator[Finding]:
     if partition != expected:
         yield error(
             "role",
-            f"the role is in partition {partition}, and {region} is in {expected}",
-            f"name a role arn:{expected}:iam::ACCOUNT:role/NAME, or another region",
+            f"the role is in partition {partition}, but {region} is in {expected}",
+            f"use a role arn:{expected}:iam::ACCOUNT:role/NAME, or another region",
             f"{_OPTIONS}.role",
         )
 
@@ -68,13 +68,13 @@ def _image_findings(job: Job) -> Iterator[Finding]:
     if repository is None:
         if job.image.is_built:
             message = "SageMaker pulls the image from ECR, so it must be pushed there"
-            remedy = "name it: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
+            remedy = "set it to ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
             yield error("image", message, remedy, "image.repository")
     elif repository.kind not in (Kind.ECR, Kind.ECR_PUBLIC):
         yield error(
             "image",
             f"SageMaker pulls images from ECR and public.ecr.aws, not from {repository.host}",
-            "name ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry in your VPC, "
+            "use ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry in your VPC, "
             f"set {_OPTIONS}.registry_access: Vpc",
             path,
         )
@@ -88,14 +88,14 @@ def _reach_findings(job: Job, repository: Repository, path: str) -> Iterator[Fin
     if repository.ecr and is_known and repository.ecr.region != region:
         yield warning(
             "image",
-            f"the image is in {repository.ecr.region} and the job in {region}",
-            f"have it in {region} too, unless you know that SageMaker pulls it from there",
+            f"the image is in {repository.ecr.region}, but the job is in {region}",
+            f"copy it to {region} too, unless you know that SageMaker pulls it from there",
             path,
         )
     length = len(str(repository)) + _DIGEST
     if not job.image.uri and length > _LONGEST_IMAGE:
         message = f"the image's name has {length} characters with its digest"
-        yield error("image", message, f"at most {_LONGEST_IMAGE}: take a shorter one", path)
+        yield error("image", message, f"use a name of at most {_LONGEST_IMAGE} characters", path)
 
 
 def _repository(job: Job) -> Repository | None:

@@ -126,7 +126,7 @@ def _structure(
         if name in kind.members:
             yield from problems(item, kind.members[name], (*path, name))
         else:
-            text = f"SageMaker has no such field (by botocore {model().botocore})"
+            text = f"SageMaker has no such field (according to botocore {model().botocore})"
             yield Problem((*path, name), "unknown", text)
 
 
@@ -136,7 +136,9 @@ def _text(value: str, kind: Shape, path: tuple[str | int, ...]) -> Iterator[Prob
     if kind.enum and value not in kind.enum:
         yield Problem(path, "enum", f"{_short(value)} is not one of {_listed(kind.enum)}")
     if kind.pattern and not wrong_size and not _matches(kind.pattern, value):
-        expected = "is not one line" if kind.pattern in _ONE_LINE else f"is not {kind.pattern}"
+        expected = (
+            "is not one line" if kind.pattern in _ONE_LINE else (f"does not match {kind.pattern}")
+        )
         yield Problem(path, "pattern", f"{_short(value)} {expected}")
 
 
@@ -144,9 +146,9 @@ def _size(
     kind: str, size: int, shape: Shape, path: tuple[str | int, ...], what: str
 ) -> Iterator[Problem]:
     if shape.min is not None and size < shape.min:
-        yield Problem(path, kind, f"{what}, and SageMaker takes at least {shape.min}")
+        yield Problem(path, kind, f"{what}, but SageMaker requires at least {shape.min}")
     if shape.max is not None and size > shape.max:
-        yield Problem(path, kind, f"{what}, and SageMaker takes at most {shape.max}")
+        yield Problem(path, kind, f"{what}, but SageMaker allows at most {shape.max}")
 
 
 def _matches(pattern: str, value: str) -> bool:

@@ -14,7 +14,7 @@ from rsctl.estimate.costs.billing import Billing
 from rsctl.targets.sagemaker.request import DEFAULT_TIMEOUT
 
 STOPPING_SECONDS = 120.0
-_SPOT = "at the price on demand; of spot machines SageMaker bills fewer seconds"
+_SPOT = "at the on-demand price; for spot machines SageMaker bills fewer seconds"
 
 
 def billing_of(request: Mapping[str, Any]) -> Billing:

@@ -29,7 +29,7 @@ from rsctl.targets.variables import secret_findings
 _OPTIONS = "targets.sagemaker"
 _DAY = 86_400
 _INTERVALS = (100, 200, 500, 1000, 5000, 60_000)  # milliseconds
-_SECRETS = "keep it in AWS Secrets Manager, and let the script read it by the job's role"
+_SECRETS = "keep it in AWS Secrets Manager, and let the script read it with the job's role"
 
 
 def job_findings(resolved: ResolvedPools) -> Iterator[Finding]:
@@ -52,7 +52,7 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
         message = "the machines reach each other only if the security groups allow all TCP within"
         yield note("network", message, None, f"{_OPTIONS}.security_groups")
     if options.keep_alive and len(resolved.groups) < 2 and not job.limits.spot:
-        message = "the default quota of machines that are kept warm is 0 for each type"
+        message = "the default quota of warm machines is 0 for each type"
         remedy = "ask for it in Service Quotas: TYPE for training warm pool usage"
         yield note("quota", message, remedy, f"{_OPTIONS}.keep_alive")
 
@@ -60,7 +60,7 @@ def _machines_together(resolved: ResolvedPools) -> Iterator[Finding]:
 def _checkpoints(job: Job) -> Iterator[Finding]:
     path = job.targets.sagemaker.checkpoint_path
     if path and not job.checkpoints:
-        message = "it is the folder that is kept in checkpoints, and there are none"
+        message = "it is the folder that is saved to checkpoints, and checkpoints is not set"
         remedy = "set checkpoints: s3://BUCKET/FOLDER"
         yield error("missing-key", message, remedy, f"{_OPTIONS}.checkpoint_path")
 
@@ -71,8 +71,8 @@ def _profiler(options: SageMakerOptions) -> Iterator[Finding]:
     if profiler is None or isinstance(profiler, bool) or milliseconds(profiler) in _INTERVALS:
         return
     names = ", ".join(str(Duration(each / 1000)) for each in _INTERVALS)
-    message = f"SageMaker's profiler does not look every {profiler}"
-    yield error("unsupported", message, f"take one of {names}", f"{_OPTIONS}.profiler")
+    message = f"SageMaker's profiler does not support the interval {profiler}"
+    yield error("unsupported", message, f"use one of {names}", f"{_OPTIONS}.profiler")
 
 
 def _chief(job: Job) -> Iterator[Finding]:
@@ -84,28 +84,28 @@ def _chief(job: Job) -> Iterator[Finding]:
         for key in (key for key in ("args", "env") if getattr(job.chief, key)):
             message = (
                 f"SageMaker gives all machines of a job the same {key}, and {unlaunched(job)[0]} "
-                "leaves out rsctl-launch, which would give the chief its own"
+                "does not use rsctl-launch, which would give the chief its own"
             )
-            remedy = "use launcher once, or have the script look at SM_CURRENT_HOST"
+            remedy = "use launcher once, or let the script read SM_CURRENT_HOST"
             yield error("unsupported", message, remedy, f"chief.{key}")
     for name, value in job.chief.env.items():
         if value.secret or is_secret_name(name):
-            message = "SageMaker gives all machines of a job the same variables, and those of the "
-            message += "chief alone travel as arguments, which are no place for a secret"
+            message = "SageMaker gives all machines of a job the same variables, so those of the "
+            message += "chief are passed as arguments, which are not safe for a secret"
             yield error("secret", message, f"move {name} to run.env", f"chief.env.{name}")
 
 
 def _options(options: SageMakerOptions) -> Iterator[Finding]:
     for key in (key for key in (RUN_TAG, JOB_TAG) if key in options.tags):
-        message = f"{key} is set by rsctl"
-        yield error("tags", message, "choose another key", f"{_OPTIONS}.tags.{key}")
+        message = f"rsctl sets {key} itself"
+        yield error("tags", message, "use another key", f"{_OPTIONS}.tags.{key}")
     for name in options.hyperparameters:
         if name.startswith(ARGUMENTS):
-            message = f"names that begin with {ARGUMENTS} are rsctl's own"
+            message = f"names that start with {ARGUMENTS} are reserved for rsctl"
             path = f"{_OPTIONS}.hyperparameters.{name}"
-            yield error("hyperparameters", message, "choose another name", path)
+            yield error("hyperparameters", message, "use another name", path)
     if options.registry_credentials and options.registry_access == "Platform":
-        message = "registry_credentials are for a private registry, and registry_access is Platform"
+        message = "registry_credentials require a private registry, but registry_access is Platform"
         remedy = "set registry_access: Vpc, or remove it"
         yield error("image", message, remedy, f"{_OPTIONS}.registry_credentials")
 
@@ -116,14 +116,14 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
         message = f"SageMaker ends the job after {DEFAULT_TIMEOUT // _DAY} day, its default"
         yield note("timeout", message, "set limits.timeout", "limits")
     if limits.restarts == "platform":
-        message = "SageMaker's own default is no restart, but of what spot machines interrupt"
+        message = "SageMaker's default is no restart, except after an interruption of spot machines"
         yield note("restarts", message, None, "limits.restarts")
     if limits.most_restarts:
         yield warning(
             "retries",
-            "SageMaker starts a job again only after an internal error of its own, never after a "
-            "failure of what runs in it",
-            "let the pipeline submit again, with checkpoints",
+            "SageMaker restarts a job only after an internal error of the service, never after a "
+            "failure of the program",
+            "let the pipeline submit the job again, with checkpoints",
             f"limits.{'retries' if limits.restarts is None else 'restarts'}",
         )
     if limits.spot:
@@ -131,7 +131,7 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
     elif limits.queue and resolved.worker and not resolved.worker.accelerators:
         yield error(
             "unsupported",
-            "SageMaker limits the wait for machines with accelerators only, and for spot ones",
+            "SageMaker limits the wait only for machines with accelerators and for spot machines",
             "remove limits.queue",
             "limits.queue",
         )
@@ -139,13 +139,13 @@ def _limits(resolved: ResolvedPools) -> Iterator[Finding]:
 
 def _spot(job: Job) -> Iterator[Finding]:
     if job.checkpoints is None:
-        message = "a spot job that is interrupted starts from the beginning without checkpoints"
+        message = "without checkpoints, an interrupted spot job starts from the beginning"
         yield warning("spot", message, "set checkpoints: s3://BUCKET/FOLDER", "limits.spot")
     if job.limits.queue == 0:
         message = "SageMaker always limits the wait for spot machines"
         yield error("unsupported", message, "set limits.queue: 1d", "limits.queue")
     if job.limits.queue is None:
-        message = f"the job waits for spot machines for {DEFAULT_SPOT_WAIT // _DAY} day in all"
+        message = f"the job waits for spot machines for a total of {DEFAULT_SPOT_WAIT // _DAY} day"
         yield note("spot", message, "set limits.queue", "limits.spot")
 
 
@@ -163,19 +163,18 @@ def _data(resolved: ResolvedPools) -> Iterator[Finding]:
             path = f"{_OPTIONS}.file_systems.{name}"
             yield error("inputs", message, "rename one of the two", path)
     if options.file_systems and resolved.reducers and job.inputs:
-        message = (
-            "inputs reach the reducers too: beside a file system they cannot be kept from them"
-        )
+        message = "reducers get the inputs too: with a file system, rsctl cannot exclude them"
         yield note("inputs", message, None, f"{_OPTIONS}.file_systems")
     for given in inputs_of(job, "sagemaker"):
         location = given.location
         if "." not in location.rpartition("/")[2] and not location.endswith("/"):
             message = (
-                f"every object whose name begins with {location} is read, in other folders too"
+                f"SageMaker reads every object whose name starts with {location}, also "
+                "in other folders"
             )
             yield note("inputs", message, f"for a folder, write {location}/", given.key)
         if (channel_mode(job, given) or options.input_mode) == "Pipe":
-            message = f"mode Pipe: {given.variable} with _0 at its end is the first pipe"
+            message = f"mode Pipe: {given.variable} with the suffix _0 is the first pipe"
             yield note("inputs", message, None, given.key)
     yield from mode_findings(job)
 
@@ -186,5 +185,5 @@ def _reserved_findings(job: Job) -> Iterator[Finding]:
     sources = {"inputs": [*job.inputs], f"{_OPTIONS}.file_systems": [*file_systems]}
     for key, names in sources.items():
         if PACKAGE in names and is_packaged(job):
-            message = f"the channel {PACKAGE} is what brings image.source"
-            yield error("inputs", message, "choose another name", f"{key}.{PACKAGE}")
+            message = f"the channel {PACKAGE} delivers image.source"
+            yield error("inputs", message, "use another name", f"{key}.{PACKAGE}")

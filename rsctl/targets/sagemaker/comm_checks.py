@@ -61,8 +61,8 @@ def _without_launcher(resolved: ResolvedPools) -> Finding:
     job = resolved.job
     what, remedy = unlaunched(job)
     if job.run.package is not None and job.comm.backend == "smddp":
-        remedy = "set run.launcher: mpi, by which the image's smddp starts it"
-    message = f"reducers and comm: need rsctl-launch, which {what} leaves out"
+        remedy = "set run.launcher: mpi, with which the image's smddp starts the job"
+    message = f"reducers and comm: need rsctl-launch, which {what} does not use"
     return error("unsupported", message, remedy, "reducers.count" if resolved.reducers else "comm")
 
 
@@ -75,11 +75,11 @@ def _nccl_findings(job: Job) -> Iterator[Finding]:
     without = [name for name, accelerator in accelerators.items() if not accelerator]
     if without:
         message = f"backend nccl needs GPUs, and {without[0]}.accelerator names none"
-        yield error("comm", message, "set gloo, or name an accelerator", "comm.backend")
+        yield error("comm", message, "set comm.backend: gloo, or set an accelerator", "comm.backend")
     neuron = [each for each in accelerators.values() if each and each.is_neuron]
     if neuron:
-        message = f"backend nccl needs NVIDIA's GPUs, and workers.accelerator is {neuron[0]}"
-        yield error("comm", message, "set auto", "comm.backend")
+        message = f"backend nccl needs NVIDIA's GPUs, but workers.accelerator is {neuron[0]}"
+        yield error("comm", message, "set comm.backend: auto", "comm.backend")
 
 
 def _is_left_out(job: Job) -> bool:
@@ -109,16 +109,17 @@ def _group_findings(job: Job) -> Iterator[Finding]:
     if job.limits.spot:
         yield warning(
             "spot",
-            "AWS leaves open whether spot machines can be had in groups, as this job needs them",
+            ("AWS does not document whether spot machines are available in groups, which "
+            "this job needs"),
             "try a short job first, or set limits.spot: false",
             "limits.spot",
         )
     if job.targets.sagemaker.training_plan:
         yield warning(
             "training-plan",
-            "AWS leaves open whether a training plan can be used with groups of machines, and no "
-            "plan has machines of several types",
-            "try a short job first, or have all machines alike",
+            ("AWS does not document whether a training plan supports groups of machines, and no "
+            "plan has machines of several types"),
+            "try a short job first, or use the same machine type for all",
             "targets.sagemaker.training_plan",
         )
 
@@ -127,7 +128,7 @@ def _smddp_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     """Release notes of the SMDDP library: 2.5.0 for PyTorch 2.4.1 is its last."""
     job, path = resolved.job, "comm.backend"
     if resolved.reducers:
-        message = "smddp sums on the workers' own CPUs, and uses no reducers"
+        message = "smddp sums on the workers' own CPUs, and does not use reducers"
         yield error("comm", message, "set reducers.count: 0", path)
     image = job.image.uri or job.image.base
     workers = [machine.name for machine in (resolved.chief, resolved.worker) if machine]
@@ -141,18 +142,18 @@ def _smddp_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 def _smddp_machine_findings(machine: str, image: str, path: str) -> Iterator[Finding]:
     """Version 1 of the library knows p3 too; later ones keep all-reduce on p3dn, as it is."""
     version = _version(image)
-    remedy = "set comm.backend: auto, or take one of those"
+    remedy = "set comm.backend: auto, or use one of these machines"
     if machine in _SMDDP_V1_MACHINES and version is not None and version <= _SMDDP_V1_LAST:
         return
     if machine == "ml.p3dn.24xlarge":
-        message = f"AWS develops smddp for {' and '.join(_SMDDP_MACHINES)}, and no more for p3dn"
+        message = f"AWS develops smddp for {' and '.join(_SMDDP_MACHINES)}, and no longer for p3dn"
         yield warning("comm", message, "compare it with comm.backend: auto", path)
         return
     message = f"smddp works on {' and '.join(_SMDDP_MACHINES)}, not on {machine}"
     if machine in _SMDDP_V1_MACHINES:
         message += " with images of PyTorch after 2.0.0"
         if version is None:
-            yield warning("comm", f"{message}; the image's name has no version", remedy, path)
+            yield warning("comm", f"{message}; the image's name contains no version", remedy, path)
             return
     yield error("comm", message, remedy, path)
 
@@ -176,19 +177,21 @@ def _smddp_image_findings(image: str, path: str) -> Iterator[Finding]:
     if is_aws:
         version = _version(image)
         if "tensorflow" in image.rpartition("/")[2]:
-            message = f"{image} has TensorFlow, and comm.backend is PyTorch's"
+            message = f"{image} contains TensorFlow, but comm.backend applies to PyTorch"
             yield error("comm", message, remedy, path)
         elif version and version[:2] > _SMDDP_LAST:
-            message = f"{image} has PyTorch {version[0]}.{version[1]}, and smddp ends with 2.4"
+            message = (f"{image} has PyTorch {version[0]}.{version[1]}, but smddp supports PyTorch up to "
+                "2.4")
             yield error("comm", message, remedy, path)
         elif not version:
             message = (
-                f"smddp is in AWS's images up to PyTorch 2.4; {image} has no version in its name"
+                (f"AWS's images contain smddp up to PyTorch 2.4; the name of {image} "
+                "contains no version")
             )
             yield warning("comm", message, remedy, path)
     elif repository.ecr is not None:
-        message = f"smddp is in AWS's own images only; check that {image} is built on one"
+        message = f"only AWS's own images contain smddp; check that {image} is based on one"
         yield note("comm", message, None, path)
     else:
-        message = f"smddp is in AWS's own images only, and {image} is none"
+        message = f"only AWS's own images contain smddp, and {image} is not one of them"
         yield error("comm", message, remedy, path)

@@ -40,13 +40,13 @@ def _case(code: str, pattern: str, kind: str, remedy: str, path: str) -> KnownEr
 _KNOWN = (
     KnownError(
         STOCK_OUT,
-        "try again later, or take another machine or region",
+        "try again later, or use another machine type or region",
         "workers.machine",
         codes=frozenset({"CapacityError"}),
     ),
     KnownError(
         "cloud",
-        "submit it again; with limits.retries SageMaker itself does",
+        "submit the job again; with limits.retries SageMaker does that itself",
         "limits.retries",
         codes=frozenset({"InternalServerError"}),
     ),
@@ -61,7 +61,7 @@ _KNOWN = (
         "ResourceLimitExceeded",
         r"is not available in this region",
         "machine",
-        "take a machine that the region has, or another targets.sagemaker.region",
+        "use a machine type that the region has, or another targets.sagemaker.region",
         "workers.machine",
     ),
     _case(
@@ -76,7 +76,7 @@ _KNOWN = (
         INVALID,
         r"upload failed:[\s\S]{0,200}?insufficient disk space",
         "disk",
-        "raise workers.disk, on which outputs and the model are until they are uploaded, or write "
+        "raise workers.disk, which holds outputs and the model until they are uploaded, or write "
         "less to them; checkpoints are uploaded while the job runs, so old ones can be removed",
         "workers.disk",
     ),
@@ -84,15 +84,15 @@ _KNOWN = (
         INVALID,
         rf"insufficient disk space|{NO_SPACE}",
         "disk",
-        "raise workers.disk, which all of inputs must fit on, or set "
-        "targets.sagemaker.input_mode: FastFile",
+        "raise workers.disk, which must hold all inputs, or set targets.sagemaker.input_mode: "
+        "FastFile",
         "workers.disk",
     ),
     _case(
         "AccessDeniedException",
         r"iam:PassRole",
         "denied",
-        "ask for the permission iam:PassRole on this role, or name a role that you may pass",
+        "ask for the permission iam:PassRole on this role, or use a role that you can pass",
         _ROLE_FIELD,
     ),
     _case(
@@ -123,15 +123,15 @@ _KNOWN = (
         INVALID,
         r"Invalid training image|TrainingImageConfig|private Docker registry",
         "image",
-        "name an image in ECR (ACCOUNT.dkr.ecr.REGION.amazonaws.com/...) or public.ecr.aws",
+        "use an image in ECR (ACCOUNT.dkr.ecr.REGION.amazonaws.com/...) or public.ecr.aws",
         _IMAGE_FIELD,
     ),
     _case(
         INVALID,
         r"(?:down|up)load[\s\S]{0,1000}?(?:Access ?Denied|\(403\)|Forbidden|not authorized)",
         "denied",
-        "let the role read inputs (s3:GetObject, s3:ListBucket) and write outputs (s3:PutObject), "
-        "and use the keys that either is encrypted with",
+        "let the role read inputs (s3:GetObject, s3:ListBucket) and write outputs "
+        "(s3:PutObject), and use the keys that encrypt them",
         _ROLE_FIELD,
     ),
     _case(
@@ -145,7 +145,7 @@ _KNOWN = (
         INVALID,
         r"No S3 objects found|NoSuchKey|S3Uri",
         "data",
-        "check the s3:// location, and that the role may list and read it",
+        "check the s3:// location, and that the role has permission to list and read it",
         "inputs",
     ),
     _case(
@@ -159,8 +159,8 @@ _KNOWN = (
         CLIENT_ERROR,
         r"pars(?:ing|e) json",
         "json",
-        "correct the file of inputs, or the hyperparameter of run.args, that is not valid JSON: "
-        "the log names it",
+        "correct the input file, or the hyperparameter of run.args, that is not valid JSON: the "
+        "log names it",
         "inputs",
     ),
     _case(
@@ -175,21 +175,21 @@ _KNOWN = (
         CLIENT_ERROR,
         r"Throttl|Rate exceeded",
         "throttled",
-        "submit again later, or fewer jobs at a time",
+        "submit the job again later, or submit fewer jobs at a time",
         "limits.retries",
     ),
     _case(
         INVALID,
         r"subnet|security group",
         "network-settings",
-        "check targets.sagemaker.subnets and targets.sagemaker.security_groups in this region, and "
-        "that they have a way to S3",
+        "check targets.sagemaker.subnets and targets.sagemaker.security_groups in this region, "
+        "and that they have a route to S3",
         "targets.sagemaker.subnets",
     ),
     KnownError(
         "request",
-        "correct the key that the message names; what targets.sagemaker.overlay adds is sent as it "
-        "is",
+        "correct the key that the message names; rsctl sends the fields of "
+        "targets.sagemaker.overlay without changes",
         codes=frozenset({INVALID}),
     ),
 )
@@ -215,12 +215,12 @@ def _quota(message: str, blocks: Mapping[str, str]) -> KnownError:
     name = f"'{found[1]}'" if found else "the limit that the message names"
     ask = f"ask in Service Quotas, Amazon SageMaker, for more of {name}"
     if found and "warm pool" in found[1]:
-        remedy = f"{ask}, or leave out targets.sagemaker.keep_alive"
+        remedy = f"{ask}, or remove targets.sagemaker.keep_alive"
         return KnownError("quota", remedy, "targets.sagemaker.keep_alive")
     if found and found[2] == "0":
-        remedy = f"{ask} (it is 0 until asked for), or take another machine"
+        remedy = f"{ask} (it is 0 until you ask for it), or use another machine type"
     else:
-        remedy = f"wait for other jobs to end, {ask}, or take another machine"
+        remedy = f"wait for other jobs to end, {ask}, or use another machine type"
     if found and "spot" in found[1]:
         remedy += ", or limits.spot: false"
     block = blocks.get(found[1].partition(" ")[0], "workers") if found else "workers"
@@ -240,7 +240,7 @@ def name_taken(name: str) -> Finding:
     """The name belongs to a job that is not of this run."""
     return error(
         "name-taken",
-        f"a training job named {name} exists already, and is not this run's",
-        "give the job another name",
+        f"a training job named {name} already exists, and does not belong to this run",
+        "use another name for the job",
         "name",
     )

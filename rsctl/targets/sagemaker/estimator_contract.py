@@ -88,13 +88,13 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
     given_args = job.run.args if isinstance(job.run.args, dict) else {}
     for argument in _arguments(job):
         if argument.problem:
-            flag = f'{quoted(argument.name)} may be given the value "True", in quotes'
+            flag = f'{quoted(argument.name)} may receive the value "True", in quotes'
             is_flag = argument.name in given_args and given_args[argument.name] is True
             remedy = "write arguments as NAME: VALUE, with one value each"
             remedy += f"; {flag}" if is_flag else ""
             yield error("args", argument.problem, remedy, "run.args")
         elif argument.name in given:
-            message = f"{quoted(argument.name)} is an argument in run.args too"
+            message = f"{quoted(argument.name)} is also an argument in run.args"
             path = f"{_OPTIONS}.hyperparameters.{argument.name}"
             yield error("args", message, "remove one of the two", path)
     if job.run.launcher == "mpi" and not starts_smddp(job):
@@ -103,7 +103,7 @@ def estimator_findings(job: Job) -> Iterator[Finding]:
     ranks = accelerator.ranks_per_node if accelerator else 1
     if job.workers.processes not in ("auto", ranks):
         message = "the image's toolkit starts one rank for each GPU or NeuronCore, or one on a "
-        message += f"node without: {ranks} on each node"
+        message += f"node without them: {ranks} on each node"
         yield error("workers", message, "set workers.processes: auto", "workers.processes")
 
 
@@ -113,15 +113,15 @@ def _program_findings(job: Job) -> Iterator[Finding]:
     has_setup = is_local and os.path.isfile(os.path.join(str(run.package), "setup.py"))
     if run.launcher == "torchrun" and (run.module or has_setup):
         what = "modules" if run.module else "scripts of a folder with setup.py"
-        message = f"torchrun of SageMaker's images starts no {what}"
+        message = f"torchrun in SageMaker's images cannot start {what}"
         remedy = "use run.script in a folder without setup.py, or set run.launcher: none"
         yield error("package", message, remedy, "run.module" if run.module else "run.package")
     elif run.module and is_local and not has_setup:
-        message = "SageMaker's images run a module only of a folder with setup.py"
+        message = "SageMaker's images run a module only if it is in a folder with setup.py"
         remedy = "use run.script, or add a setup.py: from setuptools import setup; setup()"
         yield error("package", message, remedy, "run.module")
     elif run.script and has_setup and "/" in run.script:
-        message = f"of a folder with setup.py, SageMaker's images cannot run {quoted(run.script)}"
+        message = f"in a folder with setup.py, SageMaker's images cannot run {quoted(run.script)}"
         module = run.script.removesuffix(".py").replace("/", ".")
         yield error("package", message, f"use run.module: {module}", "run.script")
 
@@ -135,12 +135,18 @@ def _arguments(job: Job) -> Iterator[_Argument]:
         name, has_value, value = word.partition("=")
         bare = name.removeprefix("--") if len(name) > 3 else name.removeprefix("-")
         if not bare or bare == name or (len(name) > 2 and not name.startswith("--")):
-            yield _Argument(word, None, f"SageMaker's images pass options, and not {quoted(word)}")
+            yield _Argument(
+                word,
+                None,
+                f"SageMaker's images pass only options, and {quoted(word)} is not an option",
+            )
         elif has_value:
             yield _Argument(bare, value)
         elif not words or (words[0].startswith("-") and not _NUMBER.match(words[0])):
             yield _Argument(
-                bare, None, f"SageMaker's images pass no option without a value: {quoted(word)}"
+                bare,
+                None,
+                f"SageMaker's images pass only options with a value, and {quoted(word)} has none",
             )
         else:
             text = words.pop(0)

@@ -27,12 +27,13 @@ INFO = TargetInfo(
             *("subnets", "security_groups", "file_systems", "training_plan", "placement"),
             *("mlflow", "registry_credentials"),
         ),
-        "name one region, or several machine types in it",
+        "set one region, or several machine types in it",
     ),
     tries_machines={
-        "instance_preferences": "keep one of the two: SageMaker tries instance_preferences itself, "
-        "in one job and only where there is no capacity; rsctl tries the list of machines one job "
-        "after the other, also for want of quota"
+        "instance_preferences": "keep one of the two: SageMaker tries instance_preferences "
+        "itself, in one job and only if there is no capacity; rsctl "
+        "tries the list of machines one job after the other, also if a "
+        "quota is too small"
     },
     catalog="sagemaker",
     billing="rsctl.targets.sagemaker.billing:billing_of",
@@ -43,10 +44,10 @@ INFO = TargetInfo(
     input_modes=frozenset({"mount", "copy", "stream", "shards"}),
     refused={
         "chief.disk": Unsupported(
-            "SageMaker gives all machines of a job volumes of one size", "set workers.disk"
+            "SageMaker gives all machines of a job volumes of the same size", "set workers.disk"
         ),
         "reducers.disk": Unsupported(
-            "SageMaker gives all machines of a job volumes of one size", "set workers.disk"
+            "SageMaker gives all machines of a job volumes of the same size", "set workers.disk"
         ),
         "reducers.env": Unsupported(
             "SageMaker gives all machines of a job the same variables", "set run.env"
@@ -56,7 +57,7 @@ INFO = TargetInfo(
     platform="linux/amd64",
     transports=frozenset({"none", "rsctl", "efa"}),
     transport_with_accelerators=AutomaticTransport(
-        "efa", "nodes with GPUs on SageMaker; where a machine has no EFA, NCCL uses sockets"
+        "efa", "nodes with GPUs on SageMaker; on machines without EFA, NCCL uses sockets"
     ),
     staging_scheme="s3",
     remote_build=RemoteBuild(

@@ -78,19 +78,19 @@ def mode_findings(job: Job) -> Iterator[Finding]:
         key = f"targets.sagemaker.channels.{given.name}"
         if given.mode and channel.mode and channel.mode not in _OF_OURS[given.mode]:
             modes = " or ".join(_OF_OURS[given.mode])
-            message = f"inputs.{given.name}.mode {given.mode} is {modes}, and not {channel.mode}"
+            message = f"inputs.{given.name}.mode {given.mode} is {modes}, not {channel.mode}"
             yield error("inputs", message, "remove one of the two", f"{key}.mode")
         yield from _key_findings(job, given)
         if not given.has_shards:
             continue
         theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
         if theirs == "Pipe":
-            message = "Pipe has no files, so that shards cannot be named by ranges"
-            remedy = f"set inputs.{given.name}.mode: mount, or name the prefix that they have"
+            message = "mode Pipe provides no files, so ranges of shards are not possible"
+            remedy = f"set inputs.{given.name}.mode: mount, or give the common prefix of the shards"
             yield error("inputs", message, remedy, given.key)
         for name in ("type", "sharded"):
             if getattr(channel, name) != getattr(Channel(), name):
-                message = f"the nodes' parts of shards are rsctl's to choose, and {name} is too"
+                message = f"rsctl assigns shards to nodes, and so does {name}"
                 yield error("inputs", message, "remove one of the two", f"{key}.{name}")
 
 
@@ -100,13 +100,16 @@ def _key_findings(job: Job, given: GivenInput) -> Iterator[Finding]:
         return
     theirs = channel_mode(job, given) or job.targets.sagemaker.input_mode
     message = f"{given.location} has `//` in its key"
-    remedy = "remove the doubled /; objects whose keys have it must be copied to other keys"
+    remedy = "remove the doubled /; copy objects whose keys contain it to other keys"
     if theirs == "File":
         yield error(
             "inputs", f"{message}: SageMaker's input mode File refuses it", remedy, given.key
         )
     else:
-        message += f": SageMaker's input mode File refuses that, {theirs} is not known to take it"
+        message += (
+            f": SageMaker's input mode File refuses it, and it is unknown whether {theirs} accepts "
+            "it"
+        )
         yield warning("inputs", message, remedy, given.key)
 
 

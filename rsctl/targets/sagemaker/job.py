@@ -94,7 +94,7 @@ class SageMakerJob:
         del measured
         guessed = self._hosts.guessed() if self._hosts else {}
         names = ", ".join(f"{host} as {replica}" for host, replica in guessed.items())
-        text = f"{names}: the log does not show whose it is"
+        text = f"{names}: the log does not show which replica it belongs to"
         facts = [Fact("guessed_replicas", text, guessed)] if guessed else []
         return [*efa_status.facts(plan, noticed), *facts]
 

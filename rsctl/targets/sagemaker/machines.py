@@ -138,7 +138,7 @@ def _accelerator_findings(job: Job, machine: Machine, path: str) -> Iterator[Fin
         brings = f"has {has}" if has else "has no accelerators"
         yield error(
             "machine",
-            f"{machine.name} {brings}, and workers.accelerator is {wanted}",
+            f"{machine.name} {brings}, but workers.accelerator is {wanted}",
             f"set workers.accelerator: {has}" if has else "remove one of the two",
             path,
         )
@@ -195,13 +195,14 @@ def _count(
             return count, []
         return count, [warning("reducers", pointless, "set reducers.count: 0", path)]
     if job.workers.count == 1:
-        return 0, [note("reducers", "0 reducers: one worker exchanges nothing", None, path)]
+        return 0, [note("reducers", "0 reducers: a single worker exchanges no gradients", None, path)]
     if pointless is not None:
         return 0, [note("reducers", f"0 reducers: {pointless}", None, path)]
     if not worker.gbps or not machine.gbps:
         unknown = worker if not worker.gbps else machine
-        message = f"how many reducers it takes follows from bandwidth, and {unknown.name}'s is "
-        return 0, [error("reducers", message + "unknown", "give a number", path)]
+        message = (f"the number of reducers depends on the bandwidth, and the bandwidth of {unknown.name} "
+            "is ")
+        return 0, [error("reducers", message + "unknown", "set a number", path)]
     if advised := _advised(job, worker, machine):
         message = f"{advised.reducers} reducers on {machine.name}: {advised.why}"
         return advised.reducers, [note("reducers", message, None, path)]
@@ -231,9 +232,9 @@ def _pointless(job: Job, catalog: Catalog, worker: Machine) -> str | None:
     best = catalog.machines[catalog.reducer]
     needed = reducers_for(job.workers.count, worker.gbps, best.gbps or 1.0)
     return (
-        f"{worker.name} brings its own transport ({worker.own_transport}), which reducers do not "
-        f"use: to be as fast over TCP, {job.workers.count} x {worker.gbps:g} / {best.gbps:g} = "
-        f"{needed} machines {best.name} would be needed"
+        (f"{worker.name} has its own transport ({worker.own_transport}), which reducers do not "
+        f"use: to be as fast over TCP, the job would need {job.workers.count} x {worker.gbps:g} "
+        f"/ {best.gbps:g} = {needed} machines {best.name}")
     )
 
 
@@ -269,11 +270,13 @@ def _preference_problem(
     if machine is None:
         yield _no_such_machine(name, path, catalog)
     elif name in earlier:
-        message = f"{name} is in the list already, or is what workers.machine is"
+        message = f"{name} is listed twice, or is the same as workers.machine"
         yield error("machine", message, "remove it", path)
     elif worker and machine.accelerators[:1] != worker.accelerators[:1]:
-        message = f"{name} has {_accelerators(machine)}, and {worker.name} {_accelerators(worker)}"
-        remedy = "take machines with as many, since as many ranks start on each"
+        message = (f"{name} has {_accelerators(machine)}, but {worker.name} has "
+                f"{_accelerators(worker)}")
+        remedy = ("use machine types with the same number, because each starts the same number of "
+                "ranks")
         yield error("machine", message, remedy, path)
 
 
@@ -285,8 +288,8 @@ def _disk_findings(resolved: ResolvedPools) -> Iterator[Finding]:
     if resolved.job.workers.disk and resolved.worker and has_own_disks(resolved.worker.name):
         yield warning(
             "disk",
-            f"{resolved.worker.name} has disks of its own, whose size is fixed: SageMaker attaches "
-            "no volume to it",
+            (f"{resolved.worker.name} has built-in disks of a fixed size: SageMaker attaches no "
+            "volume to it"),
             "remove workers.disk",
             "workers.disk",
         )
@@ -294,15 +297,15 @@ def _disk_findings(resolved: ResolvedPools) -> Iterator[Finding]:
 
 def _no_such_machine(name: str, path: str, catalog: Catalog) -> Finding:
     if family(name) in _EC2_ONLY:
-        remedy = "take one of family ml.c5n, or auto"
+        remedy = "use one of family ml.c5n, or auto"
     elif f"ml.{name}" in catalog.machines:
         remedy = f"write ml.{name}"
     else:
         import difflib
 
         close = difflib.get_close_matches(name[:80], catalog.machines, n=1)
-        remedy = f"did you mean {close[0]}?" if close else "take one whose name begins with ml."
-    return error("machine", f"SageMaker training has no machine {name!r}", remedy, path)
+        remedy = f"did you mean {close[0]}?" if close else "use one whose name starts with ml."
+    return error("machine", f"SageMaker training has no machine type {name!r}", remedy, path)
 
 
 def _no_such_accelerator(job: Job, catalog: Catalog) -> Finding:
@@ -312,13 +315,13 @@ def _no_such_accelerator(job: Job, catalog: Catalog) -> Finding:
     path = "workers.accelerator"
     fitting = [m.name for m in catalog.machines.values() if wanted and m.fits(wanted)]
     if fitting:
-        message = f"{' and '.join(fitting)} is never chosen by itself for {wanted}"
-        remedy = f"name it: workers.machine: {fitting[0]}"
+        message = f"rsctl does not choose {' and '.join(fitting)} for {wanted} by default"
+        remedy = f"set it: workers.machine: {fitting[0]}"
         return error("machine", message.replace(" and ", " or "), remedy, path)
     if counts:
-        remedy = f"a machine has {' or '.join(map(str, counts))} of {kind}"
+        remedy = f"a machine type has {' or '.join(map(str, counts))} of {kind}"
     else:
         known = sorted({m.accelerator for m in catalog.machines.values() if m.accelerator})
         remedy = f"use one of: {', '.join(known)}"
-    message = f"SageMaker training has no machine with {wanted}"
+    message = f"SageMaker training has no machine type with {wanted}"
     return error("machine", message, remedy, path)

@@ -39,13 +39,13 @@ def _with_regex(job: Job) -> Iterator[tuple[str, str]]:
 
 def _obstacle(regex: str | None, so_far: int) -> str | None:
     if regex is None:
-        return "SageMaker takes the first group for the value, and here it is another"
+        return "SageMaker uses the first group as the value, and here it is a different one"
     if len(regex) > _LONGEST:
-        return f"its regex has {len(regex)} characters, and SageMaker takes {_LONGEST}"
+        return f"its regex has {len(regex)} characters, and SageMaker allows {_LONGEST}"
     if len(regex.splitlines()) > 1:
-        return "its regex is more than one line"
+        return "its regex has more than one line"
     if so_far >= _MOST:
-        return f"SageMaker takes {_MOST} metrics"
+        return f"SageMaker allows {_MOST} metrics"
     return None
 
 

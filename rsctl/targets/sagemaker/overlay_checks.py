@@ -47,16 +47,16 @@ def patch_findings(
     for group in groups:
         if not group["InstanceCount"]:
             name = group["InstanceGroupName"]
-            yield _wrong(f"the group {name} has no machine", "give it at least one")
+            yield _wrong(f"the group {name} has no machine", "set it to at least one")
     yield from _reducer_findings(resolved, pools)
 
 
 def _strange_groups(names: list[str], known: list[str]) -> Finding:
     listed, allowed = (f"{', '.join(each[:-1])} and {each[-1]}" for each in (names, known))
     return _wrong(
-        f"the instance groups are {listed}, and rsctl-launch knows {allowed} only: "
-        "the containers would end at once",
-        "name them so, or set run.launcher: none for containers that read resourceconfig.json "
+        f"the instance groups are {listed}, and rsctl-launch supports only {allowed}: the "
+        "containers would end immediately",
+        "use these names, or set run.launcher: none for containers that read resourceconfig.json "
         "themselves",
     )
 
@@ -66,10 +66,10 @@ def _reducer_findings(resolved: ResolvedPools, pools: list[Pool]) -> Iterator[Fi
     count = sum(pool.count for pool in pools if pool.role == "reducer")
     if count and not resolved.reducers:
         noun = "reducer" if count == 1 else "reducers"
-        text = f"the job has {count} {noun}, which its workers do not know of"
+        text = f"the job has {count} {noun}, which its workers are not configured for"
         yield _wrong(text, "set reducers.count instead")
     if resolved.reducers and all(pool.role != "reducer" for pool in pools):
-        text = "the job has no reducers, which its workers would wait for"
+        text = "the job has no reducers, and its workers would wait for them"
         yield _wrong(text, "set reducers.count: 0 instead")
 
 
@@ -80,9 +80,9 @@ def _rank_findings(resolved: ResolvedPools, workers: Pool, ranks: int) -> Iterat
     if Accelerator(workers.accelerator).ranks_per_node < ranks:
         yield warning(
             "overlay",
-            f"with this patch, workers are on {workers.machine}, which has {workers.accelerator}, "
-            f"and the request starts {ranks} ranks on each",
-            "set workers.machine and workers.accelerator instead, from which the ranks follow",
+            f"with this patch, workers are on {workers.machine}, which has "
+            f"{workers.accelerator}, but the request starts {ranks} ranks on each",
+            "set workers.machine and workers.accelerator instead, which determine the ranks",
             OVERLAY,
         )
 

@@ -62,7 +62,7 @@ def _finding(problem: Problem, body: dict[str, Any], job: Job) -> Finding:
 def _overlay_finding(problem: Problem) -> Finding:
     message = f"with this patch, {_field(problem)}: {problem.text}"
     if problem.kind == "enum":  # the service may know more values than its model of today
-        remedy = "correct it, unless it is newer than this version of rsctl"
+        remedy = "correct it, unless the field is newer than this version of rsctl"
         return warning("overlay", message, remedy, OVERLAY)
     return error("overlay", message, "correct the patch", OVERLAY)
 
@@ -76,11 +76,16 @@ def _field(problem: Problem) -> str:
 def _identity(before: dict[str, Any], body: dict[str, Any]) -> Iterator[Finding]:
     """A run is found again by its name and its tag."""
     if body.get("TrainingJobName") != before["TrainingJobName"]:
-        message = "it changes TrainingJobName, which is the run's id"
-        yield error("overlay", message, "leave it; the beginning is the job's name", OVERLAY)
+        message = "it changes TrainingJobName, which is the run ID"
+        yield error(
+            "overlay",
+            message,
+            "remove that change; the first part of the ID is the job's name",
+            OVERLAY,
+        )
     if _run_tag(body) != _run_tag(before):
-        message = f"it removes or changes the tag {RUN_TAG}, by which the job is found again"
-        remedy = "leave it; tags of your own are targets.sagemaker.tags"
+        message = f"it removes or changes the tag {RUN_TAG}, which rsctl uses to find the job"
+        remedy = "remove that change; set your own tags in targets.sagemaker.tags"
         yield error("overlay", message, remedy, OVERLAY)
 
 

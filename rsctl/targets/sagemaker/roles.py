@@ -15,7 +15,7 @@ from rsctl.job.secret_names import is_secret_name
 from rsctl.targets.launch_command import unlaunched
 from rsctl.targets.sagemaker.machines import ResolvedPools
 
-_ONE_IMAGE = "build one image for all of them (image.python, image.apt), or take another target"
+_ONE_IMAGE = "build one image for all of them (image.python, image.apt), or use another target"
 
 
 def stopped_roles(job: Job) -> list[str]:
@@ -38,8 +38,8 @@ def _toolkit(job: Job) -> Iterator[Finding]:
     """Version 2 of AWS's SDK takes instance groups with MPI and smddp only; the toolkit of the
     images would else start ranks on each group by itself."""
     if job.roles and job.run.package is not None and job.run.launcher == "torchrun":
-        message = "torchrun of SageMaker's images starts ranks on the nodes of roles too"
-        remedy = "set run.launcher: mpi, or none for a program that looks at its instance group"
+        message = "torchrun in SageMaker's images also starts ranks on the nodes of roles"
+        remedy = "set run.launcher: mpi, or none for a program that reads its instance group"
         yield error("package", message, remedy, "run.launcher")
 
 
@@ -49,23 +49,23 @@ def _of_its_own(job: Job, name: str) -> Iterator[Finding]:
         message = "SageMaker starts all machines of a job from one image"
         yield error("unsupported", message, _ONE_IMAGE, f"{path}.image")
     if role.disk is not None:
-        message = "SageMaker gives all machines of a job volumes of one size"
+        message = "SageMaker gives all machines of a job volumes of the same size"
         yield error("unsupported", message, "set workers.disk", f"{path}.disk")
     if not job.run.is_launched:
         for key in ("script", "module", "command", "args", "env"):
             if getattr(role, key):
                 what, remedy = unlaunched(job)
                 message = (
-                    f"SageMaker gives all machines of a job the same {key}, and {what} leaves out "
-                    "rsctl-launch, which would give the role its own"
+                    f"SageMaker gives all machines of a job the same {key}, and {what} does not "
+                    "use rsctl-launch, which would give the role its own"
                 )
-                remedy += ", or have the script look at its instance group"
+                remedy += ", or let the script read its instance group"
                 yield error("unsupported", message, remedy, f"{path}.{key}")
     for variable, value in role.env.items():
         if value.secret or is_secret_name(variable):
             message = (
-                "SageMaker gives all machines of a job the same variables, and those of a role "
-                "alone travel as arguments, which are no place for a secret"
+                "SageMaker gives all machines of a job the same variables, so those of a role "
+                "are passed as arguments, which are not safe for a secret"
             )
             remedy = f"move {variable} to run.env"
             yield error("secret", message, remedy, f"{path}.env.{variable}")
@@ -76,16 +76,16 @@ def _end(job: Job, name: str) -> Iterator[Finding]:
     if job.run.is_launched or job.roles[name].ends == "by-itself":
         return
     message = (
-        "SageMaker ends a job when all of its containers have ended, and "
-        f"{unlaunched(job)[0]} leaves out rsctl-launch, which would stop the role's"
+        f"SageMaker ends a job when all of its containers have ended, and {unlaunched(job)[0]} "
+        "does not use rsctl-launch, which would stop the role's containers"
     )
-    remedy = f"set roles.{name}.ends: by-itself, and have its program end"
+    remedy = f"set roles.{name}.ends: by-itself, and make sure that its program ends"
     yield error("unsupported", message, remedy, f"roles.{name}.ends")
 
 
 def _processors(resolved: ResolvedPools, name: str) -> Iterator[Finding]:
     machine, worker = resolved.roles.get(name), resolved.worker
     if machine is not None and worker is not None and machine.arm != worker.arm:
-        message = f"{machine.name} and {worker.name} have other processors, and share one image"
-        remedy = "take machines with the same processors"
+        message = f"{machine.name} and {worker.name} have different processors, but share one image"
+        remedy = "use machine types with the same processors"
         yield error("arm", message, remedy, f"roles.{name}.machine")

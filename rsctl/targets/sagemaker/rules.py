@@ -49,38 +49,43 @@ def _machines(resources: dict[str, Any], spot: bool) -> Iterator[Problem]:
         if resources.get(name)
     ]
     if len(ways) != 1:
-        text = f"it has {' and '.join(ways) or 'no machines'}, and must have exactly one of them"
+        text = f"it has {' and '.join(ways) or 'no machines'}, but must have exactly one of them"
         yield _rule("ResourceConfig", text=text)
     if "InstanceType" in ways and not resources.get("InstanceCount"):
         yield _rule("ResourceConfig", "InstanceCount", text="a job needs at least one machine")
     if resources.get("InstancePreferences"):
         for name in ("InstancePlacementConfig", "TrainingPlanArn"):
             if name in resources:
-                yield _rule("ResourceConfig", name, text="it excludes InstancePreferences")
+                yield _rule(
+                    "ResourceConfig", name, text="it cannot be combined with InstancePreferences"
+                )
         if spot:
             remedy = "set limits.spot: false, or remove targets.sagemaker.instance_preferences"
-            text = "it excludes InstancePreferences"
+            text = "it cannot be combined with InstancePreferences"
             yield _rule("EnableManagedSpotTraining", text=text, remedy=remedy)
     if resources.get("KeepAlivePeriodInSeconds"):
         if "InstanceGroups" in ways:
-            text = "machines in groups, as with reducers, chief or roles, are never kept warm"
-            yield _rule(*_POOL, text=text, remedy="remove it, or have all machines alike")
+            text = (
+                "SageMaker does not keep machines in groups warm, as used for reducers, chief or "
+                "roles"
+            )
+            yield _rule(*_POOL, text=text, remedy="remove it, or use the same machine type for all")
         if spot:
             remedy = "remove it, or set limits.spot: false"
-            yield _rule(*_POOL, text="spot machines are never kept warm", remedy=remedy)
+            yield _rule(*_POOL, text="SageMaker does not keep spot machines warm", remedy=remedy)
 
 
 def _volumes(resources: dict[str, Any]) -> Iterator[Problem]:
     types = machine_types(resources)
     if "VolumeKmsKeyId" in resources:
         for name in filter(has_own_disks, types):
-            text = f"{name} has disks of its own, which no key can be given for"
-            remedy = "remove it: those disks are encrypted by their hardware"
+            text = f"{name} has built-in disks, for which no key can be set"
+            remedy = "remove it: the hardware encrypts these disks"
             yield _rule("ResourceConfig", "VolumeKmsKeyId", text=text, remedy=remedy)
     if not resources.get("VolumeSizeInGB"):
         for name in types:
             if not has_own_disks(name):
-                text = f"{name} has no disk of its own, so the size of a volume must be given"
+                text = f"{name} has no built-in disk, so a volume size is required"
                 yield _rule("ResourceConfig", "VolumeSizeInGB", text=text)
 
 
@@ -88,7 +93,7 @@ def _times(body: dict[str, Any]) -> Iterator[Problem]:
     stopping = body.get("StoppingCondition", {})
     runtime, wait = stopping.get("MaxRuntimeInSeconds"), stopping.get("MaxWaitTimeInSeconds")
     if runtime is not None and runtime > LONGEST_RUN:
-        text = f"a job runs for at most 28 days, not for {runtime} seconds"
+        text = f"a job can run for at most 28 days, not for {runtime} seconds"
         yield _rule("StoppingCondition", "MaxRuntimeInSeconds", text=text)
     if wait is not None and not body.get("EnableManagedSpotTraining"):
         text = "MaxWaitTimeInSeconds is for spot machines only"
@@ -99,7 +104,7 @@ def _times(body: dict[str, Any]) -> Iterator[Problem]:
     types = machine_types(body.get("ResourceConfig", {}))
     is_cpu = bool(types) and not any(name.startswith(_ACCELERATED) for name in types)
     if is_cpu and _PENDING[1] in stopping:
-        text = "SageMaker limits the wait for machines with accelerators only, and for spot ones"
+        text = "SageMaker limits the wait only for machines with accelerators and for spot machines"
         yield _rule(*_PENDING, text=text)
 
 
@@ -110,11 +115,11 @@ def _channels(body: dict[str, Any]) -> Iterator[Problem]:
         mode = channel.get("InputMode", default)
         yield from _channel(channel, mode, ("InputDataConfig", index))
         if "FileSystemDataSource" in channel["DataSource"] and "VpcConfig" not in body:
-            text = "a file system is reached through subnets and security_groups of a VPC"
+            text = "a file system requires subnets and security_groups of a VPC"
             yield _rule("InputDataConfig", index, text=text, remedy=_SET_VPC)
     names = [channel["ChannelName"] for channel in channels]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        yield _rule("InputDataConfig", names.index(name), text=f"{name} is there twice")
+        yield _rule("InputDataConfig", names.index(name), text=f"{name} is listed twice")
     yield from _groups_of_channels(body, channels)
 
 
@@ -127,7 +132,7 @@ def _channel(channel: dict[str, Any], mode: str, path: tuple[str | int, ...]) ->
     }
     for what, is_asked in needs_pipe.items():
         if is_asked and mode != "Pipe":
-            text = f"{what} needs mode Pipe, and the mode is {mode}"
+            text = f"{what} needs mode Pipe, but the mode is {mode}"
             yield Problem(path, "rule", text, "set its mode: Pipe")
 
 
@@ -138,7 +143,7 @@ def _groups_of_channels(body: dict[str, Any], channels: list[dict[str, Any]]) ->
         for channel in channels
     ]
     if any(named) and not all(named):
-        text = "either all channels name instance groups or none does"
+        text = "either all channels name instance groups, or none of them"
         yield _rule("InputDataConfig", text=text)
     for index, names in enumerate(named):
         for name in sorted(set(names) - groups):
@@ -157,7 +162,7 @@ def _image(body: dict[str, Any]) -> Iterator[Problem]:
         yield _rule("AlgorithmSpecification", "TrainingImage", text=text)
     access = algorithm.get("TrainingImageConfig", {}).get("TrainingRepositoryAccessMode")
     if access == "Vpc" and "VpcConfig" not in body:
-        text = "a private registry is reached through subnets and security_groups of a VPC"
+        text = "a private registry requires subnets and security_groups of a VPC"
         yield _rule("AlgorithmSpecification", "TrainingImageConfig", text=text, remedy=_SET_VPC)
 
 
@@ -165,10 +170,10 @@ def _tags(tags: list[dict[str, str]]) -> Iterator[Problem]:
     keys = [tag["Key"] for tag in tags]
     for index, key in enumerate(keys):
         if key.lower().startswith("aws:"):
-            text = "names that begin with aws: are AWS's own"
-            yield _rule("Tags", index, text=text, remedy="choose another name")
+            text = "names that start with aws: are reserved for AWS"
+            yield _rule("Tags", index, text=text, remedy="use another name")
         if key in keys[:index]:
-            yield _rule("Tags", index, text=f"{key} is there twice")
+            yield _rule("Tags", index, text=f"{key} is listed twice")
 
 
 def _rule(*path: str | int, text: str, remedy: str | None = None) -> Problem:

@@ -21,27 +21,26 @@ class SpecKey(NamedTuple):
 
 
 _CORRECT = "correct it"
-_ARN = "give its ARN in full"
+_ARN = "set its full ARN"
 _FIELDS: dict[str, SpecKey] = {
     "TrainingJobName": SpecKey("name", _CORRECT),
     "RoleArn": SpecKey(
-        f"{OPTIONS}.role", "give an ARN such as arn:aws:iam::123456789012:role/train"
+        f"{OPTIONS}.role", "set an ARN such as arn:aws:iam::123456789012:role/train"
     ),
-    "AlgorithmSpecification.TrainingImage": SpecKey("image", "name an image in ECR"),
+    "AlgorithmSpecification.TrainingImage": SpecKey("image", "use an image in ECR"),
     "AlgorithmSpecification.TrainingImageConfig": SpecKey(f"{OPTIONS}.registry_credentials", _ARN),
     "AlgorithmSpecification.MetricDefinitions": SpecKey("metrics", _CORRECT),
-    "AlgorithmSpecification.ContainerEntrypoint": SpecKey(
-        "run.command", "make its arguments shorter"
-    ),
+    "AlgorithmSpecification.ContainerEntrypoint": SpecKey("run.command", "shorten its arguments"),
     "AlgorithmSpecification.ContainerArguments": SpecKey(
-        "run.args", "put what is long into a file of the image, or use launcher once"
+        "run.args", "move long text to a file in the image, or use launcher once"
     ),
     "HyperParameters": SpecKey(
-        f"{OPTIONS}.hyperparameters", "shorten them, and run.args, which may need some too"
+        f"{OPTIONS}.hyperparameters",
+        "shorten them, and run.args, which may use some of the same space",
     ),
-    "InputDataConfig": SpecKey("inputs", "bring some together under one prefix"),
+    "InputDataConfig": SpecKey("inputs", "combine some of them under one prefix"),
     "AlgorithmSpecification.TrainingInputMode": SpecKey(f"{OPTIONS}.input_mode", _CORRECT),
-    "OutputDataConfig": SpecKey("outputs", f"give s3://BUCKET/FOLDER, or {OPTIONS}.staging"),
+    "OutputDataConfig": SpecKey("outputs", f"set s3://BUCKET/FOLDER, or {OPTIONS}.staging"),
     "OutputDataConfig.KmsKeyId": SpecKey(f"{OPTIONS}.output_kms_key", _CORRECT),
     "CheckpointConfig": SpecKey("checkpoints", _CORRECT),
     "CheckpointConfig.LocalPath": SpecKey(f"{OPTIONS}.checkpoint_path", _CORRECT),
@@ -51,18 +50,20 @@ _FIELDS: dict[str, SpecKey] = {
     ),
     "ResourceConfig": SpecKey("workers", _CORRECT),
     "ResourceConfig.InstanceGroups": SpecKey(
-        "roles", "at most 5 groups: workers, the roles, reducers, and a chief of its own kind"
+        "roles",
+        "at most 5 groups: workers, the roles, reducers, and a chief with a different "
+        "configuration",
     ),
-    "ResourceConfig.InstanceType": SpecKey("workers.machine", "take another machine"),
+    "ResourceConfig.InstanceType": SpecKey("workers.machine", "use another machine type"),
     "ResourceConfig.InstanceCount": SpecKey("workers.count", _CORRECT),
     "ResourceConfig.VolumeSizeInGB": SpecKey("workers.disk", _CORRECT),
     "ResourceConfig.VolumeKmsKeyId": SpecKey(f"{OPTIONS}.volume_kms_key", _CORRECT),
     "ResourceConfig.KeepAlivePeriodInSeconds": SpecKey(f"{OPTIONS}.keep_alive", "at most 6h"),
     "ResourceConfig.TrainingPlanArn": SpecKey(f"{OPTIONS}.training_plan", _ARN),
     "ResourceConfig.InstancePlacementConfig": SpecKey(f"{OPTIONS}.placement", _CORRECT),
-    "VpcConfig.Subnets": SpecKey(f"{OPTIONS}.subnets", "subnets and security_groups go together"),
+    "VpcConfig.Subnets": SpecKey(f"{OPTIONS}.subnets", "set subnets and security_groups together"),
     "VpcConfig.SecurityGroupIds": SpecKey(
-        f"{OPTIONS}.security_groups", "subnets and security_groups go together"
+        f"{OPTIONS}.security_groups", "set subnets and security_groups together"
     ),
     "StoppingCondition.MaxRuntimeInSeconds": SpecKey("limits.timeout", "at most 28d"),
     "StoppingCondition.MaxPendingTimeInSeconds": SpecKey("limits.queue", "from 30m to 28d"),
@@ -70,7 +71,7 @@ _FIELDS: dict[str, SpecKey] = {
     "EnableManagedSpotTraining": SpecKey("limits.spot", _CORRECT),
     "RetryStrategy": SpecKey("limits.retries", "from 0 to 30"),
     "Environment": SpecKey(
-        "run.env", "remove some or shorten them; a long value fits into a file of the image"
+        "run.env", "remove or shorten some; put long values in a file of the image"
     ),
     "TensorBoardOutputConfig": SpecKey(f"{OPTIONS}.tensorboard", _CORRECT),
     "ExperimentConfig": SpecKey(f"{OPTIONS}.experiment", _CORRECT),

@@ -25,9 +25,8 @@ from rsctl.targets.sagemaker.status_transitions import (
 Answer = Mapping[str, Any]
 
 _REASONS = {
-    "MaxRuntimeExceeded": "it ran longer than its time limit, limits.timeout",
-    "MaxWaitTimeExceeded": "it had not ended within the time to wait for spot capacity, "
-    "limits.queue",
+    "MaxRuntimeExceeded": "it reached its time limit, limits.timeout",
+    "MaxWaitTimeExceeded": "it did not get spot capacity, or did not end, within limits.queue",
 }
 
 

@@ -55,7 +55,7 @@ def framework_findings(job: Job) -> Iterator[Finding]:
     if job.run.launcher != "torchrun" or not _has_other_framework(job):
         return
     image = job.image.uri or job.image.base
-    message = f"torchrun is PyTorch's, and {image} has another framework by its name"
+    message = f"torchrun requires PyTorch, but {image} has another framework according to its name"
     launcher = "once"
     if job.run.package is not None:
         message += ": its toolkit starts the program once on each node"

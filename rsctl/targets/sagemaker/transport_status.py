@@ -21,7 +21,7 @@ ON_EFA = note("nccl-efa", "NCCL's traffic goes over EFA")
 ON_SOCKETS = note(
     "nccl-sockets",
     "NCCL's traffic goes over TCP sockets, not over EFA",
-    "on a machine with EFA: take a base image that has the EFA plugin, see image.transport",
+    "on a machine with EFA: use a base image that has the EFA plugin, see image.transport",
 )
 
 

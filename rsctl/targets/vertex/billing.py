@@ -15,7 +15,7 @@ from rsctl.targets.vertex.catalog import rules
 
 _REGION = re.compile(r"/locations/([a-z0-9-]+)/")
 _SECONDS = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)s", re.ASCII)
-_FLEX_START = "at the price on demand; flex start costs less"
+_FLEX_START = "at the on-demand price; flex start costs less"
 
 
 def billing_of(request: Mapping[str, Any]) -> Billing:

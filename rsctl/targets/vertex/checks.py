@@ -24,7 +24,7 @@ from rsctl.targets.vertex.reducers import Reducers
 from rsctl.targets.vertex.scheduling import strategy_of
 
 _GB = 10**9
-_SECRETS = "keep it in Secret Manager, and let the script read it by the job's service account"
+_SECRETS = "keep it in Secret Manager, and let the script read it with the job's service account"
 
 
 def job_findings(job: Job) -> Iterator[Finding]:
@@ -38,7 +38,10 @@ def job_findings(job: Job) -> Iterator[Finding]:
 def worker_findings(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
     """What is wrong with the workers of a job, or with the chief of a `chief_job`."""
     if job.comm.backend == "nccl" and not job.workers.accelerator:
-        message, remedy = "backend nccl needs GPUs, and workers.accelerator is not set", "set gloo"
+        message, remedy = (
+            "backend nccl needs GPUs, and workers.accelerator is not set",
+            ("set comm.backend: gloo"),
+        )
         yield error("comm", message, remedy, "comm.backend")
     yield from node_findings(job, reducers)
 
@@ -93,9 +96,9 @@ def _reach(job: Job, repository: str) -> Iterator[Finding]:
     if own and near[1] and own.location not in near:
         yield warning(
             "image",
-            f"the image is in {own.location} and the job in {region}: it is pulled from there, "
-            "slower and billed",
-            f"push it to {region} or {near[1]}; for several regions write {{region}} into its name",
+            f"the image is in {own.location}, but the job is in {region}: pulling it across "
+            "regions is slower and billed",
+            f"push it to {region} or {near[1]}; for several regions, write {{region}} in its name",
             "image.repository",
         )
 
@@ -104,10 +107,10 @@ def _launch(job: Job) -> Iterator[Finding]:
     yield from _python_package(job)
     if not job.run.is_launched and comm_env(job, False):
         what, remedy = unlaunched(job)
-        message = f"comm: needs rsctl-launch, which {what} leaves out"
+        message = f"comm: needs rsctl-launch, which {what} does not use"
         yield error("unsupported", message, remedy, "comm")
     if job.targets.vertex.reservation is not None and not job.workers.accelerator:
-        message = "reservations are used for workers with GPUs, and these have none"
+        message = "reservations apply to workers with GPUs, and these have none"
         yield error("machine", message, "remove it", "targets.vertex.reservation")
 
 
@@ -117,25 +120,27 @@ def _python_package(job: Job) -> Iterator[Finding]:
     if run.package is None:
         return
     if run.script is not None:
-        message = "Vertex AI runs a package's module, and no script"
+        message = "Vertex AI runs a package's module, not a script"
         remedy = "use run.module, such as trainer.task for trainer/task.py"
         yield error("package", message, remedy, "run.script")
     if run.launcher in ("torchrun", "mpi"):
-        message = "Vertex AI's container runs a package's module once on each node, by itself"
+        message = "Vertex AI's container runs a package's module once on each node"
         remedy = "set run.launcher: none, and let the module start the other ranks of its node"
         yield error("package", message, remedy, "run.launcher")
 
 
 def _disk(job: Job) -> Iterator[Finding]:
     if not job.outputs and not job.targets.vertex.staging and job.run.is_launched:
-        message = "nowhere to keep what the job writes: its machines vanish with it"
+        message = (
+            "the results of the job have no location: they are lost when its machines are deleted"
+        )
         remedy = "set outputs: gs://BUCKET/FOLDER, or targets.vertex.staging"
         yield error("outputs", message, remedy, "outputs")
     low, high = rules().disk_gb
     for key, wanted in (("workers.disk", job.workers.disk), ("reducers.disk", job.reducers.disk)):
         size = disk_gb(wanted) if wanted else low
         if not low <= size <= high:
-            message = f"a boot disk has from {low} to {high} GB, not {size}"
+            message = f"a boot disk must have from {low} to {high} GB, not {size}"
             yield error("disk", message, f"set {key}: {low}GB", key)
 
 
@@ -153,14 +158,14 @@ def _mounts(job: Job) -> Iterator[Finding]:
     for key, mounts in (("nfs", job.targets.vertex.nfs), ("lustre", job.targets.vertex.lustre)):
         for name in mounts:
             if "/" in name or name in (".", ".."):
-                message = f"{quoted(name)} is to be one folder below /mnt/{key}"
+                message = f"{quoted(name)} must be a single folder below /mnt/{key}"
                 path = f"targets.vertex.{key}.{name}"
                 yield error("mount", message, "write a name without '/'", path)
     for name, mount in job.targets.vertex.nfs.items():
         if not mount.path.startswith("/"):
             path = f"targets.vertex.nfs.{name}.path"
             yield error(
-                "mount", f"{quoted(mount.path)} is no absolute path", "begin it with '/'", path
+                "mount", f"{quoted(mount.path)} is not an absolute path", "start it with '/'", path
             )
 
 
@@ -169,14 +174,14 @@ def _environment(job: Job, reducers: Optional[Reducers]) -> Iterator[Finding]:
     count = len(container_env(job, "run", has_own))
     for key, variables in (("run.env", job.run.env), ("reducers.env", job.reducers.env)):
         for name in (name for name in rules().own_env if name in variables):
-            message = f"{name} is set by Vertex AI, and identifies a replica"
-            yield error("env", message, "choose another name", f"{key}.{name}")
+            message = f"Vertex AI sets {name} itself, to identify a replica"
+            yield error("env", message, "use another name", f"{key}.{name}")
     if count > rules().most_env:
         yield error(
             "env",
-            f"a container has at most {rules().most_env} variables, and these are {count}: "
-            f"{len(job.run.env)} of run.env and {count - len(job.run.env)} of rsctl",
-            "put some of them into a file in the image",
+            f"a container has at most {rules().most_env} variables, but these are {count}: "
+            f"{len(job.run.env)} from run.env and {count - len(job.run.env)} from rsctl",
+            "move some of them to a file in the image",
             "run.env",
         )
 
@@ -209,12 +214,12 @@ def quota_findings(job: Job, pools: list[QuotaPool]) -> Iterator[Finding]:
         have = f"{machines} have {wanted[quota]} vCPUs"
         key = counted[-1].key
         if quota == PREEMPTIBLE_CPUS:
-            message = f"{have}, which count against {quota}; projects were seen with {usual} of it"
-            yield note("quota", message, "`rsctl doctor JOB` shows what yours has", key)
+            message = f"{have}, which count toward {quota}; known projects have {usual} of it"
+            yield note("quota", message, "`rsctl doctor JOB` shows your quota", key)
             continue
         yield warning(
             "quota",
-            f"{have}, and by default a project may use {usual} of their kind in {region}",
-            f"see to it that your quota {quota} is larger, or take another region",
+            f"{have}, and by default a project can use {usual} of this kind in {region}",
+            f"make sure that your quota {quota} is larger, or use another region",
             key,
         )

@@ -156,6 +156,6 @@ def _listed(google: Google, parent: ProjectRegion, wanted: str) -> Iterator[dict
 def _address(parent: ProjectRegion, job: dict[str, Any]) -> JobAddress:
     address = parent.job(job.get("name"))
     if address is None:
-        message = f"Vertex AI gives a job without a usable name: {str(job.get('name'))[:100]!r}"
-        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "see `rsctl list` later"))
+        message = f"Vertex AI returned a job without a usable name: {str(job.get('name'))[:100]!r}"
+        raise RsctlError(ExitCode.REFUSED, error("cloud", message, "check `rsctl list` later"))
     return address

@@ -65,7 +65,7 @@ def _input_plan(given: GivenInput) -> InputPlan:
             mode=mode,
             location=str(given.location),
             path=copied_path(given),
-            by="rsctl-launch, from the bucket that Vertex AI mounts by Cloud Storage FUSE",
+            by="rsctl-launch, from the bucket that Vertex AI mounts with Cloud Storage FUSE",
             source=location,
             shards=count,
         )
@@ -75,7 +75,7 @@ def _input_plan(given: GivenInput) -> InputPlan:
         mode=mode,
         location=str(given.location),
         path=str(given.location) if is_stream else location,
-        by="the script, which opens URLs" if is_stream else "Vertex AI, by Cloud Storage FUSE",
+        by="the script, which opens URLs" if is_stream else "Vertex AI, with Cloud Storage FUSE",
         shards=count,
     )
 

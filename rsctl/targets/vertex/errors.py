@@ -22,18 +22,18 @@ from rsctl.targets.vertex.spec_keys import FieldError, field_errors
 _METRIC = re.compile(r"aiplatform\.googleapis\.com/(\w+)")
 _QUOTA = re.compile(r"quota metrics exceed quota limits", re.IGNORECASE)
 _LONGEST = 1000
-_WAIT = ", or let the job wait for GPUs by targets.vertex.capacity: flex-start"
+_WAIT = ", or let the job wait for GPUs with targets.vertex.capacity: flex-start"
 _SENT = (
-    "see by `rsctl plan` what is sent, and correct the key that the field comes from, or "
+    "check the request with `rsctl plan`, and correct the key that sets the field, or "
     "targets.vertex.overlay"
 )
 
 
 _NO_MACHINE = (
-    "take a machine type that Vertex AI has for training: `rsctl catalog --target vertex` lists "
-    "them. Compute Engine has more, so no other region helps"
+    "use a machine type that Vertex AI has for training: `rsctl catalog --target vertex` lists "
+    "them. Compute Engine has more machine types, so another region does not help"
 )
-_OTHER_MACHINE = "take a machine and accelerator that the region has, or another region"
+_OTHER_MACHINE = "use a machine type and accelerator that the region has, or another region"
 
 
 def _known(pattern: str, code: str, remedy: str, path: str | None = None) -> KnownError:
@@ -44,22 +44,22 @@ _KNOWN = (
     _known(
         r"resources are insufficient in region|stockout|does not have enough resources available",
         STOCK_OUT,
-        "this is no quota of yours: Google has too few of these machines free there. Take another "
-        "region or accelerator, or submit again later",
+        "this is not your quota: Google has too few of these machines free in the region. Use "
+        "another region or accelerator, or submit again later",
         "workers",
     ),
     _known(
         r"\bact as (the )?service[_ ]account|iam\.serviceAccounts\.actAs",
         "denied",
-        "ask for roles/iam.serviceAccountUser on that service account, or name another",
+        "ask for roles/iam.serviceAccountUser on that service account, or use another",
         "targets.vertex.service_account",
     ),
     _known(
         OTHER_REGION,
         "bucket-region",
-        "take a bucket in the job's own region (`gcloud storage buckets create gs://NAME "
-        "--location=REGION`), or set targets.vertex.region to the bucket's; a bucket of a "
-        "multi-region is in none",
+        "use a bucket in the job's own region (`gcloud storage buckets create gs://NAME "
+        "--location=REGION`), or set targets.vertex.region to the bucket's region; a "
+        "multi-region bucket is in none of them",
         "outputs",
     ),
     _known(
@@ -78,16 +78,17 @@ _KNOWN = (
     _known(
         r"gcp-sa-aiplatform|vertex ai (custom code )?service agent",
         "service-agent",
-        "give Vertex AI's service agent what the message names: roles/artifactregistry.reader on "
-        "the image's repository, roles/storage.objectAdmin on the bucket",
+        "give Vertex AI's service agent the role that the message names: "
+        "roles/artifactregistry.reader on the image's repository, roles/storage.objectAdmin on "
+        "the bucket",
         "targets.vertex",
     ),
     _known(
         rf"{NO_IMAGE}|\bimage\b.*\b(not found|does not exist|could not be found|not be pulled)|"
         r"(not found|does not exist|failed to pull|cannot pull|imagepullbackoff)\b.*\bimage\b",
         "image",
-        "check that the image was pushed and that Vertex AI's service agent may read its "
-        "repository; it is the agent that pulls, whatever the job's service account",
+        "check that the image was pushed and that Vertex AI's service agent has permission to "
+        "read its repository; this agent pulls the image, regardless of the job's service account",
         "image",
     ),
     _known(
@@ -100,7 +101,7 @@ _KNOWN = (
     _known(
         r"accelerators? .*not supported for machine type",
         "machine",
-        "take a machine type that has this accelerator, or the accelerator of the machine type",
+        "use a machine type that has this accelerator, or the accelerator of the machine type",
         "workers.machine",
     ),
     _known(
@@ -126,7 +127,7 @@ _KNOWN = (
     _known(
         r"internal error occurred for the current attempt",
         "cloud",
-        "it was Vertex AI's own error, after three attempts; submit the job again",
+        "this was an internal error of Vertex AI, after three attempts; submit the job again",
     ),
 )
 
@@ -137,7 +138,7 @@ def refusal(answer: Any, region: str, roles: Roles) -> RsctlError:
     if findings and answer.status_code != 401:
         return RsctlError(ExitCode.REFUSED, *findings)
     if answer.status_code == 404 and not _is_json(answer):
-        message = f"Vertex AI is not at {answer.url}"
+        message = f"Vertex AI is not available at {answer.url}"
         remedy = "set a region that has it, such as us-central1"
         finding = error("region", message, remedy, "targets.vertex.region")
         return RsctlError(ExitCode.REFUSED, finding)
@@ -194,13 +195,13 @@ def _of_machine(known: KnownError, text: str) -> KnownError:
 def _quota_remedy(metrics: list[str], region: str) -> str:
     names = ", ".join(dict.fromkeys(metrics)) or "custom_model_training_*"
     parts = [
-        f"ask for more of {names} in {region} on the console's page Quotas; new projects have "
-        "none of some, and Compute Engine's quotas are not these"
+        f"ask for more of {names} in {region} on the console's page Quotas; for some, new "
+        "projects have a quota of zero, and Compute Engine's quotas are separate"
     ]
     if any("preemptible" in metric for metric in metrics):
-        parts.append("spot and flex-start machines count against the preemptible ones")
+        parts.append("spot and flex-start machines count toward the preemptible quotas")
     if any(metric.endswith("_cpus") for metric in metrics):
-        parts.append("reducers need CPUs too: fewer of them, or another region, may fit")
+        parts.append("reducers also need CPUs: use fewer of them, or another region")
     return "; ".join(parts)
 
 

@@ -20,8 +20,8 @@ INFO = TargetInfo(
     is_billed=True,
     has_places=True,
     regional={
-        "persistent_resource": "remove it, or name its region alone",
-        "reservation": "set it to any, which takes one of the region's, or name one region",
+        "persistent_resource": "remove it, or set only its region",
+        "reservation": "set it to any, which uses one in the region, or set one region",
     },
     catalog="vertex",
     billing="rsctl.targets.vertex.billing:billing_of",

@@ -29,7 +29,7 @@ class ProjectRegion(NamedTuple):
         url = str(request.get("url", ""))
         found = _PATH.fullmatch(urlsplit(url).path)
         if found is None:
-            message = f"the request goes to {url!r}, which takes no custom jobs"
+            message = f"the request goes to {url!r}, which is not an address of custom jobs"
             remedy = "set targets.vertex.project and targets.vertex.region"
             finding = error("request", message, remedy, "targets.vertex")
             raise RsctlError(ExitCode.USAGE, finding)

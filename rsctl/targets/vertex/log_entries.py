@@ -33,7 +33,7 @@ def entry_key(entry: dict[str, Any]) -> tuple[str, str]:
         raise ValueError("not an object")
     time = nanosecond_time(entry.get("timestamp")) or nanosecond_time(entry.get("receiveTimestamp"))
     if time is None:
-        raise ValueError("no time")
+        raise ValueError("it has no time")
     insert_id = entry.get("insertId")
     return time, str(insert_id) if insert_id else _digest(entry)
 

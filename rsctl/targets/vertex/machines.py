@@ -65,13 +65,15 @@ def reducer_machine(job: Job, findings: list[Finding]) -> Machine | None:
     machine = find_machine(named_machine(job.reducers.machine) or standard, _REDUCER, findings)
     if machine is None:
         return None
-    remedy = f"set reducers.machine: auto, which is {standard}"
+    remedy = f"set reducers.machine: auto, which selects {standard}"
     if machine.accelerator:
         message = f"reducers use no GPU, and {machine.name} always has some"
         findings.append(error("reducers", message, remedy, _REDUCER))
     elif (machine.gbps or 0) < (catalog().machines[standard].gbps or 0):
         speed = f"{machine.gbps:g} Gbit/s" if machine.gbps else "an unknown bandwidth"
-        message = f"{machine.name} has {speed}, and each worker sends to every reducer at once"
+        message = (
+            f"{machine.name} has {speed}, and each worker sends to all reducers at the same time"
+        )
         findings.append(warning("reducers", message, remedy, _REDUCER))
     return machine
 
@@ -82,8 +84,8 @@ def find_machine(name: str, path: str, findings: list[Finding]) -> Machine | Non
     if machine is None:
         findings.append(_unknown_machine(name, path))
     elif machine.retired:
-        message = f"{name} is not to be had any more: {machine.retired}"
-        findings.append(error("machine", message, "take another machine", path))
+        message = f"{name} is no longer available: {machine.retired}"
+        findings.append(error("machine", message, "use another machine type", path))
     return machine
 
 
@@ -101,8 +103,8 @@ def _unknown_machine(name: str, path: str) -> Finding:
     instead = f"did you mean {close[0]}? " if close else ""
     return error(
         "machine",
-        f"no machine {quoted(name)} in what is known of Vertex AI as of {catalog().as_of}",
-        f"{instead}for one that is newer, name the nearest here and set machineType by "
+        f"{quoted(name)} is not a known machine type of Vertex AI as of {catalog().as_of}",
+        f"{instead}for a newer one, set the nearest known type here and machineType in "
         "targets.vertex.overlay",
         path,
     )
@@ -113,7 +115,7 @@ def _unknown_accelerator(accelerator: Accelerator) -> Finding:
     if "tpu" in accelerator.type or accelerator.type.startswith(("v2", "v3", "v4", "v5", "v6")):
         tpus = {m.accelerator: m.accelerators[0] for m in catalog().machines.values() if m.tpu}
         known = ", ".join(f"{name}:{count}" for name, count in tpus.items() if name)
-        message = f"no TPU {accelerator.type!r} in what is known of Vertex AI"
+        message = f"{accelerator.type!r} is not a known TPU of Vertex AI"
         return error("accelerator", message, f"use one of: {known}", _ACCELERATOR)
     message = f"Vertex AI has no accelerator {accelerator.type!r}"
     return error("accelerator", message, f"use one of: {known}", _ACCELERATOR)
@@ -125,8 +127,8 @@ def _combination(machine: Machine, accelerator: Accelerator | None) -> Iterator[
         return
     if machine.accelerator:
         only = f"{machine.accelerator}:{machine.accelerators[0]}"
-        wanted = f", not {accelerator}" if accelerator else ", and workers.accelerator is not set"
-        remedy = f"set workers.accelerator: {only}, or take another machine"
+        wanted = f", not {accelerator}" if accelerator else ", but workers.accelerator is not set"
+        remedy = f"set workers.accelerator: {only}, or use another machine type"
         yield error("machine", f"{machine.name} always has {only}{wanted}", remedy, _ACCELERATOR)
     elif accelerator and machine.counts(accelerator.type):
         counts = " or ".join(str(count) for count in machine.counts(accelerator.type))
@@ -141,7 +143,7 @@ def _combination(machine: Machine, accelerator: Accelerator | None) -> Iterator[
         yield error(
             "machine",
             f"{machine.name} cannot have {accelerator.type}",
-            f"take one of: {_machines_with(accelerator)}; or leave workers.machine out",
+            f"use one of: {_machines_with(accelerator)}; or remove workers.machine",
             _MACHINE,
         )
 
@@ -154,15 +156,17 @@ def _impossible(accelerator: Accelerator) -> Finding:
     machines = catalog().machines.values()
     counts = sorted({count for m in machines for count in m.counts(accelerator.type)})
     listed = ", ".join(str(count) for count in counts)
-    message = f"no machine has {accelerator.per_node} of {accelerator.type}"
-    remedy = f"possible are: {listed}"
+    message = f"no machine type has {accelerator.per_node} of {accelerator.type}"
+    remedy = f"possible values: {listed}"
     if is_tpu(accelerator):
-        remedy += "; these are one host's, and targets.vertex.tpu_topology is a slice of several"
+        remedy += (
+            "; these are for one host, and targets.vertex.tpu_topology sets a slice of several"
+        )
     return error("accelerator", message, remedy, _ACCELERATOR)
 
 
 def _retired(accelerator: Accelerator, why: str) -> Finding:
-    message = f"{accelerator.type} is not to be had any more: {why}"
+    message = f"{accelerator.type} is no longer available: {why}"
     return error("accelerator", message, "use t4, l4 or another newer GPU", _ACCELERATOR)
 
 
@@ -177,12 +181,12 @@ def _availability(job: Job, machine: Machine, accelerator: Accelerator | None) -
         yield error(
             "region",
             f"as of {catalog().as_of}, {region} has no {accelerator.type} for training",
-            f"take one of: {', '.join(gpu.regions)}",
+            f"use one of: {', '.join(gpu.regions)}",
             "targets.vertex.region",
         )
     if machine.name in rules().needs_reservation and not _has_reservation(job):
-        message = f"{machine.name} is to be had by reservation only"
-        remedy = "name yours in targets.vertex.reservation"
+        message = f"{machine.name} is available only with a reservation"
+        remedy = "set your reservation in targets.vertex.reservation"
         yield error("machine", message, remedy, "targets.vertex.reservation")
 
 

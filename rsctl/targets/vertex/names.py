@@ -23,23 +23,24 @@ PLACE_LABEL = "rsctl-place"
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PROJECT = r"[a-z0-9][a-z0-9.:-]*"
 _FORMS = {
-    "project": (_PROJECT, "a project's id, such as my-project"),
+    "project": (_PROJECT, "a project ID, such as my-project"),
     "staging": (
         r"gs://[a-z0-9][a-z0-9._-]+(/\S*)?",
-        "gs://BUCKET/FOLDER, the bucket as 3 or more of a-z, 0-9, '.', '_' and '-'",
+        "gs://BUCKET/FOLDER, with a bucket name of at least 3 characters of a-z, 0-9, "
+        "'.', '_' and '-'",
     ),
     "service_account": (r"[^@\s/]+@[^@\s/]+", "NAME@PROJECT.iam.gserviceaccount.com"),
     "network": (
         r"projects/[0-9]+/global/networks/[a-z0-9-]+",
-        "projects/NUMBER/global/networks/NAME, with the project's number rather than its id",
+        "projects/NUMBER/global/networks/NAME, with the project's number instead of its ID",
     ),
     "tensorboard": (
         rf"{_NAME}|projects/{_PROJECT}/locations/{_NAME}/tensorboards/{_NAME}",
-        "the TensorBoard's id, or projects/PROJECT/locations/REGION/tensorboards/ID",
+        "the TensorBoard's ID, or projects/PROJECT/locations/REGION/tensorboards/ID",
     ),
     "experiment": (r"[a-z0-9][a-z0-9-]{0,127}", "the experiment's name, of a-z, 0-9 and '-'"),
     "experiment_run": (r"[a-z0-9][a-z0-9-]{0,127}", "the run's name, of a-z, 0-9 and '-'"),
-    "persistent_resource": (r"[a-z]([a-z0-9-]*[a-z0-9])?", "the persistent resource's id"),
+    "persistent_resource": (r"[a-z]([a-z0-9-]*[a-z0-9])?", "the persistent resource's ID"),
     "encryption_key": (
         rf"projects/{_PROJECT}/locations/{_NAME}/keyRings/{_NAME}/cryptoKeys/{_NAME}",
         "projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY",
@@ -83,15 +84,18 @@ def _parent(options: VertexOptions) -> str:
 
 def _required(options: VertexOptions) -> Iterator[Finding]:
     if not options.project:
-        message, remedy = "target vertex needs a project", "give your Google Cloud project's id"
+        message, remedy = (
+            "target vertex needs a project",
+            ("set it to your Google Cloud project's ID"),
+        )
         yield error("vertex", message, remedy, "targets.vertex.project")
     if not options.first_region:
-        message, remedy = "target vertex needs a region", "give one, such as us-central1"
+        message, remedy = "target vertex needs a region", "set it, such as us-central1"
         yield error("vertex", message, remedy, "targets.vertex.region")
     elif rules().multi_region(options.first_region) is None:
         zone = re.fullmatch(r"([a-z]+-[a-z]+[0-9]+)-[a-z]", options.first_region)
-        remedy = f"its region is {zone[1]}" if zone else "give one such as us-central1"
-        message = f"{quoted(options.first_region)} is no region of Google Cloud"
+        remedy = f"its region is {zone[1]}" if zone else "use a region such as us-central1"
+        message = f"{quoted(options.first_region)} is not a region of Google Cloud"
         yield error("region", message, remedy, "targets.vertex.region")
     elif unknown := unknown_region("vertex", options.first_region):
         yield unknown
@@ -102,12 +106,12 @@ def _forms(options: VertexOptions) -> Iterator[Finding]:
         value = getattr(options, key)
         if value is not None and not re.fullmatch(pattern, value):
             path = f"targets.vertex.{key}"
-            yield error("name", f"{quoted(value)} is no name of this kind", f"write {form}", path)
+            yield error("name", f"{quoted(value)} is not a valid name", f"write {form}", path)
     for index, name in enumerate(_reservations(options)):
         if not re.fullmatch(_RESERVATION, name):
             remedy = "write projects/PROJECT/zones/ZONE/reservations/NAME"
             path = f"targets.vertex.reservation[{index}]"
-            yield error("name", f"{quoted(name)} is no reservation's full name", remedy, path)
+            yield error("name", f"{quoted(name)} is not a reservation's full name", remedy, path)
 
 
 def _labels(labels: dict[str, str]) -> Iterator[Finding]:
@@ -115,35 +119,33 @@ def _labels(labels: dict[str, str]) -> Iterator[Finding]:
     for key, value in labels.items():
         path = f"targets.vertex.labels.{key}"
         if key in _RESERVED:
-            yield error("label", f"{key} is set by rsctl", "choose another key", path)
+            yield error("label", f"rsctl sets {key} itself", "use another key", path)
         for text in (key, value):
             if len(text) > most or not re.fullmatch(_LABEL, text):
                 form = f"at most {most} of a-z, 0-9, '_' and '-'"
-                yield error(
-                    "label", f"{quoted(text)} is not possible in a label", f"use {form}", path
-                )
+                yield error("label", f"{quoted(text)} is not valid in a label", f"use {form}", path)
         if not key:
             yield error("label", "a label needs a key", "give it one", path)
 
 
 def _companions(options: VertexOptions) -> Iterator[Finding]:
     if options.tensorboard and not options.service_account:
-        message = "TensorBoard needs a service account of yours, which writes to it"
+        message = "TensorBoard needs your own service account, which writes to it"
         remedy = "set targets.vertex.service_account"
         yield error("vertex", message, remedy, "targets.vertex.tensorboard")
     if options.experiment and not options.service_account:
-        message = "an experiment needs a service account of yours, which writes to it"
+        message = "an experiment needs your own service account, which writes to it"
         remedy = "set targets.vertex.service_account"
         yield warning("vertex", message, remedy, "targets.vertex.experiment")
     if options.experiment and options.tensorboard:
-        message = "experiment and tensorboard cannot be had together"
-        remedy = "keep one; an experiment has the TensorBoard that it is backed by"
+        message = "experiment and tensorboard cannot be combined"
+        remedy = "keep one; an experiment uses the TensorBoard that backs it"
         yield error("vertex", message, remedy, "targets.vertex.tensorboard")
     if options.experiment_run and not options.experiment:
-        message, remedy = "a run is one of an experiment", "set targets.vertex.experiment"
+        message, remedy = "a run must belong to an experiment", "set targets.vertex.experiment"
         yield error("vertex", message, remedy, "targets.vertex.experiment_run")
     if options.reserved_ip_ranges and not options.network:
-        message, remedy = "the ranges are those of a network", "set targets.vertex.network"
+        message, remedy = "the ranges must belong to a network", "set targets.vertex.network"
         yield error("vertex", message, remedy, "targets.vertex.reserved_ip_ranges")
     for domain in options.psc.dns if options.psc else ():
         if not domain.endswith("."):
@@ -156,8 +158,8 @@ def _elsewhere(options: VertexOptions) -> Iterator[Finding]:
     for key in ("tensorboard", "encryption_key"):
         location = re.match(r"projects/[^/]+/locations/([^/]+)/", getattr(options, key) or "")
         if location and options.first_region and location[1] != options.first_region:
-            message = f"it is in {location[1]}, and the job in {options.first_region}"
-            remedy = f"take one in {options.first_region}"
+            message = f"it is in {location[1]}, but the job is in {options.first_region}"
+            remedy = f"use one in {options.first_region}"
             yield warning("region", message, remedy, f"targets.vertex.{key}")
 
 

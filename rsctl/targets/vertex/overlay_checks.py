@@ -32,21 +32,23 @@ def patch_findings(
     if pools == specs_of(before):
         return
     if not pools or not pools[_CHIEF]:
-        yield _wrong("the job has no worker pool", "leave the first one")
+        yield _wrong("the job has no worker pool", "keep the first one")
         return
     chiefs = count_of(pools[_CHIEF])
     if chiefs != 1:
-        text = f"the first worker pool has {chiefs} replicas, and it is for the chief alone"
-        yield _wrong(text, "leave it at 1, and set workers.count")
+        text = f"the first worker pool has {chiefs} replicas, but it is only for the chief"
+        yield _wrong(text, "keep it at 1, and set workers.count")
     if has_own_reducers and (len(pools) <= _REDUCERS or not pools[_REDUCERS]):
-        text = "the job has no reducers, which its workers would wait for"
+        text = "the job has no reducers, and its workers would wait for them"
         yield _wrong(text, "set reducers.count: 0 instead")
     busy = {*_WORKERS, *([_REDUCERS] if has_own_reducers else []), *_of_roles(before)}
     for number, pool in enumerate(pools):
         yield from _idle_launcher(number, pool, busy)
     for number in _of_roles(before):
         if len(pools) <= number or not pools[number]:
-            text = f"role {roles_of(before)[number]} has no worker pool, and the others expect it"
+            text = (
+                f"role {roles_of(before)[number]} has no worker pool, and the other nodes expect it"
+            )
             yield _wrong(text, "remove the role instead")
     for number in _WORKERS[: len(pools)]:
         yield from _rank_findings(number, pools[number], ranks[number])
@@ -114,11 +116,11 @@ def _field_findings(body: dict[str, Any]) -> Iterator[Finding]:
     except Malformed as problem:
         for line in str(problem).splitlines():
             if line.startswith(UNKNOWN_NAME):
-                text = f"with this patch, the request has a field that is not known: {line}"
+                text = f"with this patch, the request has an unknown field: {line}"
                 remedy = "see customJobs in the API's reference for its name"
                 yield warning("overlay", text, remedy, OVERLAY)
             else:
-                yield _wrong(f"the request is no CustomJob: {line}", "correct this value")
+                yield _wrong(f"the request is not a valid CustomJob: {line}", "correct this value")
 
 
 def _of_roles(body: dict[str, Any]) -> list[int]:
@@ -131,9 +133,11 @@ def _idle_launcher(number: int, pool: dict[str, Any], busy: set[int]) -> Iterato
     """`busy` are the pools in which rsctl-launch has something to start."""
     if _arguments(pool)[:1] != ["--launcher"] or number in busy:
         return
-    remedy = "give it an image and a command of its own, or make it a role by roles.NAME"
+    remedy = "give it a separate image and command, or make it a role with roles.NAME"
     remedy += ", or set reducers.count" if number == _REDUCERS else ""
-    yield _wrong(f"worker pool {number} starts rsctl-launch, which finds no work there", remedy)
+    yield _wrong(
+        f"worker pool {number} starts rsctl-launch, which has nothing to run there", remedy
+    )
 
 
 def _rank_findings(number: int, pool: dict[str, Any], default: int) -> Iterator[Finding]:
@@ -143,10 +147,10 @@ def _rank_findings(number: int, pool: dict[str, Any], default: int) -> Iterator[
     has, ranks = accelerator_of(machine), ranks_in(_arguments(pool)) or default
     if has and has.per_node < ranks:
         text = (
-            f"worker pool {number} is on {machine.get('machineType')} with {has}, and the request "
-            f"starts {ranks} ranks on each"
+            f"worker pool {number} is on {machine.get('machineType')} with {has}, but the "
+            f"request starts {ranks} ranks on each"
         )
-        remedy = "set workers.machine and workers.accelerator instead, from which the ranks follow"
+        remedy = "set workers.machine and workers.accelerator instead, which determine the ranks"
         yield warning("overlay", f"with this patch, {text}", remedy, OVERLAY)
 
 

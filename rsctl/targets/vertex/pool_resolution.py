@@ -117,10 +117,10 @@ def _pool_findings(
 ) -> Iterator[Finding]:
     """What of the pools cannot be together."""
     if chief.arm != machine.arm:
-        message = f"{chief.name} and {machine.name} have other processors, and share one image"
-        yield error("arm", message, "take machines with the same processors", "chief.machine")
+        message = f"{chief.name} and {machine.name} have different processors, but share one image"
+        yield error("arm", message, "use machine types with the same processors", "chief.machine")
     if chief.name != machine.name and strategy_of(job) == "FLEX_START":
-        message = "flex start gives all pools the same machine, and the chief's is another"
+        message = "flex start gives all pools the same machine type, and the chief's is different"
         remedy = "remove chief.machine, or set another targets.vertex.capacity"
         yield error("chief", message, remedy, "chief.machine")
     same = chief.name == machine.name

@@ -98,7 +98,7 @@ def _one_worker(job: Job) -> Finding:
 def _useless(job: Job) -> Finding:
     if not job.run.is_launched:
         what, remedy = unlaunched(job)
-        message = f"reducers without GPUs need rsctl-launch, which {what} leaves out"
+        message = f"reducers without GPUs need rsctl-launch, which {what} does not use"
         return error("reducers", message, remedy, _COUNT)
     return error(
         "reducers",
@@ -112,58 +112,63 @@ def _rules(job: Job, kind: Kind) -> Iterator[Finding]:
     """What holds for reducers whatever machines they are on."""
     strategy = strategy_of(job)
     if strategy == "FLEX_START":
-        message = "flex start gives all pools the same machine, and reducers are another"
+        message = (
+            "flex start gives all pools the same machine type, and reducers use a different one"
+        )
         remedy = "set reducers.count: 0, or another targets.vertex.capacity"
         yield error("reducers", message, remedy, _COUNT)
     if strategy == "SPOT":
-        message = "the reducers are spot machines too, and losing one stops every worker"
+        message = "the reducers are spot machines too, and the loss of one stops all workers"
         remedy = "save checkpoints, or set limits.spot: false"
         yield warning("spot", message, remedy, "limits.spot")
     if job.targets.vertex.persistent_resource:
-        message = "the persistent resource must have a pool of the reducers' machine too"
+        message = "the persistent resource must also have a pool of the reducers' machine type"
         yield note("reducers", message, None, "targets.vertex.persistent_resource")
     if kind == "google":
         yield from _reduction_server_rules(job)
     elif job.image.transport == "reduction-server":
         message = (
-            "comm.backend rsctl has reducers of its own, and the image Reduction Server's plugin"
+            "comm.backend rsctl uses its own reducers, but the image has Reduction Server's plugin"
         )
         yield error("comm", message, "set image.transport: auto", "image.transport")
 
 
 def _reduction_server_rules(job: Job) -> Iterator[Finding]:
     if not job.workers.accelerator:
-        message = "Reduction Server is for workers with GPUs"
-        remedy = "set image.transport: rsctl, which needs none"
+        message = "Reduction Server requires workers with GPUs"
+        remedy = "set image.transport: rsctl, which does not need GPUs"
         yield error("reducers", message, remedy, "image.transport")
     if job.comm.backend == "gloo":
-        message = "Reduction Server speeds up NCCL, and with gloo its reducers would be idle"
+        message = "Reduction Server accelerates NCCL, and with gloo its reducers would be idle"
         remedy = "set comm.backend: auto, or image.transport: rsctl"
         yield error("comm", message, remedy, "comm.backend")
     if job.comm.on_reducer_loss == "fallback":
-        message = "only rsctl's own reducers can be done without when one is lost"
+        message = "only rsctl's own reducers can be lost without failing the job"
         remedy = "set comm.on_reducer_loss: fail, or image.transport: rsctl"
         yield error("comm", message, remedy, "comm.on_reducer_loss")
     yield note(
         "reduction-server",
-        "Reduction Server speeds up NCCL's all-reduce: that of DDP, and that between nodes of "
+        "Reduction Server accelerates NCCL's all-reduce, as used by DDP and between the nodes of "
         "hybrid sharding (HSDP); for the reduce-scatter and all-gather of full sharding (FSDP, "
         "ZeRO) no gain is documented",
         None,
         _COUNT,
     )
     if job.reducers.env:
-        message = "no variable of Reduction Server is documented: these may have no effect"
+        message = "Google documents no variables of Reduction Server: these may have no effect"
         yield note("reduction-server", message, None, "reducers.env")
     advised = rules().bucket_mb
     if job.comm.bucket_mb == "auto" and job.run.is_launched:
-        message = "Reduction Server gains by large buckets, and DDP's are 25 MB by default"
+        message = "Reduction Server benefits from large buckets, and DDP's default is 25 MB"
         yield note("bucket", message, f"set comm.bucket_mb: {advised}", "comm.bucket_mb")
     if job.run.env.get("NCCL_COLLNET_ENABLE") == "0":
-        message = "NCCL_COLLNET_ENABLE=0 may well turn Reduction Server off"
+        message = "NCCL_COLLNET_ENABLE=0 probably disables Reduction Server"
         yield warning("reducers", message, "remove it", "run.env.NCCL_COLLNET_ENABLE")
     if job.image.uri or not job.run.is_launched:
-        message = "the image itself must have google-reduction-server, without google-fast-socket"
+        message = (
+            "the image must contain google-reduction-server, and must not contain "
+            "google-fast-socket"
+        )
         yield note("reduction-server", message, None, "image")
 
 
@@ -171,12 +176,14 @@ def _own_transport(job: Job, worker: Machine) -> Iterator[Finding]:
     """Machines that bring a plugin for NCCL of their own: asked for by number only."""
     if not worker.own_transport:
         return
-    message = f"{worker.name} has {worker.own_transport} with a plugin of its own for NCCL"
+    message = f"{worker.name} has {worker.own_transport} with a separate plugin for NCCL"
     if job.reducers.count == "auto":
-        remedy = "set reducers.count: 0, or a number to have reducers all the same"
-        yield error("reducers", f"{message}: reducers are for machines without", remedy, _COUNT)
+        remedy = "set reducers.count: 0, or a number to use reducers anyway"
+        yield error(
+            "reducers", f"{message}: reducers are intended for machines without it", remedy, _COUNT
+        )
     else:
-        message += "; it is not documented to go together with reducers"
+        message += "; the combination with reducers is not documented"
         yield warning("reducers", message, "set reducers.count: 0", _COUNT)
 
 
@@ -203,7 +210,7 @@ def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding])
         if given != "auto":
             return given
         unknown = reducer.name if sent else worker.name
-        message = f"the bandwidth of {unknown} is not known, so the pool cannot be sized"
+        message = f"the bandwidth of {unknown} is unknown, so rsctl cannot size the pool"
         findings.append(error("reducers", message, "set reducers.count to a number", _COUNT))
         return None
     count = reducers_for(job.workers.count, sent, taken)
@@ -213,7 +220,9 @@ def _count(job: Job, worker: Machine, reducer: Machine, findings: list[Finding])
         findings += _least(worker, job)
         return count
     if given < count:
-        message = f"the pool is narrower than the workers: {sum_of} would be {_reducers(count)}"
+        message = (
+            f"the pool has less bandwidth than the workers: {sum_of} would be {_reducers(count)}"
+        )
         findings.append(note("reducers", message, "set reducers.count: auto", _COUNT))
     return given
 
@@ -227,10 +236,12 @@ def _least(worker: Machine, job: Job) -> Iterator[Finding]:
         and f"{accelerator.type}:{accelerator.per_node}" not in (worker.attached_gbps)
     ):
         message = (
-            f"{worker.gbps:g} Gbit/s is what {worker.name} has without GPUs; what it has with "
-            f"{accelerator} is not documented for training, and may be more"
+            f"{worker.gbps:g} Gbit/s is the bandwidth of {worker.name} without GPUs; its "
+            f"bandwidth with {accelerator} is not documented for training, and may be higher"
         )
-        yield note("reducers", message, "set reducers.count if you know better", _COUNT)
+        yield note(
+            "reducers", message, "set reducers.count if you know the actual bandwidth", _COUNT
+        )
 
 
 def _reducers(count: int) -> str:

@@ -62,8 +62,8 @@ def _disks(pools: list[tuple[int, dict[str, Any]]], roles: Roles) -> Iterator[Fi
     for (name, kind), named in wrong.items():
         disks = load("vertex").machines[name].disks
         each = ", ".join(f"{role}: {disks[0]}" for role in named)
-        message = f"{name} takes the boot disk {' or '.join(disks)} only, not {kind}"
-        remedy = f"remove it, which is {disks[0]} there, or set one for each pool: "
+        message = f"{name} supports only the boot disk {' or '.join(disks)}, not {kind}"
+        remedy = f"remove it, which selects {disks[0]}, or set one for each pool: "
         remedy += f"boot_disk: {{{each}}}"
         yield error("disk", message, remedy, f"{_OPTIONS}.boot_disk")
 
@@ -76,11 +76,11 @@ def _is_reserved(pool: dict[str, Any]) -> bool:
 def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
     path = f"{_OPTIONS}.reservation"
     if _mapping(spec, "scheduling").get("strategy") == "FLEX_START":
-        message = "flex start takes no machines of a reservation"
+        message = "flex start does not use machines of a reservation"
         remedy = "remove it, or set targets.vertex.capacity: standard"
         yield error("reservation", message, remedy, path)
     if spec.get("persistentResourceId"):
-        message = "a job on a persistent resource has that resource's machines, reserved or not"
+        message = "a job on a persistent resource uses that resource's machines, reserved or not"
         remedy = "remove it, or remove targets.vertex.persistent_resource"
         yield error("reservation", message, remedy, path)
 
@@ -88,7 +88,7 @@ def _reservation(spec: dict[str, Any]) -> Iterator[Finding]:
 def _nfs(spec: dict[str, Any]) -> Iterator[Finding]:
     if spec.get("network") or spec.get("pscInterfaceConfig"):
         return
-    message = "an NFS server is in a network of yours, and the job is connected to none"
+    message = "an NFS server is in your network, and the job is not connected to a network"
     remedy = f"set {_OPTIONS}.network, or {_OPTIONS}.psc"
     yield error("mount", message, remedy, f"{_OPTIONS}.nfs")
 
@@ -110,8 +110,9 @@ def _network(job: Job, pools: list[tuple[int, dict[str, Any]]]) -> Iterator[Find
             yield from _rdma(job, machine)
         else:
             message = (
-                f"{machine.name} exchanges gradients by {machine.own_transport} only with Google's "
-                "plugin for NCCL in the image; without it NCCL uses TCP, at a part of the rate"
+                f"{machine.name} exchanges gradients with {machine.own_transport} only if "
+                "Google's plugin for NCCL is in the image; without it NCCL uses TCP, at a "
+                "fraction of the rate"
             )
             remedy = f"install the plugin from {_PLUGINS[str(machine.nccl_setup)]} in the image"
             remedy += "; NCCL_DEBUG=INFO shows which plugin NCCL has loaded"
@@ -122,9 +123,12 @@ def _rdma(job: Job, machine: Machine) -> Iterator[Finding]:
     script = "/usr/local/gib/scripts/set_nccl_env.sh"
     needs = f"NCCL uses {machine.own_transport} of {machine.name} with the variables of {script}"
     if job.run.is_launched:
-        message = f"{needs}: rsctl-launch sets them, and warns where a node has no such file"
+        message = (
+            f"{needs}: rsctl-launch sets them, and prints a warning if a node does not have this "
+            "file"
+        )
         yield note("nccl-setup", message, None, "workers.machine")
         return
-    message = f"{needs}, and {unlaunched(job)[0]} leaves out rsctl-launch, which would set them"
-    remedy = f"have the command begin with: source {script}"
+    message = f"{needs}, and {unlaunched(job)[0]} does not use rsctl-launch, which would set them"
+    remedy = f"start the command with: source {script}"
     yield warning("nccl-setup", message, remedy, "run.command")

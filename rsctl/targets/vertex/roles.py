@@ -111,10 +111,10 @@ def _no_pool(job: Job, name: str, has_reducers: bool) -> Finding:
     taken = ["reducers"] if has_reducers else []
     taken += [other for other in others if other in place_roles(job.roles, has_reducers)]
     message = (
-        "a job of Vertex AI has two worker pools beside the workers', and "
+        "a job of Vertex AI has two worker pools besides the workers', and "
         f"{' and '.join(taken)} {'take' if len(taken) > 1 else 'takes'} them"
     )
-    remedy = "remove a role, or let one do the work of two"
+    remedy = "remove a role, or combine two roles in one"
     remedy += "; or set reducers.count: 0" if has_reducers else ""
     return error("role", message, remedy, f"roles.{name}")
 
@@ -124,13 +124,15 @@ def _ends(job: Job, name: str) -> Iterator[Finding]:
     role = job.roles[name]
     if role.ends == "with-workers" or (job.run.is_launched and role.image is None):
         return
-    message = "Vertex AI ends a job when its chief has ended, whatever else still runs, and "
-    message += (
-        f"{unlaunched(job)[0]} leaves out rsctl-launch, which would have the chief wait"
-        if not job.run.is_launched
-        else "an image of its own has no rsctl-launch, which would tell the chief of its end"
+    message = (
+        "Vertex AI ends a job when its chief has ended, even if other replicas still run, and "
     )
-    remedy = f"set roles.{name}.ends: with-workers, and have the chief wait for what it does"
+    message += (
+        f"{unlaunched(job)[0]} does not use rsctl-launch, which would make the chief wait"
+        if not job.run.is_launched
+        else "a separate image has no rsctl-launch, which would report its end to the chief"
+    )
+    remedy = f"set roles.{name}.ends: with-workers, and let the chief wait for its work"
     yield error("unsupported", message, remedy, f"roles.{name}.ends")
 
 
@@ -143,16 +145,16 @@ def _pool_findings(
         return
     is_like_workers = _is_like_workers(pool.job, pool.machine, job, worker)
     if strategy_of(job) == "FLEX_START" and not is_like_workers:
-        message = "flex start gives all pools the same machine, and the role's is another"
-        remedy = "give it the workers' machine, or set another targets.vertex.capacity"
+        message = "flex start gives all pools the same machine type, and the role's is different"
+        remedy = "use the workers' machine type for it, or set another targets.vertex.capacity"
         yield error("role", message, remedy, f"{path}.machine")
     if job.targets.vertex.persistent_resource and pool.machine.name != worker.name:
-        message = f"the persistent resource must have a pool of {pool.machine.name} too"
+        message = f"the persistent resource must also have a pool of {pool.machine.name}"
         yield note("role", message, None, "targets.vertex.persistent_resource")
     if pool.image is None and pool.machine.arm != worker.arm:
         machines = f"{pool.machine.name} and {worker.name}"
-        message = f"{machines} have other processors, and share one image"
-        remedy = f"take machines with the same processors, or set {path}.image"
+        message = f"{machines} have different processors, but share one image"
+        remedy = f"use machine types with the same processors, or set {path}.image"
         yield error("arm", message, remedy, f"{path}.machine")
 
 

@@ -82,14 +82,14 @@ def scheduling_findings(job: Job) -> Iterator[Finding]:
         )
         yield note("timeout", message, "set limits.timeout", "limits")
     if limits.spot and strategy != "SPOT":
-        message = f"limits.spot asks for spot machines, and capacity for {capacity}"
+        message = f"limits.spot requests spot machines, but capacity requests {capacity}"
         yield error("capacity", message, "keep one of the two", _CAPACITY)
     if limits.queue and strategy != "FLEX_START":
         yield warning(
             "queue",
-            "Vertex AI itself limits the wait for capacity with flex start only: rsctl cancels a "
-            "job that waits longer, as long as somebody watches it (submit, logs -f, "
-            "status --watch)",
+            "Vertex AI limits the wait for capacity only with flex start: rsctl cancels a job "
+            "that waits longer, but only while a command watches it (submit, logs -f, status "
+            "--watch)",
             f"do not detach, or set {_CAPACITY}: flex-start",
             "limits.queue",
         )
@@ -103,14 +103,16 @@ def scheduling_findings(job: Job) -> Iterator[Finding]:
 def _spot(job: Job) -> Iterator[Finding]:
     """Google documents up to 6 restarts, and `disableRetries` for internal errors only."""
     message = (
-        "Vertex AI starts a job again when its spot machines are taken away, up to 6 times, "
-        "whatever limits.retries is"
+        "Vertex AI restarts a job when its spot machines are preempted, up to 6 times, "
+        "regardless of limits.retries"
     )
     if job.checkpoints:
         yield note("spot", message, None, "limits.spot")
     else:
-        remedy = "set checkpoints, and have the script go on from them"
-        yield warning("spot", f"{message}, and it begins anew each time", remedy, "limits.spot")
+        remedy = "set checkpoints, and let the script resume from them"
+        yield warning(
+            "spot", f"{message}, and it starts from the beginning each time", remedy, "limits.spot"
+        )
 
 
 def _restarts(job: Job) -> Iterator[Finding]:
@@ -118,30 +120,30 @@ def _restarts(job: Job) -> Iterator[Finding]:
     most, restart = job.limits.most_restarts, job.targets.vertex.restart
     path = "limits.retries" if job.limits.restarts is None else "limits.restarts"
     if restart and most == 0:
-        message = "nothing is restarted, so there is no choice of what"
+        message = "restarts are disabled, so their scope has no effect"
         yield error("restarts", message, "set limits.restarts: platform, or a number", _RESTART)
     elif restart == "worker" and job.workers.count > 1 and job.run.is_launched:
-        message = "rsctl's ranks cannot join a job that has begun: a worker that starts alone fails"
+        message = "rsctl's ranks cannot join a running job: a worker that is restarted alone fails"
         yield warning("restarts", message, f"set {_RESTART}: job", _RESTART)
     if most is None and restart != "job":
         message = (
-            "Vertex AI's own default: a worker that fails is restarted up to 5 times, alone, and "
-            "then the job up to 3 times; rsctl's ranks cannot join a job that has begun"
+            "Vertex AI's default: a failed worker is restarted up to 5 times, alone, and then "
+            "the job up to 3 times; rsctl's ranks cannot join a running job"
         )
         yield note("restarts", message, None, path)
     elif most is None:
         message = (
-            "Vertex AI's own default: a worker that fails is restarted up to 5 times, here with "
-            "the whole job, and then the job up to 3 times"
+            "Vertex AI's default: after a failure of a worker, the whole job is restarted, up to "
+            "5 times for each worker and then up to 3 times for the job"
         )
         yield note("restarts", message, None, path)
     elif most:
         yield note(
             "retries",
-            f"Vertex AI knows no number of restarts: rsctl ends the job at restart {most + 1}, as "
-            "long as somebody watches it (submit, logs -f, status --watch). While nobody does, "
-            "Vertex AI's own limits hold: 5 restarts for a worker that fails, here of the whole "
-            f"job, and 3 of the job, together {_MOST_RESTARTS} at most for one worker",
+            "Vertex AI has no setting for the number of restarts: rsctl ends the job at restart "
+            f"{most + 1}, but only while a command watches it (submit, logs -f, status --watch). "
+            "Otherwise Vertex AI's own limits apply: 5 restarts for a failed worker, here of the "
+            f"whole job, and 3 of the job, together at most {_MOST_RESTARTS} for one worker",
             None,
             path,
         )
@@ -150,12 +152,12 @@ def _restarts(job: Job) -> Iterator[Finding]:
 def _flex_start(job: Job) -> Iterator[Finding]:
     flex, accelerator = rules().flex_start, job.workers.accelerator
     if job.limits.queue is None:
-        message = "flex start waits a day for machines, its default; after that the job fails"
+        message = "by default, flex start waits a day for machines; after that the job fails"
         yield note("queue", message, "set limits.queue; 0 means no limit", "limits.queue")
     if accelerator is None or accelerator.type not in flex.gpus:
-        message = f"flex start is for these GPUs: {', '.join(flex.gpus)}"
+        message = f"flex start supports only these GPUs: {', '.join(flex.gpus)}"
         yield error("capacity", message, "set capacity: standard or spot", _CAPACITY)
     if job.limits.timeout and job.limits.timeout > flex.longest:
         longest = Duration(flex.longest)
-        message = f"a job with flex start runs {longest} at most, not {job.limits.timeout}"
+        message = f"a job with flex start can run for at most {longest}, not {job.limits.timeout}"
         yield error("capacity", message, f"set limits.timeout: {longest}", "limits.timeout")

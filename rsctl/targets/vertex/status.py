@@ -49,7 +49,7 @@ _STATES = {
     "JOB_STATE_EXPIRED": _State(JobState.EXPIRED, None, "endTime"),
     "JOB_STATE_UPDATING": _State(JobState.RUNNING, "it is being updated"),
     "JOB_STATE_PARTIALLY_SUCCEEDED": _State(
-        JobState.FAILED, "it succeeded in part only; some results may be missing", "endTime"
+        JobState.FAILED, "it succeeded only partially; some results may be missing", "endTime"
     ),
 }
 _BY_NUMBER = dict(enumerate(_STATES, start=1))
@@ -65,11 +65,11 @@ _LOW_MEMORY = re.compile(
 """Not documented, and the most common text about memory in public reports."""
 
 _MEMORY_REMEDY = (
-    f"{MORE_MEMORY}: on the smallest ones the service's own agents take up to 40% of it"
+    f"{MORE_MEMORY}: on the smallest ones, the service's own agents use up to 40% of it"
 )
 _QUEUE_REMEDY = (
-    "jobs beyond a quota wait here until others have ended: compare usage and limit of "
-    "custom_model_training_* on the console's page Quotas, or take another region"
+    "jobs beyond a quota wait until others have ended: compare usage and limit of "
+    "custom_model_training_* on the console's page Quotas, or use another region"
 )
 
 
@@ -117,9 +117,9 @@ def _error(job: dict[str, Any]) -> tuple[str, Any]:
 
 def _missing_reason(state: JobState, seconds: float) -> str | None:
     if state is JobState.FAILED and seconds < _UNTIL_EXPLAINED:
-        return "Vertex AI reports why about a minute after the end"
+        return "Vertex AI reports the reason about a minute after the end"
     if state is JobState.QUEUED and seconds > _LONG_QUEUE:
-        return "it waits for machines, perhaps for want of quota"
+        return "it waits for machines, perhaps because a quota is exhausted"
     return None
 
 
@@ -184,7 +184,7 @@ def _findings(
         )
         yield error("memory", f"{who} ran out of memory", _MEMORY_REMEDY, _machine_key(job, pool))
     if state is JobState.QUEUED and not message and seconds > _LONG_QUEUE:
-        yield warning("queue", "the job waits for more than five minutes", _QUEUE_REMEDY)
+        yield warning("queue", "the job has waited for more than five minutes", _QUEUE_REMEDY)
 
 
 def _awaited(job: dict[str, Any]) -> list[str]:

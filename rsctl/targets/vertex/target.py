@@ -143,8 +143,8 @@ def _entrypoint(job: Job, image: ImagePlan) -> tuple[Entrypoint, Optional[Packag
 def _patched(body: dict[str, Any], job: Job, run: str) -> dict[str, Any]:
     patched = apply_overlay(body, job.targets.vertex.overlay, OVERLAY)
     if _label(patched) != run:
-        message = f"it removes or changes the label {RUN_LABEL}, by which the job is found again"
-        raise RsctlError(ExitCode.USAGE, error("overlay", message, "leave it", OVERLAY))
+        message = f"it removes or changes the label {RUN_LABEL}, which rsctl uses to find the job"
+        raise RsctlError(ExitCode.USAGE, error("overlay", message, "remove that change", OVERLAY))
     return patched
 
 

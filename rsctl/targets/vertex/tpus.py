@@ -32,7 +32,7 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     wanted = job.targets.vertex.tpu_topology
     if not machine.tpu:
         if wanted:
-            message = f"{machine.name} has no TPUs, and a topology is one of TPUs"
+            message = f"{machine.name} has no TPUs, and a topology applies only to TPUs"
             yield error("tpu", message, "remove it, or set workers.accelerator: v5e:4", _TOPOLOGY)
         return
     if wanted and wanted not in machine.topologies:
@@ -41,10 +41,10 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     if job.workers.count > 1:
         yield several_replicas()
     if job.targets.vertex.capacity == "spot" or job.limits.spot:
-        message = "TPUs cannot be had as spot machines"
+        message = "TPUs are not available as spot machines"
         yield error("capacity", message, "set limits.spot: false", "limits.spot")
     if job.comm.backend == "nccl":
-        message = "NCCL is for GPUs, and the workers have TPUs"
+        message = "NCCL requires GPUs, but the workers have TPUs"
         yield error("comm", message, "set comm.backend: auto", "comm.backend")
     yield from _launch_findings(job, machine)
 
@@ -52,7 +52,9 @@ def tpu_findings(job: Job, machine: Machine) -> Iterator[Finding]:
 def several_replicas() -> Finding:
     """The error for TPUs in more than one replica."""
     message = "a job with TPUs has one worker pool with one replica, which is one slice"
-    remedy = f"set workers.count: 1 and {_TOPOLOGY} for a slice of several hosts, without reducers "
+    remedy = (
+        f"set workers.count: 1, and {_TOPOLOGY} for a slice of several hosts, without reducers "
+    )
     remedy += "and other roles"
     return error("tpu", message, remedy, "workers.count")
 
@@ -63,8 +65,8 @@ def _launch_findings(job: Job, machine: Machine) -> Iterator[Finding]:
     hosts = _chips(topology) // machine.accelerators[0]
     if hosts > 1 and job.run.is_launched:
         message = (
-            f"topology {topology} is {hosts} hosts in one replica, and rsctl-launch starts its "
-            "command without knowing the other hosts"
+            f"topology {topology} has {hosts} hosts in one replica, and rsctl-launch starts its "
+            "command without information about the other hosts"
         )
         remedy = "set run.launcher: none, and let JAX or PyTorch/XLA find the hosts"
         yield warning("tpu", message, remedy, _TOPOLOGY)

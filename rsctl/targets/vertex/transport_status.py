@@ -27,12 +27,12 @@ Reduction Server it is nearly all of it, without it next to nothing."""
 
 _WRONG_PLUGIN, _NO_PLUGIN, _NETWORK_BOUND = "wrong-plugin", "no-plugin", "network-bound"
 _REASONS = {
-    _WRONG_PLUGIN: "NCCL has loaded Fast Socket, which has no Reduction Server",
+    _WRONG_PLUGIN: "NCCL has loaded Fast Socket, which does not support Reduction Server",
     _NO_PLUGIN: "NCCL finds no network plugin in the image",
 }
 _REMEDY = (
-    "build with image.transport: reduction-server; in an image of your own, remove "
-    "google-fast-socket and install google-reduction-server"
+    "build with image.transport: reduction-server; in your own image, remove google-fast-socket "
+    "and install google-reduction-server"
 )
 
 
@@ -77,7 +77,7 @@ def reduction_server_facts(
     if not has_googles_reducers(request.get("body") if isinstance(request, Mapping) else None):
         if _NETWORK_BOUND not in codes:
             return []
-        text = "not used, though the network may be what limits this job; try reducers.count: auto"
+        text = "not used, although the network may limit this job; try reducers.count: auto"
         return [_fact(_Status(False, _NETWORK_BOUND, text))]
     return [_fact(_judge(measured, codes))]
 
@@ -89,18 +89,18 @@ def _judge(measured: Measured, codes: set[str]) -> _Status:
     if not received or not sent:
         if known:
             return _Status(False, known, f"not engaged: {_REASONS[known]}")
-        return _Status(None, "unmeasured", "not yet known: nothing has been measured")
+        return _Status(None, "unmeasured", "not yet known: no traffic has been measured")
     total, share = sum(received), sum(received) / max(sum(sent), 1.0)
     if sum(sent) < _LEAST_TRAFFIC:
-        return _Status(None, "idle", "not yet known: the workers send next to nothing", total)
+        return _Status(None, "idle", "not yet known: the workers send almost nothing", total)
     if share >= _SHARE:
         idle = sum(one < _SHARE * total / len(received) for one in received)
         text = f"engaged: the reducers receive {format_bytes(int(total))}/s"
-        text += f", {min(share, 1.0):.0%} of what the workers send"
-        text += f"; {idle} of {len(received)} reducers receive next to nothing" if idle else ""
+        text += f", {min(share, 1.0):.0%} of the data that the workers send"
+        text += f"; {idle} of {len(received)} reducers receive almost nothing" if idle else ""
         return _Status(True, "traffic", text, total, share)
     text = f"not engaged: the workers send {format_bytes(int(sum(sent)))}/s, the reducers receive"
-    text += " next to nothing"
+    text += " almost nothing"
     text += f"; {_REASONS[known]}" if known else "; look for NET/ in the log with NCCL_DEBUG=INFO"
     return _Status(False, known or "no-traffic", text, total, share)
 

@@ -87,7 +87,9 @@ def test_sagemaker_counts_all_attempts_together_and_the_time_to_stop(tmp_path: P
     }
     found = sagemaker.render(tmp_path, changes)["cost"]
     assert (found["per_hour"], found["most"], found["starts"]) == (60.0, 62.0, 1)
-    assert found["note"] == "at the price on demand; of spot machines SageMaker bills fewer seconds"
+    assert found["note"] == (
+        "at the on-demand price; for spot machines SageMaker bills fewer seconds"
+    )
 
 
 def test_a_machine_without_a_price(tmp_path: Path) -> None:

@@ -94,7 +94,8 @@ def test_too_few_gpus_are_shared_out_in_equal_parts(plan: Render, target: Target
     made = plan(JOB, target)
     assert [(p["count"], p["accelerator"]) for p in made["pools"]] == [(3, "gpu:1")]
     assert [f["message"] for f in made["findings"] if f["code"] == "gpus"] == [
-        "this machine has too few GPUs for 2 nodes of l4:2: each node gets 1, with 1 rank(s) a node"
+        "this machine has too few GPUs for 2 nodes of l4:2: each node gets 1, with 1 "
+        "rank(s) per node"
     ]
 
 
@@ -105,8 +106,8 @@ def test_reducers_want_equally_many_ranks(document: Any) -> None:
     assert [(f.path, f.message) for f in refused.value.findings if f.is_error] == [
         (
             "chief.accelerator",
-            "the chief has 1 rank(s) and every other worker 2: reducers are started for nodes "
-            "with equally many",
+            "the chief has 1 rank(s) and every other worker 2: reducers require the same number "
+            "on all nodes",
         )
     ]
 
@@ -119,8 +120,8 @@ def test_mpi_starts_equally_many_ranks_on_all_nodes(document: Any) -> None:
     assert [(f.path, f.message, f.remedy) for f in refused.value.findings if f.code == "mpi"] == [
         (
             "chief.accelerator",
-            "the chief has 1 rank(s) and every other worker 2: launcher mpi starts equally many "
-            "on all nodes",
+            "the chief has 1 rank(s) and every other worker 2: launcher mpi starts the same "
+            "number on all nodes",
             "set workers.processes for the same number on all, or use launcher torchrun",
         )
     ]
@@ -134,8 +135,8 @@ def test_a_target_that_does_not_know_the_key(document: Any) -> None:
     assert [(f.path, f.message, f.remedy) for f in found if f.is_error] == [
         (
             "chief",
-            "target mine does not know the key: all workers are identical",
-            "remove chief, or take another target",
+            "target mine does not support the key: all workers are identical",
+            "remove chief, or use another target",
         )
     ]
 

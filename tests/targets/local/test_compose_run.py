@@ -165,7 +165,7 @@ def test_a_job_that_gets_over_the_loss_of_a_process_to_the_kernel_has_succeeded(
     assert (worker["state"], worker["exit_code"], worker["reason"]) == (
         "succeeded",
         0,
-        "out of memory: the kernel ended a process of it",
+        "out of memory: the kernel killed one of its processes",
     )
 
 

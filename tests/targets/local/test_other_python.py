@@ -59,7 +59,7 @@ def test_a_job_runs_under_another_environments_python(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("", "name the interpreter in it: {other}/bin/python"),
+        ("", "give the interpreter in it: {other}/bin/python"),
         ("bin/nothing", "is not a program"),
         ("pyvenv.cfg", "is not a program"),
     ],

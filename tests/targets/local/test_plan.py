@@ -148,9 +148,9 @@ def test_many_more_ranks_than_cores_are_reported(plan: Render, target: type[Proc
     assert (found["severity"], found["path"], found["message"], found["remedy"]) == (
         "warning",
         "workers.processes",
-        "32 ranks share the 2 cores of this machine: they take turns, so it starts slowly, needs "
-        "memory for all, and may pass its time-outs",
-        "lower workers.processes, for this run: --set workers.processes=1",
+        "32 ranks share the 2 cores of this machine: the job starts slowly, needs memory for all "
+        "of them, and may exceed its time-outs",
+        "for this run, lower workers.processes: --set workers.processes=1",
     )
     [found] = _oversubscription(
         plan, text + "workers: {count: 9}\nreducers: {count: 1}\n", target(host)

@@ -88,8 +88,8 @@ def test_as_processes(plan: Render) -> None:
     ]
     assert made["world_size"] == 2
     assert [(f["path"], f["message"]) for f in made["findings"] if "roles" in str(f["path"])] == [
-        ("roles.ps.machine", "target process does not use this: it runs on this machine"),
-        ("roles.cache.image", "processes run here, with no image"),
+        ("roles.ps.machine", "target process does not use this: the job runs on this machine"),
+        ("roles.cache.image", "target process runs on this machine, without an image"),
     ]
 
 
@@ -135,7 +135,7 @@ def test_an_image_that_processes_would_need(document: Any) -> None:
     assert [(f.path, f.message, f.remedy) for f in refused.value.findings if f.is_error] == [
         (
             "roles.cache.image",
-            "target process runs no images, so it needs a command of this machine",
+            "target process runs no images, so it needs a command that exists on this machine",
             "set roles.cache.command",
         )
     ]
@@ -147,8 +147,8 @@ def test_a_target_that_does_not_know_the_key(document: Any) -> None:
     assert [(f.path, f.message, f.remedy) for f in found if f.is_error] == [
         (
             "roles",
-            "target mine does not know the key: all its nodes are workers or reducers",
-            "remove roles, or take another target",
+            "target mine does not support the key: all its nodes are workers or reducers",
+            "remove roles, or use another target",
         )
     ]
 

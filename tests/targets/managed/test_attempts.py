@@ -77,7 +77,7 @@ def test_a_job_is_ended_at_the_first_restart_too_many(
     ]
     events = followed(target, run)
     assert cloud.calls.count("cancel") == 1
-    why = "it was started again beyond the 1 restart that limits allow: ended by rsctl"
+    why = "it was restarted more often than the limit of 1 restart allows: ended by rsctl"
     assert reported(events)[-4:] == [
         "worker-0 cancelled (stopped after worker-0 had failed)",
         "worker-1 cancelled (stopped after worker-0 had failed)",
@@ -117,7 +117,7 @@ def test_a_state_before_running_is_a_restart_where_nothing_prints(
     cloud.status = JobStatus(state=JobState.STARTING, time=at(9), reason="being prepared")
     rest = [event for batch in events for event in batch]
     assert reported(rest)[-1].startswith("job failed (it was started again beyond the 0 restarts")
-    assert attempts(run) == [(1, "it was started again; why is not known", None)]
+    assert attempts(run) == [(1, "it was started again; the reason is unknown", None)]
 
 
 def test_a_log_that_is_later_than_the_state_still_explains_the_attempt(

@@ -51,7 +51,7 @@ def test_the_first_failure_is_that_of_the_rank_that_died_first(
     cloud.end(JobState.FAILED, reason="workerpool0-0 exited with 1", failed=[theirs])
     events = followed(target, run)
     assert reported(events)[-4:] == [
-        "worker-0 failed (in the wake of worker-1)",
+        "worker-0 failed (as a result of the failure of worker-1)",
         "worker-1 failed",
         "reducer-0 cancelled (stopped after worker-1 had failed)",
         "job failed (worker-1 failed with exit code 3)",
@@ -112,7 +112,7 @@ def test_a_reducer_that_was_lost_before_the_workers_had_succeeded(
     assert reported(followed(target, run))[-4:] == [
         "worker-0 succeeded",
         "worker-1 succeeded",
-        "reducer-0 failed (the workers went on without it)",
+        "reducer-0 failed (the workers continued without it)",
         "job succeeded",
     ]
 
@@ -198,7 +198,7 @@ def test_mpirun_reports_on_the_chief_which_rank_failed_elsewhere(
     assert (failure.replica, failure.rank, failure.log) == ("worker-1", 8, "worker-0")
     assert [cause.code for cause in failure.causes] == ["gpu-memory"]
     assert reported(events)[-4:] == [
-        "worker-0 failed (in the wake of worker-1)",
+        "worker-0 failed (as a result of the failure of worker-1)",
         "worker-1 failed",
         "reducer-0 cancelled (stopped after worker-1 had failed)",
         "job failed (worker-1 failed with exit code 1)",
@@ -240,9 +240,9 @@ def test_a_time_limit_may_be_known_after_the_end(
     next(events)
     cloud.end(JobState.EXPIRED, reason="it ran longer than 1 h")
     assert reported([event for batch in events for event in batch]) == [
-        "worker-0 cancelled (stopped after the job's time had run out)",
-        "worker-1 cancelled (stopped after the job's time had run out)",
-        "reducer-0 cancelled (stopped after the job's time had run out)",
+        "worker-0 cancelled (stopped after the job's time limit was reached)",
+        "worker-1 cancelled (stopped after the job's time limit was reached)",
+        "reducer-0 cancelled (stopped after the job's time limit was reached)",
         "job expired (it ran longer than 1 h)",
     ]
     known = stored(run)
@@ -286,7 +286,7 @@ def test_a_job_that_costs_too_much_is_cancelled_and_has_expired(
     cloud.end(JobState.CANCELLED)
     rest = [event for batch in events for event in batch]
     assert reported(rest)[-1] == (
-        "job expired (it has cost its limits.cost of 5.00 USD: ended by rsctl)"
+        "job expired (it has reached its limits.cost of 5.00 USD: ended by rsctl)"
     )
     assert cloud.calls.count("cancel") == 1
     known = stored(dear)
@@ -327,7 +327,7 @@ def test_a_time_limit_that_is_what_the_cost_pays_for_says_so(
     folder.create(msgspec.structs.replace(folder.description(), cost=limit))
     cloud.end(JobState.EXPIRED, reason="it ran longer than 50s")
     assert reported(followed(target, run))[-1] == (
-        "job expired (it has run for as long as its limits.cost of 5.00 USD pays)"
+        "job expired (it has run for as long as its limits.cost of 5.00 USD allows)"
     )
 
 
@@ -349,7 +349,7 @@ def test_a_job_that_the_cloud_does_not_know_any_more_has_ended(
 ) -> None:
     monkeypatch.setattr(cloud, "call", _Gone(cloud))
     events = followed(target, run)
-    why = "the cloud has no such job any more: the cloud has no job 7"
+    why = "the job no longer exists in the cloud: the cloud has no job 7"
     assert reported(events) == [f"job failed ({why})"]
     assert stored(run).ended is not None
     calls = len(cloud.calls)
@@ -466,7 +466,7 @@ def test_the_toolkits_reports_in_the_logs_say_who_failed(
     cloud.end(JobState.FAILED, reason=reason, unnamed=UnnamedFailure(exit_code=3, text=reason))
     events = followed(target, run)
     assert reported(events)[-4:] == [
-        "worker-0 failed (in the wake of worker-1)",
+        "worker-0 failed (as a result of the failure of worker-1)",
         "worker-1 failed",
         "reducer-0 cancelled (stopped after worker-1 had failed)",
         "job failed (worker-1 failed with exit code 3)",

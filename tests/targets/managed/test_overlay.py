@@ -110,7 +110,7 @@ def test_a_patch_that_does_not_apply_names_its_entry(entry: Any, words: str) -> 
 def test_the_request_stays_a_mapping() -> None:
     with pytest.raises(RsctlError) as refused:
         apply_overlay(body(), [{"op": "replace", "path": "", "value": []}], PATH)
-    assert "no mapping any more" in refused.value.findings[0].message
+    assert "no longer a mapping" in refused.value.findings[0].message
 
 
 json_values = st.recursive(

@@ -130,8 +130,8 @@ def test_files_that_change_meanwhile_are_not_sent(tmp_path: Path, cloud: Cloud) 
     (tmp_path / "src" / "train.py").write_text("print()")
     found = refusal(job, cloud, submission)
     assert (found.message, found.remedy, found.path) == (
-        "files were changed while the job was submitted",
-        "submit it again",
+        "files changed while the job was being submitted",
+        "submit the job again",
         "image.source",
     )
     assert cloud.names == []

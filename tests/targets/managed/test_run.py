@@ -132,7 +132,7 @@ def test_a_cloud_that_is_away_for_long_is_reported_once(
     cloud.end(JobState.SUCCEEDED)
     findings = [e.finding for e in followed(target, run) if isinstance(e, FindingEvent)][:1]
     assert [(f.severity, f.message) for f in findings] == [
-        ("warning", "the cloud gives no answer; the job goes on, and is asked for again")
+        ("warning", "the cloud gives no answer; the job continues, and rsctl tries again")
     ]
 
 

@@ -71,7 +71,7 @@ def test_a_submission_that_never_reached_the_cloud_is_given_up(
     Store().locate(run, f"vertex://{run}")
     target.reconcile(run)  # it was created years ago, as far as its record says
     known = stored(run)
-    assert (known.state, known.reason) == (JobState.FAILED, "it was killed before it was sent")
+    assert (known.state, known.reason) == (JobState.FAILED, "it was killed before the job was sent")
     assert followed(target, run) == []
 
 

@@ -123,8 +123,8 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
         (
             {"workers": {"count": 2}, "chief": {"disk": "50GB"}},
             [
-                "error chief.disk: target sagemaker: SageMaker gives all machines of a job volumes "
-                "of one size -> set workers.disk"
+                "error chief.disk: target sagemaker: SageMaker gives all machines of a job "
+                "volumes of the same size -> set workers.disk"
             ],
         ),
         (
@@ -135,8 +135,8 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
             },
             [
                 f"error chief.{key}: SageMaker gives all machines of a job the same {key}, and "
-                "launcher none leaves out rsctl-launch, which would give the chief its own -> use "
-                "launcher once, or have the script look at SM_CURRENT_HOST"
+                "launcher none does not use rsctl-launch, which would give the chief its own -> "
+                "use launcher once, or let the script read SM_CURRENT_HOST"
                 for key in ("args", "env")
             ],
         ),
@@ -156,7 +156,7 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
             {"workers": {"count": 2}, "chief": {"env": {"PASS": "${TOKEN}"}}},
             [
                 "error chief.env.PASS: SageMaker gives all machines of a job the same variables, "
-                "and those of the chief alone travel as arguments, which are no place for a secret "
+                "so those of the chief are passed as arguments, which are not safe for a secret "
                 "-> move PASS to run.env"
             ],
         ),
@@ -170,8 +170,8 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
         (
             {"workers": {"count": 2}, "chief": {"machine": "c5.xlarge"}},
             [
-                "error chief.machine: the chief: SageMaker training has no machine 'c5.xlarge' -> "
-                "write ml.c5.xlarge"
+                "error chief.machine: the chief: SageMaker training has no machine type "
+                "'c5.xlarge' -> write ml.c5.xlarge"
             ],
         ),
         (
@@ -184,8 +184,9 @@ def test_hosts_are_not_told_apart_by_their_numbers(tmp_path: Path) -> None:
                 "error targets.sagemaker.instance_preferences: SageMaker chooses among machines "
                 "where all workers are identical only -> remove it, or chief",
                 "error targets.sagemaker.keep_alive: SageMaker's "
-                "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers, "
-                "chief or roles, are never kept warm -> remove it, or have all machines alike",
+                "ResourceConfig.KeepAlivePeriodInSeconds: SageMaker does not keep machines in "
+                "groups warm, as used for reducers, chief or roles -> remove it, or use the same "
+                "machine type for all",
             ],
         ),
         (

@@ -21,7 +21,7 @@ SMDDP = {
         {**workers(2, "h100:8"), "comm": {"backend": "smddp"}, "image": {"uri": f"{SMP}:2.4.1"}},
         [
             "error comm.backend: smddp works on ml.p4d.24xlarge and ml.p4de.24xlarge, not on "
-            "ml.p5.48xlarge -> set comm.backend: auto, or take one of those"
+            "ml.p5.48xlarge -> set comm.backend: auto, or use one of these machines"
         ],
     ),
     "SMDDP 1 on older machines": (
@@ -40,8 +40,8 @@ SMDDP = {
         },
         [
             "error comm.backend: smddp works on ml.p4d.24xlarge and ml.p4de.24xlarge, not on "
-            "ml.p3.16xlarge with images of PyTorch after 2.0.0 -> set comm.backend: auto, or take "
-            "one of those"
+            "ml.p3.16xlarge with images of PyTorch after 2.0.0 -> set comm.backend: auto, or use "
+            "one of these machines"
         ],
     ),
     "SMDDP 2 on p3dn": (
@@ -52,7 +52,7 @@ SMDDP = {
         },
         [
             "warning comm.backend: AWS develops smddp for ml.p4d.24xlarge and ml.p4de.24xlarge, "
-            "and no more for p3dn -> compare it with comm.backend: auto"
+            "and no longer for p3dn -> compare it with comm.backend: auto"
         ],
     ),
     "SMDDP in an image of TensorFlow": (
@@ -62,8 +62,8 @@ SMDDP = {
             "image": {"uri": f"{DLC.replace('pytorch', 'tensorflow')}:2.11.0-gpu-py310"},
         },
         [
-            f"error comm.backend: {DLC.replace('pytorch', 'tensorflow')}:2.11.0-gpu-py310 has "
-            f"TensorFlow, and comm.backend is PyTorch's -> {SMDDP_REMEDY}"
+            f"error comm.backend: {DLC.replace('pytorch', 'tensorflow')}:2.11.0-gpu-py310 "
+            f"contains TensorFlow, but comm.backend applies to PyTorch -> {SMDDP_REMEDY}"
         ],
     ),
     "SMDDP in a newer image": (
@@ -73,15 +73,15 @@ SMDDP = {
             "image": {"uri": f"{SMP}:2.5.1-gpu"},
         },
         [
-            f"error comm.backend: {SMP}:2.5.1-gpu has PyTorch 2.5, and smddp ends with 2.4 -> "
-            f"{SMDDP_REMEDY}"
+            f"error comm.backend: {SMP}:2.5.1-gpu has PyTorch 2.5, but smddp supports PyTorch up "
+            f"to 2.4 -> {SMDDP_REMEDY}"
         ],
     ),
     "SMDDP in an image of nobody's version": (
         {**workers(2, "a100-40gb:8"), "comm": {"backend": "smddp"}, "image": {"uri": f"{SMP}:x"}},
         [
-            "warning comm.backend: smddp is in AWS's images up to PyTorch 2.4; "
-            f"{SMP}:x has no version in its name -> {SMDDP_REMEDY}"
+            "warning comm.backend: AWS's images contain smddp up to PyTorch 2.4; the name of "
+            f"{SMP}:x contains no version -> {SMDDP_REMEDY}"
         ],
     ),
     "SMDDP built on what has none": (
@@ -95,8 +95,8 @@ SMDDP = {
             },
         },
         [
-            "error comm.backend: smddp is in AWS's own images only, and pytorch/pytorch:2.4.0 is "
-            f"none -> {SMDDP_REMEDY}"
+            "error comm.backend: only AWS's own images contain smddp, and pytorch/pytorch:2.4.0 "
+            f"is not one of them -> {SMDDP_REMEDY}"
         ],
     ),
 }

@@ -19,14 +19,14 @@ NOTES = {
     ),
     "auto with one worker": (
         {**workers(1, "t4"), "reducers": {"count": "auto"}},
-        ["note reducers.count: 0 reducers: one worker exchanges nothing"],
+        ["note reducers.count: 0 reducers: a single worker exchanges no gradients"],
     ),
     "auto beside EFA": (
         {**workers(4, "a100-40gb:8"), "reducers": {"count": "auto"}},
         [
-            "note reducers.count: 0 reducers: ml.p4d.24xlarge brings its own transport (EFA, 400 "
-            "Gbit/s), which reducers do not use: to be as fast over TCP, 4 x 400 / 100 = 16 "
-            "machines ml.c5n.18xlarge would be needed"
+            "note reducers.count: 0 reducers: ml.p4d.24xlarge has its own transport (EFA, 400 "
+            "Gbit/s), which reducers do not use: to be as fast over TCP, the job would need 4 x "
+            "400 / 100 = 16 machines ml.c5n.18xlarge"
         ],
     ),
     "auto on a machine of the user's": (
@@ -36,27 +36,27 @@ NOTES = {
     "a metric that CloudWatch does not get": (
         {"metrics": {"l": {"regex": r"(?P<step>\d) (?P<value>\d)"}}},
         [
-            "note metrics.l: l does not reach CloudWatch: SageMaker takes the first group for the "
-            "value, and here it is another; rsctl reads it from the log"
+            "note metrics.l: l does not reach CloudWatch: SageMaker uses the first group as the "
+            "value, and here it is a different one; rsctl reads it from the log"
         ],
     ),
     "more metrics than CloudWatch gets": (
         {"metrics": {f"m{n}": {"regex": f"m{n}=(.)"} for n in range(41)}},
         [
-            "note metrics.m40: m40 does not reach CloudWatch: SageMaker takes 40 metrics; rsctl "
+            "note metrics.m40: m40 does not reach CloudWatch: SageMaker allows 40 metrics; rsctl "
             "reads it from the log"
         ],
     ),
     "a prefix": (
         {"inputs": {"train": "s3://bucket/mnli"}},
         [
-            "note inputs.train: every object whose name begins with s3://bucket/mnli is read, in "
-            "other folders too -> for a folder, write s3://bucket/mnli/"
+            "note inputs.train: SageMaker reads every object whose name starts with "
+            "s3://bucket/mnli, also in other folders -> for a folder, write s3://bucket/mnli/"
         ],
     ),
     "a pipe": (
         {"inputs": {"train": "s3://bucket/a/"}, **sagemaker(input_mode="Pipe")},
-        ["note inputs.train: mode Pipe: RSCTL_INPUT_TRAIN with _0 at its end is the first pipe"],
+        ["note inputs.train: mode Pipe: RSCTL_INPUT_TRAIN with the suffix _0 is the first pipe"],
     ),
     "machines in a VPC": (
         {**workers(2), **sagemaker(**VPC)},
@@ -72,8 +72,8 @@ NOTES = {
             **sagemaker(file_systems={"d": {"id": "fs-01234567", "type": "EFS"}}, **VPC),
         ),
         [
-            "note targets.sagemaker.file_systems: inputs reach the reducers too: beside a file "
-            "system they cannot be kept from them"
+            "note targets.sagemaker.file_systems: reducers get the inputs too: with a file "
+            "system, rsctl cannot exclude them"
         ],
     ),
 }

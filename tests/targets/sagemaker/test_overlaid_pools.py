@@ -104,8 +104,8 @@ PATCHES = {
         groups(("gpu", "ml.g5.xlarge", 1), ("cpu", "ml.c5.xlarge", 2)),
         [
             f"error {OVERLAY}: with this patch, the instance groups are gpu and cpu, and "
-            "rsctl-launch knows chief, workers and reducers only: the containers would end at "
-            "once -> name them so, or set run.launcher: none for containers that read "
+            "rsctl-launch supports only chief, workers and reducers: the containers would end "
+            "immediately -> use these names, or set run.launcher: none for containers that read "
             "resourceconfig.json themselves"
         ],
     ),
@@ -128,9 +128,9 @@ PATCHES = {
         ),
         [
             f"error {OVERLAY}: with this patch, the instance groups are workers, reducers and "
-            "data, and rsctl-launch knows chief, workers and reducers only: the containers would "
-            "end at once -> name them so, or set run.launcher: none for containers that read "
-            "resourceconfig.json themselves"
+            "data, and rsctl-launch supports only chief, workers and reducers: the containers "
+            "would end immediately -> use these names, or set run.launcher: none for containers "
+            "that read resourceconfig.json themselves"
         ],
     ),
     "one group of whatever name is a job of workers": (
@@ -140,8 +140,8 @@ PATCHES = {
     "reducers that the job knows nothing of": (
         groups(("workers", "ml.c5.xlarge", 2), ("reducers", "ml.c5n.9xlarge", 2)),
         [
-            f"error {OVERLAY}: with this patch, the job has 2 reducers, which its workers do not "
-            "know of -> set reducers.count instead"
+            f"error {OVERLAY}: with this patch, the job has 2 reducers, which its workers are "
+            "not configured for -> set reducers.count instead"
         ],
     ),
     "a job whose reducers are taken away": (
@@ -150,8 +150,8 @@ PATCHES = {
             **resources(InstanceGroups=None, InstanceType="ml.c5.xlarge", InstanceCount=2),
         ),
         [
-            f"error {OVERLAY}: with this patch, the job has no reducers, which its workers would "
-            "wait for -> set reducers.count: 0 instead"
+            f"error {OVERLAY}: with this patch, the job has no reducers, and its workers would "
+            "wait for them -> set reducers.count: 0 instead"
         ],
     ),
     "a group of no machine": (
@@ -168,16 +168,16 @@ PATCHES = {
             ),
         ),
         [
-            f"error {OVERLAY}: with this patch, the group workers has no machine -> "
-            "give it at least one"
+            f"error {OVERLAY}: with this patch, the group workers has no machine -> set it to at "
+            "least one"
         ],
     ),
     "fewer accelerators than ranks": (
         merged(A10G, resources(InstanceType="ml.g5.xlarge")),
         [
             f"warning {OVERLAY}: with this patch, workers are on ml.g5.xlarge, which has a10g:1, "
-            "and the request starts 4 ranks on each -> set workers.machine and "
-            "workers.accelerator instead, from which the ranks follow"
+            "but the request starts 4 ranks on each -> set workers.machine and "
+            "workers.accelerator instead, which determine the ranks"
         ],
     ),
 }

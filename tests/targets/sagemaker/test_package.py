@@ -104,7 +104,7 @@ def test_the_name_of_its_channel_is_taken(
     tmp_path: Path, key: str, changes: dict[str, Any]
 ) -> None:
     assert reported(tmp_path, merged(STAGED, changes)) == [
-        f"error {key}.rsctl: the channel rsctl is what brings image.source -> use another name"
+        f"error {key}.rsctl: the channel rsctl delivers image.source -> use another name"
     ]
     assert reported(tmp_path, changes) == []
 

@@ -94,8 +94,8 @@ def test_smddp_of_a_package_needs_its_own_mpirun(tmp_path: Path, code: Path, lau
     job = merged(run_of(launcher=launcher), {"comm": {"backend": "smddp"}})
     found = [shown(each) for each in findings_of(tmp_path, job, TARGET) if each.path == "comm"]
     assert found == [
-        "error comm: reducers and comm: need rsctl-launch, which a package leaves out -> set "
-        "run.launcher: mpi, by which the image's smddp starts it"
+        "error comm: reducers and comm: need rsctl-launch, which a package does not use -> set "
+        "run.launcher: mpi, with which the image's smddp starts the job"
     ]
 
 
@@ -108,20 +108,20 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {"args": {"fast": True}},
             False,
-            "error run.args: SageMaker's images pass no option without a value: '--fast' -> "
-            + OPTIONS
-            + "; 'fast' may be given the value \"True\", in quotes",
+            "error run.args: SageMaker's images pass only options with a value, and  has "
+            "none'--fast' -> " + OPTIONS + "; 'fast' may receive the value \"True\", in quotes",
         ),
         (
             {"args": ["data"]},
             False,
-            f"error run.args: SageMaker's images pass options, and not 'data' -> {OPTIONS}",
+            "error run.args: SageMaker's images pass only options, and  is not an "
+            f"option'data' -> {OPTIONS}",
         ),
         (
             {"script": None, "module": "trainer.task"},
             True,
-            "error run.module: torchrun of SageMaker's images starts no modules -> use run.script "
-            "in a folder without setup.py, or set run.launcher: none",
+            "error run.module: torchrun in SageMaker's images cannot start modules -> use "
+            "run.script in a folder without setup.py, or set run.launcher: none",
         ),
         (
             {},
@@ -133,7 +133,7 @@ OPTIONS = "write arguments as NAME: VALUE, with one value each"
         (
             {"script": "trainer/task.py", "launcher": "none"},
             True,
-            "error run.script: of a folder with setup.py, SageMaker's images cannot run "
+            "error run.script: in a folder with setup.py, SageMaker's images cannot run "
             "'trainer/task.py' -> use run.module: trainer.task",
         ),
         (

@@ -102,7 +102,7 @@ def test_neither_nccl_nor_reducers_work_with_neuron_cores(
     key, text = {
         "comm": (
             "comm.backend",
-            "backend nccl needs NVIDIA's GPUs, and workers.accelerator is trainium -> set auto",
+            "backend nccl needs NVIDIA's GPUs, but workers.accelerator is trainium -> set auto",
         ),
         "reducers": (
             "reducers.count",
@@ -135,8 +135,8 @@ def test_the_toolkit_starts_no_fewer_ranks_than_gpus(tmp_path: Path) -> None:
     job = packaged(PYTORCH, "ml.g5.12xlarge")
     job["workers"]["processes"] = 1
     assert reported(tmp_path, job) == [
-        "error workers.processes: the image's toolkit starts one rank for each GPU or NeuronCore, "
-        "or one on a node without: 4 on each node -> set workers.processes: auto"
+        "error workers.processes: the image's toolkit starts one rank for each GPU or "
+        "NeuronCore, or one on a node without them: 4 on each node -> set workers.processes: auto"
     ]
 
 
@@ -155,17 +155,17 @@ def test_an_image_without_pytorch_does_not_start_torchrun(tmp_path: Path, image:
     once = packaged(image, "ml.m5.xlarge", launcher="none")
     assert reported(tmp_path, once) == []
     assert reported(tmp_path, job) == [
-        f"warning run.launcher: torchrun is PyTorch's, and {image} has another framework by its "
-        "name: its toolkit starts the program once on each node -> set run.launcher: none, or mpi "
-        "for Horovod"
+        f"warning run.launcher: torchrun requires PyTorch, but {image} has another framework "
+        "according to its name: its toolkit starts the program once on each node -> set "
+        "run.launcher: none, or mpi for Horovod"
     ]
 
 
 def test_torchrun_of_rsctl_needs_pytorch_too(tmp_path: Path) -> None:
     job = {"image": {"uri": TENSORFLOW}, "workers": {"count": 2, "machine": "ml.m5.xlarge"}}
     assert reported(tmp_path, job) == [
-        f"warning run.launcher: torchrun is PyTorch's, and {TENSORFLOW} has another framework by "
-        "its name -> set run.launcher: once, or mpi for Horovod"
+        f"warning run.launcher: torchrun requires PyTorch, but {TENSORFLOW} has another "
+        "framework according to its name -> set run.launcher: once, or mpi for Horovod"
     ]
     mixed = {**job, "image": {"uri": f"{ACCOUNT}/huggingface-pytorch-training:2.1.0-tensorflow"}}
     assert reported(tmp_path, mixed) == []

@@ -289,7 +289,7 @@ def test_machines_that_are_kept_warm(tmp_path: Path) -> None:
         finding(
             "note",
             "quota",
-            "the default quota of machines that are kept warm is 0 for each type",
+            "the default quota of warm machines is 0 for each type",
             "ask for it in Service Quotas: TYPE for training warm pool usage",
             "targets.sagemaker.keep_alive",
         )

@@ -125,22 +125,22 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
             {"roles": {"ps": {"image": "redis:7", "command": ["redis-server"], "disk": "50GB"}}},
             [
                 "error roles.ps.image: SageMaker starts all machines of a job from one image -> "
-                "build one image for all of them (image.python, image.apt), or take another target",
-                "error roles.ps.disk: SageMaker gives all machines of a job volumes of one size -> "
-                "set workers.disk",
+                "build one image for all of them (image.python, image.apt), or use another target",
+                "error roles.ps.disk: SageMaker gives all machines of a job volumes of the same "
+                "size -> set workers.disk",
             ],
         ),
         (
             {"run": {"launcher": "none"}, "roles": {"ps": {"args": ["--ps"], "env": {"A": "1"}}}},
             [
-                "error roles.ps.ends: SageMaker ends a job when all of its containers have ended, "
-                "and launcher none leaves out rsctl-launch, which would stop the role's -> set "
-                "roles.ps.ends: by-itself, and have its program end"
+                "error roles.ps.ends: SageMaker ends a job when all of its containers have "
+                "ended, and launcher none does not use rsctl-launch, which would stop the role's "
+                "containers -> set roles.ps.ends: by-itself, and make sure that its program ends"
             ]
             + [
-                f"error roles.ps.{key}: SageMaker gives all machines of a job the same {key}, and "
-                "launcher none leaves out rsctl-launch, which would give the role its own -> use "
-                "launcher torchrun or once, or have the script look at its instance group"
+                f"error roles.ps.{key}: SageMaker gives all machines of a job the same {key}, "
+                "and launcher none does not use rsctl-launch, which would give the role its own "
+                "-> use launcher torchrun or once, or let the script read its instance group"
                 for key in ("args", "env")
             ],
         ),
@@ -148,8 +148,8 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
             {"roles": {"ps": {"env": {"PASS": "${TOKEN}"}}}},
             [
                 "error roles.ps.env.PASS: SageMaker gives all machines of a job the same "
-                "variables, and those of a role alone travel as arguments, which are no place for "
-                "a secret -> move PASS to run.env"
+                "variables, so those of a role are passed as arguments, which are not safe for a "
+                "secret -> move PASS to run.env"
             ],
         ),
         (
@@ -162,23 +162,23 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
         (
             {"roles": {"ps": {"machine": "c5.xlarge"}}},
             [
-                "error roles.ps.machine: role ps: SageMaker training has no machine 'c5.xlarge' -> "
-                "write ml.c5.xlarge"
+                "error roles.ps.machine: role ps: SageMaker training has no machine type "
+                "'c5.xlarge' -> write ml.c5.xlarge"
             ],
         ),
         (
             {"roles": {"ps": {"accelerator": "a10g:3"}}},
             [
-                "error roles.ps.accelerator: role ps: SageMaker training has no machine with "
-                "a10g:3 -> a machine has 1 or 4 or 8 of a10g"
+                "error roles.ps.accelerator: role ps: SageMaker training has no machine type "
+                "type with a10g:3 -> a machine type has 1 or 4 or 8 of a10g"
             ],
         ),
         (
             {"roles": {name: {"ends": "by-itself"} for name in ("a", "b", "c", "d", "e")}},
             [
-                "error roles: SageMaker's ResourceConfig.InstanceGroups: it has 6 items, and "
-                "SageMaker takes at most 5 -> at most 5 groups: workers, the roles, reducers, and "
-                "a chief of its own kind"
+                "error roles: SageMaker's ResourceConfig.InstanceGroups: it has 6 items, but "
+                "SageMaker allows at most 5 -> at most 5 groups: workers, the roles, reducers, "
+                "and a chief with a different configuration"
             ],
         ),
         (
@@ -187,11 +187,12 @@ def test_one_program_that_looks_at_its_group_needs_nothing_of_ours(tmp_path: Pat
                 **sagemaker(instance_preferences=["ml.c5.xlarge"], keep_alive="1h"),
             },
             [
-                "error targets.sagemaker.instance_preferences: SageMaker chooses among machines "
-                "where all nodes are workers only -> remove it, or roles",
+                "error targets.sagemaker.instance_preferences: SageMaker chooses among machine "
+                "types only if all nodes are workers -> remove it, or roles",
                 "error targets.sagemaker.keep_alive: SageMaker's "
-                "ResourceConfig.KeepAlivePeriodInSeconds: machines in groups, as with reducers, "
-                "chief or roles, are never kept warm -> remove it, or have all machines alike",
+                "ResourceConfig.KeepAlivePeriodInSeconds: SageMaker does not keep machines in "
+                "groups warm, as used for reducers, chief or roles -> remove it, or use the same "
+                "machine type for all",
             ],
         ),
         (
@@ -252,6 +253,6 @@ def test_a_package_is_not_started_by_torchrun_beside_roles(tmp_path: Path) -> No
         "roles": {"data": {"ends": "by-itself"}},
     }
     assert reported(tmp_path, changes, "error") == [
-        "error run.launcher: torchrun of SageMaker's images starts ranks on the nodes of roles too "
-        "-> set run.launcher: mpi, or none for a program that looks at its instance group"
+        "error run.launcher: torchrun in SageMaker's images also starts ranks on the nodes of "
+        "roles -> set run.launcher: mpi, or none for a program that reads its instance group"
     ]

@@ -12,15 +12,15 @@ ACCOUNT = {
     "no region": (
         sagemaker(region=None),
         [
-            "error targets.sagemaker.region: target sagemaker needs a region -> name it, such as "
+            "error targets.sagemaker.region: target sagemaker needs a region -> set it, such as "
             "us-east-1"
         ],
     ),
     "a region of another cloud": (
         sagemaker(region="us-central1"),
         [
-            "error targets.sagemaker.region: 'us-central1' is no region of AWS -> write it as in "
-            "us-east-1"
+            "error targets.sagemaker.region: 'us-central1' is not a valid AWS region -> write it "
+            "in the form us-east-1"
         ],
     ),
     "a region misspelt": (
@@ -33,7 +33,7 @@ ACCOUNT = {
     "no role": (
         sagemaker(role=None),
         [
-            "error targets.sagemaker.role: SageMaker's RoleArn: it is missing -> give an ARN such "
+            "error targets.sagemaker.role: SageMaker's RoleArn: it is missing -> set an ARN such "
             "as arn:aws:iam::123456789012:role/train"
         ],
     ),
@@ -48,15 +48,15 @@ ACCOUNT = {
     "a role elsewhere": (
         {**sagemaker(region="cn-north-1"), "image": {"uri": "public.ecr.aws/a/b:1"}},
         [
-            "error targets.sagemaker.role: the role is in partition aws, and cn-north-1 is in "
-            "aws-cn -> name a role arn:aws-cn:iam::ACCOUNT:role/NAME, or another region"
+            "error targets.sagemaker.role: the role is in partition aws, but cn-north-1 is in "
+            "aws-cn -> use a role arn:aws-cn:iam::ACCOUNT:role/NAME, or another region"
         ],
     ),
     "an image of Docker Hub": (
         {"image": {"uri": "pytorch/pytorch:2.8.0"}},
         [
             "error image.uri: SageMaker pulls images from ECR and public.ecr.aws, not from "
-            "docker.io -> name ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry "
+            "docker.io -> use ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME; for a private registry "
             "in your VPC, set targets.sagemaker.registry_access: Vpc"
         ],
     ),
@@ -64,53 +64,52 @@ ACCOUNT = {
         {"image": {"uri": None, "base": "pytorch/pytorch:2.8.0"}},
         [
             "error image.repository: SageMaker pulls the image from ECR, so it must be pushed "
-            "there -> name it: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
+            "there -> set it to ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME"
         ],
     ),
     "an image of another region": (
         sagemaker(region="eu-west-1"),
         [
-            "warning image.uri: the image is in us-east-1 and the job in eu-west-1 -> have it in "
-            "eu-west-1 too, unless you know that SageMaker pulls it from there"
+            "warning image.uri: the image is in us-east-1, but the job is in eu-west-1 -> copy "
+            "it to eu-west-1 too, unless you know that SageMaker pulls it from there"
         ],
     ),
     "a private registry without a VPC": (
         {"image": {"uri": "registry.corp/job:1"}, **sagemaker(registry_access="Vpc")},
         [
             "error targets.sagemaker.registry_credentials: SageMaker's "
-            "AlgorithmSpecification.TrainingImageConfig: a private registry is reached through "
-            "subnets and security_groups of a VPC -> set targets.sagemaker.subnets and "
-            "security_groups"
+            "AlgorithmSpecification.TrainingImageConfig: a private registry requires subnets and "
+            "security_groups of a VPC -> set targets.sagemaker.subnets and security_groups"
         ],
     ),
     "subnets without security groups": (
         sagemaker(subnets=["subnet-1"]),
         [
             "error targets.sagemaker.security_groups: SageMaker's VpcConfig.SecurityGroupIds: it "
-            "is missing -> subnets and security_groups go together"
+            "is missing -> set subnets and security_groups together"
         ],
     ),
     "too many tags": (
         sagemaker(tags={f"t{n}": "" for n in range(49)}),
         [
-            "error targets.sagemaker.tags: SageMaker's Tags: it has 51 items, and SageMaker takes "
-            "at most 50 -> correct it"
+            "error targets.sagemaker.tags: SageMaker's Tags: it has 51 items, but SageMaker "
+            "allows at most 50 -> correct it"
         ],
     ),
     "tags of rsctl's": (
         sagemaker(tags={"rsctl:run": "mine", "rsctl:job": "mine", "Rsctl:run": "x"}),
         [
-            "rsctl sets error targets.sagemaker.tags.rsctl:run: rsctl:run itself -> choose "
-            "another key",
-            "rsctl sets error targets.sagemaker.tags.rsctl:job: rsctl:job itself -> choose "
-            "another key",
+            "rsctl sets error targets.sagemaker.tags.rsctl:run: rsctl:run itself -> use another "
+            "key",
+            "rsctl sets error targets.sagemaker.tags.rsctl:job: rsctl:job itself -> use another "
+            "key",
         ],
     ),
     "a tag of AWS's": (
         sagemaker(tags={"aws:mine": "x"}),
         [
-            "error targets.sagemaker.tags.aws:mine: SageMaker's Tags[0]: names that begin with "
-            "aws: are AWS's own -> use another name"
+            "error targets.sagemaker.tags.aws:mine: SageMaker's Tags[0]: names that start with "
+            "aws: are reserved for AWS -> use another name"
         ],
     ),
 }

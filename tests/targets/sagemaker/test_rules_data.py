@@ -13,8 +13,8 @@ DATA = {
     "nowhere for outputs": (
         {"outputs": None},
         [
-            "error outputs: SageMaker's OutputDataConfig: it is missing -> give s3://BUCKET/FOLDER,"
-            " or targets.sagemaker.staging"
+            "error outputs: SageMaker's OutputDataConfig: it is missing -> set "
+            "s3://BUCKET/FOLDER, or targets.sagemaker.staging"
         ],
     ),
     "inputs of another cloud": (
@@ -38,14 +38,14 @@ DATA = {
         },
         [
             "error targets.sagemaker.channels.train: SageMaker's InputDataConfig[0]: gzip needs "
-            "mode Pipe, and the mode is FastFile -> set its mode: Pipe"
+            "mode Pipe, but the mode is FastFile -> set its mode: Pipe"
         ],
     ),
     "a file system without a VPC": (
         sagemaker(file_systems={"data": {"id": "fs-01234567", "type": "EFS"}}),
         [
             "error targets.sagemaker.file_systems.data: SageMaker's InputDataConfig[0]: a file "
-            "system is reached through subnets and security_groups of a VPC -> set "
+            "system requires subnets and security_groups of a VPC -> set "
             "targets.sagemaker.subnets and security_groups"
         ],
     ),
@@ -71,23 +71,23 @@ DATA = {
         {"inputs": {"train": "s3://bucket/shared//a/"}, **sagemaker(input_mode="File")},
         [
             "error inputs.train: s3://bucket/shared//a/ has `//` in its key: SageMaker's input "
-            "mode File refuses it -> remove the doubled /; objects whose keys have it must be "
-            "copied to other keys"
+            "mode File refuses it -> remove the doubled /; copy objects whose keys contain it to "
+            "other keys"
         ],
     ),
     "an empty part of a key that is not downloaded": (
         {"inputs": {"train": "s3://bucket//a/"}},
         [
             "warning inputs.train: s3://bucket//a/ has `//` in its key: SageMaker's input mode "
-            "File refuses that, FastFile is not known to take it -> remove the doubled /; objects "
-            "whose keys have it must be copied to other keys"
+            "File refuses it, and it is unknown whether FastFile accepts it -> remove the "
+            "doubled /; copy objects whose keys contain it to other keys"
         ],
     ),
     "many inputs": (
         {"inputs": {f"i{n}": "s3://bucket/a/" for n in range(21)}},
         [
-            "error inputs: SageMaker's InputDataConfig: it has 21 items, and SageMaker takes at "
-            "most 20 -> bring some together under one prefix"
+            "error inputs: SageMaker's InputDataConfig: it has 21 items, but SageMaker allows at "
+            "most 20 -> combine some of them under one prefix"
         ],
     ),
 }

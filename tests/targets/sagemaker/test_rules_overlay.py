@@ -24,31 +24,31 @@ PATCHES = {
     "a field that is not there": (
         sagemaker(overlay={"StoppingCondtion": {}}),
         [
-            f"error {OVERLAY}: with this patch, StoppingCondtion: SageMaker has no such field (by "
-            f"botocore {model().botocore}) -> correct the patch"
+            f"error {OVERLAY}: with this patch, StoppingCondtion: SageMaker has no such field "
+            f"(according to botocore {model().botocore}) -> correct the patch"
         ],
     ),
     "a value that may be newer than rsctl": (
         sagemaker(overlay={"ResourceConfig": {"InstanceType": "ml.p7.48xlarge"}}),
         [
-            f"warning {OVERLAY}: with this patch, ResourceConfig.InstanceType: 'ml.p7.48xlarge' is "
-            "not one of ml.m4.xlarge, ml.m4.2xlarge, ml.m4.4xlarge, ml.m4.10xlarge, "
+            f"warning {OVERLAY}: with this patch, ResourceConfig.InstanceType: 'ml.p7.48xlarge' "
+            "is not one of ml.m4.xlarge, ml.m4.2xlarge, ml.m4.4xlarge, ml.m4.10xlarge, "
             "ml.m4.16xlarge, ml.g4dn.xlarge, ml.g4dn.2xlarge, ml.g4dn.4xlarge and 217 more -> "
-            "correct it, unless it is newer than this version of rsctl"
+            "correct it, unless the field is newer than this version of rsctl"
         ],
     ),
     "another name": (
         sagemaker(overlay={"TrainingJobName": "mine"}),
         [
-            f"error {OVERLAY}: it changes TrainingJobName, which is the run's id -> leave it; the "
-            "beginning is the job's name"
+            f"error {OVERLAY}: it changes TrainingJobName, which is the run ID -> remove that "
+            "change; the first part of the ID is the job's name"
         ],
     ),
     "other tags": (
         sagemaker(overlay={"Tags": []}),
         [
-            f"error {OVERLAY}: it removes or changes the tag rsctl:run, by which the job is found "
-            "again -> leave it; tags of your own are targets.sagemaker.tags"
+            f"error {OVERLAY}: it removes or changes the tag rsctl:run, which rsctl uses to find "
+            "the job -> remove that change; set your own tags in targets.sagemaker.tags"
         ],
     ),
     "groups beside a type": (
@@ -67,7 +67,7 @@ PATCHES = {
         ),
         [
             f"error {OVERLAY}: with this patch, ResourceConfig: it has InstanceType and "
-            "InstanceGroups, and must have exactly one of them -> correct the patch"
+            "InstanceGroups, but must have exactly one of them -> correct the patch"
         ],
     ),
     "a list of types, for spot": (
@@ -85,8 +85,8 @@ PATCHES = {
             ),
         },
         [
-            f"error {OVERLAY}: with this patch, EnableManagedSpotTraining: it excludes "
-            "InstancePreferences -> correct the patch"
+            f"error {OVERLAY}: with this patch, EnableManagedSpotTraining: it cannot be combined "
+            "with InstancePreferences -> correct the patch"
         ],
     ),
     "an instance group that is not there": (
@@ -122,8 +122,8 @@ PATCHES = {
             ),
         ),
         [
-            f"error {OVERLAY}: with this patch, InputDataConfig: either all channels name instance "
-            "groups or none does -> correct the patch"
+            f"error {OVERLAY}: with this patch, InputDataConfig: either all channels name "
+            "instance groups, or none of them -> correct the patch"
         ],
     ),
     "a patch that does what the spec forgot": (

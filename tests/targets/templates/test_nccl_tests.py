@@ -135,7 +135,7 @@ def test_processes_of_one_machine_are_refused_as_nodes(rsctl: Rsctl) -> None:
     job = rsctl.write_job(run={"command": ["a"], "launcher": "mpi"}, workers={"count": 2})
     done = rsctl("plan", job, "-t", "process")
     assert done.exit_code == 2
-    assert "mpirun takes the nodes of target process for one" in done.stderr
+    assert "mpirun treats the nodes of target process as one" in done.stderr
     assert "set workers.count: 1 and workers.processes, or use target compose" in done.stderr
 
 

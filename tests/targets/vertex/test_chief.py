@@ -148,7 +148,7 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 "chief": {"machine": "a2-highgpu-2g", "accelerator": "a100-40gb:2"},
             },
             "error chief.accelerator: the chief has 2 rank(s) and every other worker 1: launcher "
-            "mpi starts equally many on all nodes -> set workers.processes",
+            "mpi starts the same number on all nodes -> set workers.processes",
         ),
         (
             {**workers(2, "t4:4"), "chief": {"machine": "n2-highcpu-64", "accelerator": "none"}},

@@ -102,7 +102,7 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
     reported = caught.value.findings[-1]
     assert (reported.severity, reported.message) == (
         "warning",
-        f"whether there is a job {RUN} now is not known",
+        f"it is unknown whether the job of {RUN} exists",
     )
 
 
@@ -119,7 +119,7 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
             Fault("create", status=429, code="RESOURCE_EXHAUSTED", message="The following quota "
                   "metrics exceed quota limits: aiplatform.googleapis.com/"
                   "custom_model_training_cpus"),
-            "quota", "reducers need CPUs too", None,
+            "quota", "reducers also need CPUs", None,
         ),
         (
             Fault("create", status=400, code="INVALID_ARGUMENT", message="You do not have "
@@ -140,7 +140,7 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
         (
             Fault("create", status=400, code="INVALID_ARGUMENT",
                   message='Machine type "c3-standard-8" is not supported.'),
-            "machine", "no other region helps", "workers.machine",
+            "machine", "another region does not help", "workers.machine",
         ),
         (
             Fault("create", status=400, code="FAILED_PRECONDITION", message="Vertex AI Service "
@@ -151,7 +151,7 @@ def test_answers_that_never_come_leave_it_open(google: FakeGoogle, fault: Fault)
         (
             Fault("create", status=400, code="INVALID_ARGUMENT",
                   message="The image us-docker.pkg.dev/p/r/i@sha256:1 does not exist."),
-            "image", "it is the agent that pulls", "image",
+            "image", "this agent pulls the image", "image",
         ),
         (
             Fault("create", status=403, code="SERVICE_DISABLED", message="Vertex AI API has not "
@@ -192,9 +192,9 @@ def test_a_service_that_is_not_there(monkeypatch: pytest.MonkeyPatch, google: Fa
 
 def test_an_endpoint_that_is_no_vertex(google: FakeGoogle) -> None:
     request = {**REQUEST, "url": JOBS.replace("customJobs", "pipelineJobs")}
-    with pytest.raises(RsctlError, match="takes no custom jobs"):
+    with pytest.raises(RsctlError, match="is not an address of custom jobs"):
         VertexService(Endpoints.of_environment()).create(plan().run, request)
-    with pytest.raises(RsctlError, match="takes no custom jobs"):
+    with pytest.raises(RsctlError, match="is not an address of custom jobs"):
         VertexService(Endpoints.of_environment()).find({}, RUN)
 
 

@@ -106,28 +106,28 @@ MISSING = note("no-plugin", "")
     [
         (
             traffic(2e9, 1e9, 0.9e9), [], True, "traffic",
-            "engaged: the reducers receive 1.9 GB/s, 95% of what the workers send",
+            "engaged: the reducers receive 1.9 GB/s, 95% of the data that the workers send",
         ),
         (
             traffic(2e9, 1.9e9, 0.0), [], True, "traffic",
-            "engaged: the reducers receive 1.9 GB/s, 95% of what the workers send; 1 of 2 "
-            "reducers receive next to nothing",
+            "engaged: the reducers receive 1.9 GB/s, 95% of the data that the workers send; 1 of "
+"2 reducers receive almost nothing",
         ),
         (
             traffic(2e9, 1e3, 1e3), [], False, "no-traffic",
-            "not engaged: the workers send 2 GB/s, the reducers receive next to nothing; look for "
-            "NET/ in the log with NCCL_DEBUG=INFO",
+            "not engaged: the workers send 2 GB/s, the reducers receive almost nothing; look for "
+"NET/ in the log with NCCL_DEBUG=INFO",
         ),
         (
             traffic(2e9, 1e3, 1e3), [WRONG], False, "wrong-plugin",
-            "not engaged: the workers send 2 GB/s, the reducers receive next to nothing; NCCL has "
-            "loaded Fast Socket, which has no Reduction Server",
+            "not engaged: the workers send 2 GB/s, the reducers receive almost nothing; NCCL has "
+"loaded Fast Socket, which does not support Reduction Server",
         ),
         (traffic(2e9, 1e9, 1e9), [WRONG], True, "traffic",
-         "engaged: the reducers receive 2 GB/s, 100% of what the workers send"),
+         "engaged: the reducers receive 2 GB/s, 100% of the data that the workers send"),
         (traffic(1e3, 1e3), [], None, "idle",
-         "not yet known: the workers send next to nothing"),
-        ({}, [], None, "unmeasured", "not yet known: nothing has been measured"),
+         "not yet known: the workers send almost nothing"),
+        ({}, [], None, "unmeasured", "not yet known: no traffic has been measured"),
         ({}, [MISSING], False, "no-plugin",
          "not engaged: NCCL finds no network plugin in the image"),
     ],

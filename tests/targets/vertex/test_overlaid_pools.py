@@ -81,15 +81,15 @@ CASES = {
     "a chief of several": (
         merged(A100, patched(("replace", "/0/replicaCount", "2"))),
         [
-            f"error {OVERLAY}: with this patch, the first worker pool has 2 replicas, and it is "
-            "for the chief alone -> leave it at 1, and set workers.count"
+            f"error {OVERLAY}: with this patch, the first worker pool has 2 replicas, but it is "
+            "only for the chief -> keep it at 1, and set workers.count"
         ],
     ),
     "reducers of ours that are taken away": (
         merged(OWN, {"targets": {"vertex": {"overlay": [{"op": "remove", "path": f"{POOLS}/2"}]}}}),
         [
-            f"error {OVERLAY}: with this patch, the job has no reducers, which its workers would "
-            "wait for -> set reducers.count: 0 instead"
+            f"error {OVERLAY}: with this patch, the job has no reducers, and its workers would "
+            "wait for them -> set reducers.count: 0 instead"
         ],
     ),
     "reducers of ours that the job knows nothing of": (
@@ -98,9 +98,9 @@ CASES = {
             patched(("add", "/-", pool(2, args=["--launcher", "once", "--", "x"]))),
         ),
         [
-            f"error {OVERLAY}: with this patch, worker pool 2 starts rsctl-launch, which finds no "
-            "work there -> give it an image and a command of its own, or make it a "
-            "role by roles.NAME, or set reducers.count"
+            f"error {OVERLAY}: with this patch, worker pool 2 starts rsctl-launch, which has "
+            "nothing to run there -> give it a separate image and command, or make it a role "
+            "with roles.NAME, or set reducers.count"
         ],
     ),
     "an evaluator that starts our launcher": (
@@ -109,14 +109,14 @@ CASES = {
             patched(("add", "/-", {}), ("add", "/-", pool(1, args=["--launcher", "once", "--"]))),
         ),
         [
-            f"error {OVERLAY}: with this patch, worker pool 3 starts rsctl-launch, which finds no "
-            "work there -> give it an image and a command of its own, or make it a "
-            "role by roles.NAME"
+            f"error {OVERLAY}: with this patch, worker pool 3 starts rsctl-launch, which has "
+            "nothing to run there -> give it a separate image and command, or make it a role "
+            "with roles.NAME"
         ],
     ),
     "no pool at all": (
         merged(A100, vertex(overlay={"jobSpec": {"workerPoolSpecs": []}})),
-        [f"error {OVERLAY}: with this patch, the job has no worker pool -> leave the first one"],
+        [f"error {OVERLAY}: with this patch, the job has no worker pool -> keep the first one"],
     ),
     "fewer accelerators than ranks": (
         merged(
@@ -135,8 +135,8 @@ CASES = {
         ),
         [
             f"warning {OVERLAY}: with this patch, worker pool 0 is on a2-highgpu-4g with "
-            "a100-40gb:4, and the request starts 8 ranks on each -> set workers.machine and "
-            "workers.accelerator instead, from which the ranks follow"
+            "a100-40gb:4, but the request starts 8 ranks on each -> set workers.machine and "
+            "workers.accelerator instead, which determine the ranks"
         ],
     ),
 }
@@ -154,12 +154,12 @@ def test_what_the_containers_could_not_do(title: str, tmp_path: Path) -> None:
     [
         (
             {"jobSpec": {"scheduling": {"timeout": "soon"}}},
-            "error: with this patch, the request is no CustomJob: Invalid value at "
+            "error: with this patch, the request is not a valid CustomJob: Invalid value at "
             "'custom_job.job_spec.scheduling.timeout' (TYPE_DURATION), \"soon\"",
         ),
         (
             {"jobSpec": {"enableWebAccess": "yes"}},
-            "error: with this patch, the request is no CustomJob: Invalid value at "
+            "error: with this patch, the request is not a valid CustomJob: Invalid value at "
             "'custom_job.job_spec.enable_web_access' (TYPE_BOOL), \"yes\"",
         ),
         (

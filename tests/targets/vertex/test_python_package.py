@@ -64,14 +64,13 @@ def test_a_folder_goes_to_staging_by_the_hash_of_its_files(tmp_path: Path, packa
     [
         (
             {"run": {"launcher": "torchrun"}},
-            "error run.launcher: Vertex AI's container runs a package's module once on each node, "
-            "by itself -> set run.launcher: none, and let the module start the other ranks of its "
-            "node",
+            "error run.launcher: Vertex AI's container runs a package's module once on each node "
+            "-> set run.launcher: none, and let the module start the other ranks of its node",
         ),
         (
             {"run": {"module": None, "script": "setup.py"}},
-            "error run.script: Vertex AI runs a package's module, and no script -> use run.module, "
-            "such as trainer.task for trainer/task.py",
+            "error run.script: Vertex AI runs a package's module, not a script -> use "
+            "run.module, such as trainer.task for trainer/task.py",
         ),
         (
             {"run": {"package": "s3://bucket/a.tar.gz"}},
@@ -85,8 +84,8 @@ def test_a_folder_goes_to_staging_by_the_hash_of_its_files(tmp_path: Path, packa
         ),
         (
             {"comm": {"bucket_mb": 64}},
-            "error comm: comm: needs rsctl-launch, which a package leaves out -> remove it, or use "
-            "image.source in place of run.package",
+            "error comm: comm: needs rsctl-launch, which a package does not use -> remove it, or "
+            "use image.source instead of run.package",
         ),
     ],
 )

@@ -139,9 +139,7 @@ def test_an_emulator_that_is_killed_takes_the_job_with_it(rsctl: Rsctl) -> None:
     os.kill(int((rsctl.home / "runs" / run / "emulator.lock").read_text()), signal.SIGKILL)
     status = wait_until(lambda: _final(rsctl.status(run)), "the end")
     assert status["state"] == "failed"
-    assert status["reason"] == (
-        "its emulator has ended; what was left of the job has been cleared away"
-    )
+    assert status["reason"] == ("its emulator has ended; what was left of the job has been removed")
     assert end_of(status) == [("worker-0", "cancelled", None)]
     wait_until(lambda: rsctl.processes(run) == [], "its processes to end")
 

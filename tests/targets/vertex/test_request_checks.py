@@ -37,8 +37,9 @@ REFUSED = {
     "pd-ssd on H200": (
         both(H200, vertex(boot_disk="pd-ssd")),
         [
-            "error targets.vertex.boot_disk: a3-ultragpu-8g takes the boot disk hyperdisk-balanced "
-            "only, not pd-ssd -> {chief: hyperdisk-balanced, workers: hyperdisk-balanced}",
+            "error targets.vertex.boot_disk: a3-ultragpu-8g supports only the boot disk "
+            "hyperdisk-balanced, not pd-ssd -> {chief: hyperdisk-balanced, workers: "
+            "hyperdisk-balanced}",
         ],
     ),
     "pd-standard on B200 by overlay": (
@@ -84,7 +85,7 @@ REFUSED = {
     ),
     "more TPUs than a host has": (
         workers(1, "v5e:16"),
-        ["error workers.accelerator: no machine has 16 of v5e -> 1, 4, 8 ... tpu_topology"],
+        ["error workers.accelerator: no machine type has 16 of v5e -> 1, 4, 8 ... tpu_topology"],
     ),
     "TPUs by overlay beside another pool": (
         both(
@@ -109,7 +110,7 @@ REFUSED = {
     ),
     "spot TPUs": (
         both(workers(1, "v5e:4"), {"limits": {"spot": True}, "checkpoints": "gs://bucket/c"}),
-        ["error limits.spot: TPUs cannot be had as spot machines -> spot: false"],
+        ["error limits.spot: TPUs are not available as spot machines -> spot: false"],
     ),
 }
 
@@ -155,7 +156,7 @@ def test_what_is_accepted(changes: Any, tmp_path: Path) -> None:
 
 def test_ranks_of_ours_must_be_equally_many_beside_reducers(tmp_path: Path) -> None:
     found = findings_of(tmp_path, both(workers(2, "l4:4"), CPU_CHIEF, {"reducers": {"count": 2}}))
-    assert any(f.is_error and "equally many" in f.message for f in found)
+    assert any(f.is_error and "the same number" in f.message for f in found)
 
 
 NETWORKS = {

@@ -202,15 +202,15 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
         (
             {"roles": {"ps": {}, "evaluator": {}, "data": {}}},
             [
-                "error roles.data: a job of Vertex AI has two worker pools beside the workers', "
-                "and ps and evaluator take them -> remove a role, or let one do the work of two",
+                "error roles.data: a job of Vertex AI has two worker pools besides the workers', "
+                "and ps and evaluator take them -> remove a role, or combine two roles in one",
             ],
         ),
         (
             {**workers(2), "reducers": {"count": 1}, "roles": {"data": {}, "more": {}}},
             [
-                "error roles.more: a job of Vertex AI has two worker pools beside the workers', "
-                "and reducers and data take them -> remove a role, or let one do the work of two; "
+                "error roles.more: a job of Vertex AI has two worker pools besides the workers', "
+                "and reducers and data take them -> remove a role, or combine two roles in one; "
                 "or set reducers.count: 0",
                 "note roles.data: it is worker pool 3, which Vertex AI's TF_CONFIG calls evaluator",
             ],
@@ -233,18 +233,18 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 "roles": {"evaluator": {"ends": "by-itself"}},
             },
             [
-                "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, "
-                "whatever else still runs, and launcher none leaves out rsctl-launch, which would "
-                "have the chief wait -> set roles.evaluator.ends: with-workers, and have the "
-                "chief wait for what it does",
+                "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, even "
+                "if other replicas still run, and launcher none does not use rsctl-launch, which "
+                "would make the chief wait -> set roles.evaluator.ends: with-workers, and let "
+                "the chief wait for its work",
             ],
         ),
         (
             {"roles": {"evaluator": {"image": "e:1", "ends": "by-itself"}}},
             [
-                "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, "
-                "whatever else still runs, and an image of its own has no rsctl-launch, which "
-                "would tell the chief of its end -> set roles.evaluator.ends: with-workers",
+                "error roles.evaluator.ends: Vertex AI ends a job when its chief has ended, even "
+                "if other replicas still run, and a separate image has no rsctl-launch, which "
+                "would report its end to the chief -> set roles.evaluator.ends: with-workers",
             ],
         ),
         (
@@ -274,9 +274,9 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 "roles": {"ps": {"machine": "n2-standard-8"}},
             },
             [
-                "error roles.ps.machine: n2-standard-8 and a4x-highgpu-4g have other processors, "
-                "and share one image -> take machines with the same processors, or set "
-                "roles.ps.image",
+                "error roles.ps.machine: n2-standard-8 and a4x-highgpu-4g have different "
+                "processors, but share one image -> use machine types with the same processors, "
+                "or set roles.ps.image",
             ],
         ),
         (
@@ -286,8 +286,8 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
                 **vertex(capacity="flex-start"),
             },
             [
-                "error roles.ps.machine: flex start gives all pools the same machine, and the "
-                "role's is another -> give it the workers' machine",
+                "error roles.ps.machine: flex start gives all pools the same machine type, and "
+                "the role's is different -> give it the workers' machine",
                 "note roles.evaluator.count: 40 vCPUs ... preemptible_cpus -> doctor",
             ],
         ),
@@ -305,7 +305,7 @@ def test_as_code_for_the_sdk(tmp_path: Path) -> None:
             },
             [
                 "error targets.vertex.overlay: with this patch, role ps has no worker pool, and "
-                "the others expect it -> remove the role instead",
+                "the other nodes expect it -> remove the role instead",
             ],
         ),
     ],

@@ -38,7 +38,7 @@ CASES: dict[str, tuple[Any, list[str]]] = {
         [
             "error targets.vertex.region: 'mars-1' is no region",
             "error targets.vertex.labels.A: 'A' is not possible -> a-z",
-            "error workers.accelerator: no machine has 3 of l4 -> 1, 2, 4, 8",
+            "error workers.accelerator: no machine type has 3 of l4 -> 1, 2, 4, 8",
             "warning limits.queue: as long as somebody watches it -> do not detach",
             "error image.repository: needs a repository",
         ],
@@ -54,8 +54,8 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "a secret": (
         {"run": {"env": {"HF_TOKEN": "${TOKEN}", "LR": "1"}}},
         [
-            "warning run.env.HF_TOKEN: whoever may describe the job can read HF_TOKEN -> "
-            "Secret Manager"
+            "warning run.env.HF_TOKEN: anyone with permission to describe the job can read "
+            "HF_TOKEN -> Secret Manager"
         ],
     ),
     "a zone": (

@@ -69,9 +69,9 @@ CASES: dict[str, tuple[Any, list[str]]] = {
     "GB200 without a reservation": (
         workers(2, "gb200:4"),
         [
-            "error targets.vertex.reservation: a4x-highgpu-4g is to be had by reservation only",
+            "error targets.vertex.reservation: a4x-highgpu-4g is available only with a reservation",
             "warning image.uri: a4x-highgpu-4g has Arm processors: the image must be for "
-            "linux/arm64, which its name does not show",
+            "linux/arm64, and its name does not show that",
         ],
     ),
     "a reservation for CPUs": (

@@ -127,7 +127,7 @@ def test_what_the_user_is_shown(state: str, message: str, expected: list[tuple[s
 def test_while_nobody_knows_why() -> None:
     at_the_end = (seconds_of(TIMES["endTime"]) or 0.0) + 20
     found = status("JOB_STATE_FAILED", now=at_the_end)
-    assert found.reason == "Vertex AI reports why about a minute after the end"
+    assert found.reason == "Vertex AI reports the reason about a minute after the end"
     assert status("JOB_STATE_FAILED", now=at_the_end + 600).reason is None
 
 

@@ -68,7 +68,7 @@ class EmulatorBehaviour:
         choices = _choices(type(self))
         for name, value in wanted.items():
             if name not in known:
-                raise ValueError(f"no field {name!r}; there are {', '.join(known)}")
+                raise ValueError(f"there is no field {name!r}; use {', '.join(known)}")
             if not _is_like(value, known[name]):
                 raise ValueError(f"{name} is like {known[name]!r}, not {value!r}")
             if isinstance(value, list) and not all(isinstance(item, str) for item in value):

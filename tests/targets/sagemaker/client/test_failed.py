@@ -70,11 +70,15 @@ def test_of_one_machine_there_is_no_doubt_who_failed(sagemaker: FakeSageMaker) -
         (
             "CapacityError: Unable to provision requested ML compute capacity. Please retry using "
             "a different ML instance type.",
-            ("stock-out", "try again later, or take another machine or region", "workers.machine"),
+            (
+                "stock-out",
+                "try again later, or use another machine type or region",
+                "workers.machine",
+            ),
         ),
         (
             "InternalServerError: We encountered an internal error. Please try again.",
-            ("cloud", "submit it again; with limits.retries SageMaker itself does", None),
+            ("cloud", "submit the job again; with limits.retries SageMaker itself does", None),
         ),
         (
             "ClientError: Please use an instance type with more memory, or reduce the size of "

@@ -47,8 +47,8 @@ LIMIT = (
             LIMIT.format("ml.g5.12xlarge for training job usage", 0),
             "quota",
             "workers.machine",
-            "ask in Service Quotas, Amazon SageMaker, for more of 'ml.g5.12xlarge for training job "
-            "usage' (it is 0 until asked for), or take another machine",
+            "ask in Service Quotas, Amazon SageMaker, for more of 'ml.g5.12xlarge for training "
+            "job usage' (it is 0 until you ask for it), or use another machine type",
         ),
         (
             "ResourceLimitExceeded",
@@ -56,7 +56,7 @@ LIMIT = (
             "quota",
             "reducers.machine",
             "wait for other jobs to end, ask in Service Quotas, Amazon SageMaker, for more of "
-            "'ml.c5n.9xlarge for spot training job usage', or take another machine, or "
+            "'ml.c5n.9xlarge for spot training job usage', or use another machine type, or "
             "limits.spot: false",
         ),
         (
@@ -65,7 +65,7 @@ LIMIT = (
             "quota",
             "targets.sagemaker.keep_alive",
             "ask in Service Quotas, Amazon SageMaker, for more of 'ml.g5.12xlarge for training "
-            "warm pool usage', or leave out targets.sagemaker.keep_alive",
+            "warm pool usage', or remove targets.sagemaker.keep_alive",
         ),
         (
             "ValidationException",
@@ -82,7 +82,7 @@ LIMIT = (
             "resource: arn:aws:iam::123456789012:role/train",
             "denied",
             "targets.sagemaker.role",
-            "ask for the permission iam:PassRole on this role, or name a role that you may pass",
+            "ask for the permission iam:PassRole on this role, or use a role that you can pass",
         ),
         (
             "AccessDeniedException",
@@ -115,15 +115,15 @@ LIMIT = (
             "of the Docker image to run.",
             "image",
             "image",
-            "name an image in ECR (ACCOUNT.dkr.ecr.REGION.amazonaws.com/...) or public.ecr.aws",
+            "use an image in ECR (ACCOUNT.dkr.ecr.REGION.amazonaws.com/...) or public.ecr.aws",
         ),
         (
             "ValidationException",
             "1 validation error detected: Value at 'retryStrategy' failed to satisfy constraint",
             "request",
             "targets.sagemaker",
-            "correct the key that the message names; what targets.sagemaker.overlay adds is sent "
-            "as it is",
+            "correct the key that the message names; rsctl sends the fields of "
+            "targets.sagemaker.overlay without changes",
         ),
         (
             "ExpiredTokenException",

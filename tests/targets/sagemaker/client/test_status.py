@@ -129,10 +129,10 @@ def test_attempts(sagemaker: FakeSageMaker, statuses: list[str], attempt: int) -
 
 def test_limits_of_time_are_reported(sagemaker: FakeSageMaker) -> None:
     assert status(sagemaker, "Stopped", "MaxRuntimeExceeded").reason == (
-        "it ran longer than its time limit, limits.timeout"
+        "it reached its time limit, limits.timeout"
     )
     assert status(sagemaker, "Stopped", "MaxWaitTimeExceeded").reason == (
-        "it had not ended within the time to wait for spot capacity, limits.queue"
+        "it did not get spot capacity, or did not end, within limits.queue"
     )
 
 
